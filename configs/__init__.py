@@ -1,0 +1,1 @@
+"""Shipped data: profiles, presets, failure catalogue, example trainers."""

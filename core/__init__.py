@@ -1,0 +1,1 @@
+"""The engine: sense, judge, act, over a journal. Knows no screen."""

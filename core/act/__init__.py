@@ -1,0 +1,1 @@
+"""How the world is changed. Adapters are thin; policy lives in judge."""

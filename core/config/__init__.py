@@ -1,0 +1,1 @@
+"""trainwatch.toml and the shipped data: schema, loading, problems, provenance."""

@@ -1,0 +1,1 @@
+"""What it means and what to do. Pure: time comes in with the observation."""

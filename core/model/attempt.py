@@ -1,0 +1,87 @@
+"""One launch of a run, numbered from 1."""
+
+from typing import Literal
+
+import msgspec
+
+from .profile import Change
+from .run import ProcessIdentity
+
+
+class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What the runner is asked to start (``order.json`` in the attempt's directory; the runner reads only this file).
+
+    ``argv`` has no placeholders left. ``env`` is the complete environment of the child. Grace in seconds.
+    """
+
+    version: int = 1
+    attempt: int
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    log: str
+    terminal: Literal["file", "pty"] = "file"
+    columns: int = 120
+    rows: int = 40
+    interrupt_grace_s: float = 20.0
+    terminate_grace_s: float = 10.0
+
+
+class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """``start.json``: written atomically by the runner once the trainer exists."""
+
+    version: int = 1
+    attempt: int
+    trainer: ProcessIdentity
+    runner: ProcessIdentity
+    wall: float
+    log: str
+    argv: tuple[str, ...] = ()
+
+
+class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """``exit.json``: written atomically by the runner after the trainer was waited for.
+
+    ``code`` xor ``signal``; ``error`` when the command could not be started at all (``code`` 126/127).
+    """
+
+    version: int = 1
+    attempt: int
+    wall: float
+    code: int | None = None
+    signal: int | None = None
+    error: str | None = None
+    stopped_by: str | None = None
+    """"stop" or "kill" when the runner ended it on request, with the last signal it needed."""
+
+
+class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """``stop.json``: asks the runner to end the tree (it is told by SIGUSR1)."""
+
+    version: int = 1
+    mode: Literal["gentle", "kill"]
+    interrupt_grace_s: float
+    terminate_grace_s: float
+
+
+class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an attempt from the journal."""
+
+    number: int
+    t: float
+    wall: float
+    pid: int | None = None
+    runner_pid: int | None = None
+    log: str | None = None
+    directory: str | None = None
+    resume_from: str | None = None
+    resume_step: int | None = None
+    profile: str | None = None
+    changes: tuple[Change, ...] = ()
+    adopted: bool = False
+    ended_t: float | None = None
+    code: int | None = None
+    signal: int | str | None = None
+    how: str | None = None
+    last_step: int | None = None
+    productive_s: float = 0.0

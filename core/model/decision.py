@@ -1,0 +1,98 @@
+"""What the judge chose to do. Each is written to the journal (fsync) before it is performed; ``id`` ties its outcome to it.
+
+Times (``*_t``) are run seconds. A decision never sleeps: "not before T" is a state of the judge that a later Tick makes due.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from .profile import Change
+
+
+class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", omit_defaults=True):
+    """Common part. ``reason`` is a sentence for people."""
+
+    id: int
+    reason: str
+    incident: int | None = None
+
+
+class NotifyPeople(DecisionBase, tag="notify"):
+    """Tell people: ``event`` is incident, recovery, give_up or finish."""
+
+    event: Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
+    title: str
+    body: str = ""
+
+
+class CaptureStacks(DecisionBase, tag="capture_stacks"):
+    """Look at the process before it is ended: stacks, /proc state, log tail, into the incident's folder."""
+
+    attempt: int
+
+
+class StopAttempt(DecisionBase, tag="stop_attempt"):
+    """End the trainer's whole tree. Outcome comes when nothing of it is left (or the ladder ran out)."""
+
+    attempt: int
+    mode: Literal["gentle", "kill"] = "gentle"
+
+
+class ClearGpu(DecisionBase, tag="clear_gpu"):
+    """Wait until the GPU memory of our ended processes is released."""
+
+    attempt: int
+
+
+class VerifyCheckpoint(DecisionBase, tag="verify_checkpoint"):
+    """Prove a resume point. Outcome data: ``verdict``, ``reason``, ``step``, ``epoch``."""
+
+    path: str
+    deep: bool = True
+
+
+class StartAttempt(DecisionBase, tag="start_attempt"):
+    """Launch. ``resume_from`` None = from the beginning; ``changes`` beyond the profile (remedies), with their why."""
+
+    attempt: int
+    resume_from: str | None = None
+    resume_step: int | None = None
+    profile: str | None = None
+    changes: tuple[Change, ...] = ()
+
+
+class PauseAttempt(DecisionBase, tag="pause_attempt"):
+    """SIGSTOP the tree (VRAM stays held)."""
+
+    attempt: int
+
+
+class UnpauseAttempt(DecisionBase, tag="unpause_attempt"):
+    """SIGCONT the tree."""
+
+    attempt: int
+
+
+class GiveUp(DecisionBase, tag="give_up"):
+    """Stop trying; a person is needed."""
+
+
+class EndWatch(DecisionBase, tag="end_watch"):
+    """The supervisor has nothing left to do and ends; ``exit_code`` is what ``--headless`` returns."""
+
+    exit_code: int
+
+
+Decision = (
+    NotifyPeople
+    | CaptureStacks
+    | StopAttempt
+    | ClearGpu
+    | VerifyCheckpoint
+    | StartAttempt
+    | PauseAttempt
+    | UnpauseAttempt
+    | GiveUp
+    | EndWatch
+)

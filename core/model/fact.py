@@ -1,0 +1,183 @@
+"""What is so: findings and changes of state, as the judge (or the supervisor) writes them into the journal.
+
+Facts are not performed. ``apply`` in story.py folds them into what screens and reports show.
+"""
+
+from typing import Any
+
+import msgspec
+
+from .checkpoint import Checkpoint
+from .health import Level
+from .incident import Incident
+from .profile import Change
+from .progress import Phase, Progress
+from .run import RunState
+
+
+class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):
+    """Common part of all facts."""
+
+
+class RunCreated(FactBase, tag="run_created"):
+    """First record of every journal."""
+
+    run: str
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    preset: str
+    output_dir: str | None = None
+    profile: str | None = None
+    max_restarts: int = 0
+    trainwatch_version: str = ""
+
+
+class SupervisorStarted(FactBase, tag="supervisor_started"):
+    """A supervisor took the run's lock."""
+
+    pid: int
+    adopted_attempt: int | None = None
+
+
+class SupervisorEnded(FactBase, tag="supervisor_ended"):
+    """It let go of it. ``why`` in words."""
+
+    pid: int
+    why: str
+
+
+class StateChanged(FactBase, tag="state_changed"):
+    """The run's state as people see it. ``until_t``: when a wait ends (backing_off)."""
+
+    state: RunState
+    reason: str
+    until_t: float | None = None
+
+
+class AttemptStarted(FactBase, tag="attempt_started"):
+    """A trainer process exists."""
+
+    attempt: int
+    pid: int
+    runner_pid: int | None = None
+    log: str | None = None
+    directory: str | None = None
+    resume_from: str | None = None
+    resume_step: int | None = None
+    profile: str | None = None
+    changes: tuple[Change, ...] = ()
+    adopted: bool = False
+
+
+class AttemptEnded(FactBase, tag="attempt_ended"):
+    """It is gone. ``how``: finished, crashed, stopped, killed, lost (status unknown)."""
+
+    attempt: int
+    how: str
+    code: int | None = None
+    signal: int | str | None = None
+    last_step: int | None = None
+    productive_s: float = 0.0
+
+
+class ProgressMade(FactBase, tag="progress"):
+    """Where the training is; written at every change of phase and else about every 30 s."""
+
+    attempt: int
+    progress: Progress
+    overall_step: int | None = None
+
+
+class PhaseChanged(FactBase, tag="phase"):
+    """The trainer began something else."""
+
+    attempt: int
+    phase: Phase
+    why: str = ""
+
+
+class CheckpointKnown(FactBase, tag="checkpoint"):
+    """A checkpoint appeared or its verdict changed."""
+
+    checkpoint: Checkpoint
+    removed: bool = False
+
+
+class IncidentOpened(FactBase, tag="incident_opened"):
+    """Something is wrong."""
+
+    incident: Incident
+
+
+class IncidentUpdated(FactBase, tag="incident_updated"):
+    """More is known: the incident as it is now (by id)."""
+
+    incident: Incident
+
+
+class HealthChanged(FactBase, tag="health"):
+    """A metric changed its level (with hysteresis)."""
+
+    metric: str
+    value: float | None
+    unit: str
+    level: Level
+    before: Level
+
+
+class BudgetChanged(FactBase, tag="budget"):
+    """Restarts used since the last verified progress."""
+
+    used: int
+    max: int
+
+
+class ProfileChanged(FactBase, tag="profile"):
+    """The profile for the next attempt (or the current one, from its start)."""
+
+    profile: str | None
+    pending: bool
+    why: str
+
+
+class CommandReceived(FactBase, tag="command"):
+    """An operator command, with who gave it."""
+
+    verb: str
+    by: str
+    detail: str = ""
+
+
+class JudgeSnapshot(FactBase, tag="snapshot"):
+    """The judge's own state, for adoption. ``version`` unknown to the reader = learn again, patiently."""
+
+    version: int
+    state: dict[str, Any]
+
+
+class Note(FactBase, tag="note"):
+    """A sentence worth keeping (a gap in telemetry, a suspend, tmux missing …)."""
+
+    text: str
+
+
+Fact = (
+    RunCreated
+    | SupervisorStarted
+    | SupervisorEnded
+    | StateChanged
+    | AttemptStarted
+    | AttemptEnded
+    | ProgressMade
+    | PhaseChanged
+    | CheckpointKnown
+    | IncidentOpened
+    | IncidentUpdated
+    | HealthChanged
+    | BudgetChanged
+    | ProfileChanged
+    | CommandReceived
+    | JudgeSnapshot
+    | Note
+)

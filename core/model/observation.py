@@ -1,0 +1,182 @@
+"""What was seen, and when. These types *are* the trace format: a trace is observations, one JSON object a line.
+
+``t`` is in seconds since the run began (its first launch), on a clock that goes on through suspends, non-decreasing.
+Any reading may be None or absent: unknown is not zero. JSON names follow the trace contract; Python names carry units.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import field
+
+from .profile import Change
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    """Common part of all observations."""
+
+    t: float
+
+
+class Meta(Base, tag="meta"):
+    """First line of a trace: which job this was."""
+
+    version: int = 1
+    command: tuple[str, ...] = ()
+    preset: str | None = None
+    output_dir: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class Start(Base, tag="start"):
+    """A trainer process exists. ``adopted``: it was already running when a supervisor found it."""
+
+    attempt: int
+    pid: int
+    adopted: bool = False
+    resume_from: str | None = None
+    resume_step: int | None = None
+    runner_pid: int | None = None
+    log: str | None = None
+    directory: str | None = None
+    profile: str | None = None
+    changes: tuple[Change, ...] = ()
+
+
+class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One GPU at one moment. ``own``: our trainer is on it (by device choice, not pid match)."""
+
+    index: int
+    util_pct: float | None = field(default=None, name="util")
+    mem_used_bytes: float | None = field(default=None, name="mem_used")
+    mem_total_bytes: float | None = field(default=None, name="mem_total")
+    temp_c: float | None = field(default=None, name="temp")
+    power_w: float | None = field(default=None, name="power")
+    power_limit_w: float | None = field(default=None, name="power_limit")
+    own: bool | None = None
+    name: str | None = None
+    clock_mhz: float | None = None
+    throttle: tuple[str, ...] | None = None
+    own_mem_bytes: float | None = field(default=None, name="own_mem")
+    trouble: str | None = None
+
+
+class GpuSample(Base, tag="gpu"):
+    """All GPUs of the machine. ``trouble``: why nothing could be read (no driver, call timed out …)."""
+
+    gpus: tuple[GpuReading, ...] = ()
+    trouble: str | None = None
+    simulated: bool = False
+
+
+class HostSample(Base, tag="host"):
+    """Memory and disk of the machine (or of the cgroup, where that is the tighter limit)."""
+
+    ram_used_bytes: float | None = field(default=None, name="ram_used")
+    ram_total_bytes: float | None = field(default=None, name="ram_total")
+    ram_available_bytes: float | None = field(default=None, name="ram_available")
+    swap_used_bytes: float | None = field(default=None, name="swap_used")
+    swap_total_bytes: float | None = field(default=None, name="swap_total")
+    disk_free_bytes: float | None = field(default=None, name="disk_free")
+    cpu_pct: float | None = None
+    psi_memory_pct: float | None = None
+    """Share of the last 10 s in which some task waited for memory (PSI ``some avg10``)."""
+    oom_kills: int | None = None
+    """Processes killed for memory since boot (``/proc/vmstat``) or in the cgroup."""
+
+
+class ProcessSample(Base, tag="process"):
+    """The trainer's process tree. ``cpu_cores`` over the last interval; bytes are cumulative."""
+
+    cpu_cores: float | None = field(default=None, name="cpu")
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+    procs: int | None = None
+    states: dict[str, int] = field(default_factory=dict)
+    rss_bytes: float | None = None
+
+
+class LogChunk(Base, tag="log"):
+    """Text as the trainer wrote it, in any chunking, ``\\r`` and ANSI included. ``source`` None = its stdout/stderr.
+
+    ``skipped_bytes``: what a burst left out between the previous chunk and this one (only lines without news).
+    """
+
+    text: str
+    source: str | None = None
+    skipped_bytes: int = 0
+
+
+CheckpointChange = Literal["created", "growing", "complete", "removed"]
+
+
+class CheckpointEvent(Base, tag="checkpoint"):
+    """Something happened to a checkpoint file or directory. ``verdict`` is the quick one, when known."""
+
+    path: str
+    event: CheckpointChange
+    size_bytes: float | None = field(default=None, name="size")
+    step: int | None = None
+    epoch: int | None = None
+    verdict: str | None = None
+    reason: str | None = None
+    mtime: float | None = None
+    """Modification time, seconds since the epoch (the order of resume points)."""
+
+
+class KernelLine(Base, tag="kernel"):
+    """One line of the kernel log that names a GPU, an OOM kill or the WSL2 GPU channel."""
+
+    text: str
+
+
+class Exit(Base, tag="exit"):
+    """The trainer ended. ``signal`` as a number or a name; both None = the status was lost with its runner."""
+
+    code: int | None = None
+    signal: int | str | None = None
+    died_t: float | None = None
+    """When it died by the runner's clock, in run seconds; ``t`` is when we noticed."""
+
+
+class Tick(Base, tag="tick"):
+    """Time passed. Makes a deadline due when nothing else happens."""
+
+
+class Command(Base, tag="command"):
+    """An operator pressed a key or ran a verb."""
+
+    verb: Literal["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "shutdown"]
+    by: str = "operator"
+    checkpoint: str | None = None
+    profile: str | None = None
+    now: bool = False
+    incident: int | None = None
+    stop_trainer: bool = False
+
+
+class Outcome(Base, tag="outcome"):
+    """How an action went. ``decision``: the id of the decision it answers; ``data``: what the action found."""
+
+    decision: int
+    action: str
+    ok: bool
+    detail: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+Observation = (
+    Meta
+    | Start
+    | GpuSample
+    | HostSample
+    | ProcessSample
+    | LogChunk
+    | CheckpointEvent
+    | KernelLine
+    | Exit
+    | Tick
+    | Command
+    | Outcome
+)
+"""Everything the judge can be told. Encode with ``msgspec.json.encode``; decode a line with ``msgspec.json.Decoder(Observation)``."""

@@ -1,0 +1,65 @@
+"""Profiles (named bundles of training settings) and presets (what trainwatch knows about a framework)."""
+
+from typing import Any, Literal
+
+import msgspec
+
+Scalar = str | int | float | bool | None
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A named overlay on the trainer's own config. ``settings`` keys may be dotted (``training.batch_size``)."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    family: str = "generic"
+    settings: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    flags: tuple[str, ...] = ()
+    expect: dict[str, str] = {}
+    """What people measured with it (RAM, VRAM, speed), for display."""
+    source: str = ""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting that differs from the user's own config, and why. ``where``: config key, flag or environment."""
+
+    where: Literal["config", "flag", "env"]
+    key: str
+    before: Any = None
+    after: Any = None
+    why: str = ""
+
+
+class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a framework is told to go on from a checkpoint.
+
+    ``files``/``directories``: the form used for a checkpoint that is a file or a directory. Either a config key that
+    gets the path (``key``) or arguments to append (``args``, ``{path}`` filled in).
+    """
+
+    key: str | None = None
+    args: tuple[str, ...] = ()
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What trainwatch knows about a framework (one file of ``configs/presets``)."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    detect_command: tuple[str, ...] = ()
+    """Regular expressions on the joined command line; any match selects the preset."""
+    detect_config_keys: tuple[str, ...] = ()
+    config_format: Literal["toml", "yaml", "none"] = "none"
+    resume: Literal["state", "weights", "none"] = "state"
+    """What a resume restores: everything, or weights only (the step counter starts again by design)."""
+    resume_file: ResumeStyle | None = None
+    resume_directory: ResumeStyle | None = None
+    checkpoint_globs: tuple[str, ...] = ()
+    sample_globs: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """Environment that makes the framework print its bars without a terminal."""
+    success_exit_codes: tuple[int, ...] = (0,)
+    source: str = ""

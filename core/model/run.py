@@ -1,0 +1,62 @@
+"""A run: a training job the user named. It survives restarts; each launch of it is an attempt."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from .settings import Settings
+
+RunState = Literal[
+    "idle",
+    "starting",
+    "running",
+    "hung",
+    "stopping",
+    "cleaning",
+    "backing_off",
+    "paused",
+    "stopped",
+    "interrupted",
+    "finished",
+    "given_up",
+]
+TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "given_up"})
+LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused"})
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything needed to launch the run again without its config file (``run.json`` in its state directory).
+
+    Paths are absolute. ``command`` still holds its placeholders; ``env`` is what the user added to the environment.
+    ``created_wall`` (seconds since the epoch) is the zero of every ``t`` of the run.
+    """
+
+    version: int = 1
+    id: str
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    created_wall: float
+    env: dict[str, str] = {}
+    preset: str = "generic"
+    config: str | None = None
+    output_dir: str | None = None
+    logs: tuple[str, ...] = ()
+    gpus: tuple[int, ...] | None = None
+    """GPU indices the trainer may use; None = all that it can see."""
+    terminal: Literal["file", "pty"] = "file"
+    project: str | None = None
+    """The trainwatch.toml this came from; None for a command given on the command line."""
+    settings: Settings = Settings()
+    labels: dict[str, Any] = {}
+
+
+class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that cannot be mistaken for another: pids are reused, (boot id, pid, start ticks) are not.
+
+    ``start_ticks`` is field 22 of ``/proc/PID/stat`` (clock ticks since boot).
+    """
+
+    boot_id: str
+    pid: int
+    start_ticks: int

@@ -1,0 +1,134 @@
+"""Every threshold as a named setting with unit, default and a why. The sections are those of ``trainwatch.toml``."""
+
+from typing import Literal
+
+import msgspec
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[watch]``: how often the world is looked at."""
+
+    interval_s: float = 1.0
+    """Sampling period of GPU, host and process tree. 1 s: a two-minute verdict wants a hundred samples."""
+    summary_s: float = 300.0
+    """Period of the health line and of repeated alerts (``--interval``; requirement A3: 5 min)."""
+    gpu_timeout_s: float = 3.0
+    """Longest wait for one GPU poll. A stuck driver call blocks for minutes; the poller is a child and is replaced."""
+    rescan_s: float = 30.0
+    """Full look at the checkpoint directory, whatever file events say (events get lost on 9p, NFS, overflow)."""
+    settle_s: float = 1.0
+    """A checkpoint is whole when size and mtime stand still for this long (and its structure is right)."""
+
+
+class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[hang]``: when a run that shows no step counts as hung."""
+
+    deadline_factor: float = 6.0
+    """x the slowest recent step or learned pause. 6: what PortOS runs with; NVIDIA's extension uses 5."""
+    min_s: float = 90.0
+    """Never earlier than this: short steps jitter."""
+    max_s: float = 1800.0
+    """Caps the deadline while signs of life are weak or unknown (the guides' 30 min). Live evidence is not capped."""
+    startup_s: float = 1200.0
+    """Before the first step: model loading, caching and compiling take minutes on a healthy run."""
+    warmup_steps: int = 3
+    """First steps of an attempt that teach nothing: they compile, allocate and autotune."""
+    checkpoint_age_s: float | None = None
+    """Restart when the newest checkpoint is older than this and no step advances (A4; off by default)."""
+    idle_util_pct: float = 5.0
+    """GPU utilisation below this is idle (A4)."""
+    idle_cpu_cores: float = 0.05
+    """CPU of the whole tree below this is idle; a metrics thread alone stays below 0.05 cores."""
+    idle_io_bytes_per_s: float = 65536.0
+    """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
+    quiet_s: float = 20.0
+    """Signs of life must be weak for this long before they count as weak."""
+
+
+class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[restart]``: how often and how fast to try again, and how to end a process."""
+
+    max_restarts: int = 3
+    """Without new verified progress in between (A3)."""
+    backoff_s: tuple[float, ...] = (0.0, 10.0, 60.0, 600.0)
+    """Wait before the n-th restart without progress in between; the last repeats."""
+    interrupt_grace_s: float = 20.0
+    """After SIGINT: long enough for a trainer to write its last checkpoint."""
+    terminate_grace_s: float = 10.0
+    """After SIGTERM, before SIGKILL."""
+    gpu_clear_timeout_s: float = 60.0
+    """Longest wait for the GPU memory of our ended processes to be released (NVIDIA's extension waits 50 s)."""
+    gpu_clear_tolerance_bytes: float = 512e6
+    """Memory above the baseline that still counts as released: a driver keeps some for its context."""
+    if_gpu_not_clear: Literal["wait", "go_on"] = "go_on"
+    """What to do when the time limit passed: go on and say so, or wait for a person."""
+    without_checkpoint: bool = True
+    """Start over from the beginning when no good checkpoint exists."""
+
+
+class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[checkpoints]``."""
+
+    keep_last: int = 0
+    """0 = never delete. Deletion only ever by explicit setting."""
+    verify: Literal["quick", "deep"] = "deep"
+    """How a resume point is proven before a launch: structure only, or every byte and value."""
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[health]``: bounds of requirement B3; a bound belongs to the milder level."""
+
+    ram_warning_pct: float = 70.0
+    ram_danger_pct: float = 85.0
+    ram_available_warning_bytes: float = 8e9
+    ram_available_danger_bytes: float = 4e9
+    vram_underused_pct: float = 90.0
+    vram_warning_pct: float = 98.0
+    """95 with the profile ``stable`` (A4)."""
+    swap_warning_bytes: float = 500e6
+    swap_danger_bytes: float = 2e9
+    temp_warning_c: float = 75.0
+    temp_danger_c: float = 85.0
+    disk_warning_bytes: float = 10e9
+    disk_danger_bytes: float = 2e9
+
+
+class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[notify]``."""
+
+    command: tuple[str, ...] = ()
+    """Run on incident, recovery, give-up and finish; the event as JSON on its stdin."""
+    urls: tuple[str, ...] = ()
+    timeout_s: float = 20.0
+    """A notifier that hangs is ended after this; the run does not wait for it."""
+
+
+class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[profiles]``."""
+
+    use: str | None = None
+    ladder: tuple[str, ...] = ()
+    """Names, safest first."""
+
+
+class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[tmux]``."""
+
+    socket: str | None = None
+    """Name of the tmux server socket (``tmux -L``); None = the user's own server, so that ``tmux ls`` shows the run."""
+    session: str | None = None
+    """Session name; None = ``trainwatch-RUN``."""
+    enabled: bool = True
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
+
+    watch: Watch = Watch()
+    hang: Hang = Hang()
+    restart: Restart = Restart()
+    checkpoints: Checkpoints = Checkpoints()
+    health: Health = Health()
+    notify: Notify = Notify()
+    profiles: Profiles = Profiles()
+    tmux: Tmux = Tmux()

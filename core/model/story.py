@@ -1,0 +1,211 @@
+"""The one fold over the journal that screens, status, reports and tests share: ``apply(story, record) -> story``."""
+
+from typing import assert_never
+
+import msgspec
+
+from .attempt import AttemptStory
+from .checkpoint import Checkpoint
+from .decision import Decision, NotifyPeople
+from .fact import (
+    AttemptEnded,
+    AttemptStarted,
+    BudgetChanged,
+    CheckpointKnown,
+    CommandReceived,
+    Fact,
+    HealthChanged,
+    IncidentOpened,
+    IncidentUpdated,
+    JudgeSnapshot,
+    Note,
+    PhaseChanged,
+    ProfileChanged,
+    ProgressMade,
+    RunCreated,
+    StateChanged,
+    SupervisorEnded,
+    SupervisorStarted,
+)
+from .health import HealthReading
+from .incident import Incident
+from .progress import Progress
+from .record import Record
+from .run import RunState
+
+
+class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of one phase, for the timeline. It ends where the next begins."""
+
+    t: float
+    attempt: int
+    phase: str
+
+
+class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of profile, for the timeline."""
+
+    t: float
+    profile: str | None
+
+
+class RunStory(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a journal tells. Times in run seconds; ``wall0 + t`` is the time of day."""
+
+    run: RunCreated | None = None
+    wall0: float = 0.0
+    t: float = 0.0
+    seq: int = 0
+    state: RunState = "idle"
+    state_t: float = 0.0
+    state_reason: str = ""
+    until_t: float | None = None
+    attempts: tuple[AttemptStory, ...] = ()
+    progress: Progress = Progress()
+    overall_step: int | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
+    checkpoint_times: dict[str, float] = {}
+    """Run seconds at which a checkpoint (by path) became known, for the timeline."""
+    incidents: tuple[Incident, ...] = ()
+    health: dict[str, HealthReading] = {}
+    phases: tuple[PhaseSpan, ...] = ()
+    profile: str | None = None
+    profile_pending: bool = False
+    profile_switches: tuple[ProfileSwitch, ...] = ()
+    budget_used: int = 0
+    budget_max: int = 0
+    supervisor_pid: int | None = None
+    notices: tuple[str, ...] = ()
+    """The newest sentences for people, oldest first, at most NOTICES."""
+
+    @property
+    def attempt(self) -> AttemptStory | None:
+        """The newest attempt, or None before the first."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def open_incidents(self) -> tuple[Incident, ...]:
+        """Those that wait for an end."""
+        return tuple(i for i in self.incidents if i.open)
+
+
+NOTICES = 50
+PHASES = 2000
+
+
+def apply(story: RunStory, record: Record) -> RunStory:
+    """Return the story with one more record. Total: every record of a known version can be applied in any state."""
+    new = msgspec.structs.replace(story, t=max(story.t, record.t), seq=record.seq)
+    if record.fact is not None:
+        return _apply_fact(new, record, record.fact)
+    if record.decision is not None:
+        return _apply_decision(new, record.decision)
+    return new
+
+
+def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
+    replace = msgspec.structs.replace
+    match fact:
+        case RunCreated():
+            return replace(
+                story, run=fact, wall0=record.wall - record.t, profile=fact.profile, budget_max=fact.max_restarts
+            )
+        case SupervisorStarted():
+            return replace(story, supervisor_pid=fact.pid)
+        case SupervisorEnded():
+            return _with_notice(replace(story, supervisor_pid=None), fact.why)
+        case StateChanged():
+            return replace(
+                story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t
+            )
+        case AttemptStarted():
+            return replace(story, attempts=(*story.attempts, _attempt(record, fact)), profile=fact.profile)
+        case AttemptEnded():
+            return replace(story, attempts=_ended(story.attempts, record, fact))
+        case ProgressMade():
+            return replace(story, progress=fact.progress, overall_step=fact.overall_step)
+        case PhaseChanged():
+            span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
+            return replace(story, phases=(*story.phases, span)[-PHASES:])
+        case CheckpointKnown():
+            return _with_checkpoint(story, record.t, fact)
+        case IncidentOpened():
+            return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
+        case IncidentUpdated():
+            known = fact.incident
+            return replace(
+                story, incidents=tuple(known if i.id == known.id else i for i in story.incidents)
+            )
+        case HealthChanged():
+            reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
+            return replace(story, health={**story.health, fact.metric: reading})
+        case BudgetChanged():
+            return replace(story, budget_used=fact.used, budget_max=fact.max)
+        case ProfileChanged():
+            switch = ProfileSwitch(t=record.t, profile=fact.profile)
+            return replace(
+                story,
+                profile=fact.profile,
+                profile_pending=fact.pending,
+                profile_switches=(*story.profile_switches, switch),
+            )
+        case CommandReceived():
+            return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
+        case Note():
+            return _with_notice(story, fact.text)
+        case JudgeSnapshot():
+            return story
+        case _:
+            assert_never(fact)
+
+
+def _apply_decision(story: RunStory, decision: Decision) -> RunStory:
+    if isinstance(decision, NotifyPeople):
+        return story
+    return _with_notice(story, decision.reason)
+
+
+def _with_notice(story: RunStory, text: str) -> RunStory:
+    return msgspec.structs.replace(story, notices=(*story.notices, text)[-NOTICES:])
+
+
+def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:
+    return AttemptStory(
+        number=fact.attempt,
+        t=record.t,
+        wall=record.wall,
+        pid=fact.pid,
+        runner_pid=fact.runner_pid,
+        log=fact.log,
+        directory=fact.directory,
+        resume_from=fact.resume_from,
+        resume_step=fact.resume_step,
+        profile=fact.profile,
+        changes=fact.changes,
+        adopted=fact.adopted,
+    )
+
+
+def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnded) -> tuple[AttemptStory, ...]:
+    return tuple(
+        msgspec.structs.replace(
+            a,
+            ended_t=record.t,
+            code=fact.code,
+            signal=fact.signal,
+            how=fact.how,
+            last_step=fact.last_step,
+            productive_s=fact.productive_s,
+        )
+        if a.number == fact.attempt
+        else a
+        for a in attempts
+    )
+
+
+def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunStory:
+    known = fact.checkpoint
+    others = tuple(c for c in story.checkpoints if c.path != known.path)
+    checkpoints = others if fact.removed else tuple(sorted((*others, known), key=lambda c: (c.mtime, c.step or -1)))
+    times = {known.path: t, **story.checkpoint_times}
+    return msgspec.structs.replace(story, checkpoints=checkpoints, checkpoint_times=times)

@@ -1,0 +1,1 @@
+"""How the world is read: each sensor turns bytes into frozen observations."""

@@ -1,0 +1,1 @@
+"""What is remembered: journal, metric history, lock, control socket, state directory."""

@@ -1,0 +1,1 @@
+"""The screen: a window on a run, never its owner."""
