@@ -5,7 +5,8 @@ from typing import Literal
 import msgspec
 
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
-"""complete: resume from it. writing: still growing. torn: cut off. corrupt: damaged. nonfinite: NaN/Inf inside. opaque: cannot be listed without running code."""
+"""complete: resume from it. writing: still growing. torn: cut off. corrupt: damaged. nonfinite: NaN/Inf inside.
+opaque: cannot be listed without running code."""
 
 Kind = Literal["safetensors", "torch_file", "directory", "dcp", "unknown"]
 

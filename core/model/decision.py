@@ -1,6 +1,7 @@
-"""What the judge chose to do. Each is written to the journal (fsync) before it is performed; ``id`` ties its outcome to it.
+"""What the judge chose to do.
 
-Times (``*_t``) are run seconds. A decision never sleeps: "not before T" is a state of the judge that a later Tick makes due.
+Each is written to the journal (fsync) before it is performed; ``id`` ties its outcome to it. Times (``*_t``) are run
+seconds. A decision never sleeps: "not before T" is a state of the judge that a later Tick makes due.
 """
 
 from typing import Literal
@@ -18,7 +19,7 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
     incident: int | None = None
 
 
-class NotifyPeople(DecisionBase, tag="notify"):
+class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
     """Tell people: ``event`` is incident, recovery, give_up or finish."""
 
     event: Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
@@ -26,33 +27,33 @@ class NotifyPeople(DecisionBase, tag="notify"):
     body: str = ""
 
 
-class CaptureStacks(DecisionBase, tag="capture_stacks"):
+class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks"):
     """Look at the process before it is ended: stacks, /proc state, log tail, into the incident's folder."""
 
     attempt: int
 
 
-class StopAttempt(DecisionBase, tag="stop_attempt"):
+class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
     """End the trainer's whole tree. Outcome comes when nothing of it is left (or the ladder ran out)."""
 
     attempt: int
     mode: Literal["gentle", "kill"] = "gentle"
 
 
-class ClearGpu(DecisionBase, tag="clear_gpu"):
+class ClearGpu(DecisionBase, frozen=True, kw_only=True, tag="clear_gpu"):
     """Wait until the GPU memory of our ended processes is released."""
 
     attempt: int
 
 
-class VerifyCheckpoint(DecisionBase, tag="verify_checkpoint"):
+class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_checkpoint"):
     """Prove a resume point. Outcome data: ``verdict``, ``reason``, ``step``, ``epoch``."""
 
     path: str
     deep: bool = True
 
 
-class StartAttempt(DecisionBase, tag="start_attempt"):
+class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt"):
     """Launch. ``resume_from`` None = from the beginning; ``changes`` beyond the profile (remedies), with their why."""
 
     attempt: int
@@ -62,23 +63,23 @@ class StartAttempt(DecisionBase, tag="start_attempt"):
     changes: tuple[Change, ...] = ()
 
 
-class PauseAttempt(DecisionBase, tag="pause_attempt"):
+class PauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="pause_attempt"):
     """SIGSTOP the tree (VRAM stays held)."""
 
     attempt: int
 
 
-class UnpauseAttempt(DecisionBase, tag="unpause_attempt"):
+class UnpauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="unpause_attempt"):
     """SIGCONT the tree."""
 
     attempt: int
 
 
-class GiveUp(DecisionBase, tag="give_up"):
+class GiveUp(DecisionBase, frozen=True, kw_only=True, tag="give_up"):
     """Stop trying; a person is needed."""
 
 
-class EndWatch(DecisionBase, tag="end_watch"):
+class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):
     """The supervisor has nothing left to do and ends; ``exit_code`` is what ``--headless`` returns."""
 
     exit_code: int

@@ -19,7 +19,7 @@ class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit
     """Common part of all facts."""
 
 
-class RunCreated(FactBase, tag="run_created"):
+class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     """First record of every journal."""
 
     run: str
@@ -33,21 +33,21 @@ class RunCreated(FactBase, tag="run_created"):
     trainwatch_version: str = ""
 
 
-class SupervisorStarted(FactBase, tag="supervisor_started"):
+class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_started"):
     """A supervisor took the run's lock."""
 
     pid: int
     adopted_attempt: int | None = None
 
 
-class SupervisorEnded(FactBase, tag="supervisor_ended"):
+class SupervisorEnded(FactBase, frozen=True, kw_only=True, tag="supervisor_ended"):
     """It let go of it. ``why`` in words."""
 
     pid: int
     why: str
 
 
-class StateChanged(FactBase, tag="state_changed"):
+class StateChanged(FactBase, frozen=True, kw_only=True, tag="state_changed"):
     """The run's state as people see it. ``until_t``: when a wait ends (backing_off)."""
 
     state: RunState
@@ -55,7 +55,7 @@ class StateChanged(FactBase, tag="state_changed"):
     until_t: float | None = None
 
 
-class AttemptStarted(FactBase, tag="attempt_started"):
+class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started"):
     """A trainer process exists."""
 
     attempt: int
@@ -70,7 +70,7 @@ class AttemptStarted(FactBase, tag="attempt_started"):
     adopted: bool = False
 
 
-class AttemptEnded(FactBase, tag="attempt_ended"):
+class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):
     """It is gone. ``how``: finished, crashed, stopped, killed, lost (status unknown)."""
 
     attempt: int
@@ -81,7 +81,7 @@ class AttemptEnded(FactBase, tag="attempt_ended"):
     productive_s: float = 0.0
 
 
-class ProgressMade(FactBase, tag="progress"):
+class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
     """Where the training is; written at every change of phase and else about every 30 s."""
 
     attempt: int
@@ -89,7 +89,7 @@ class ProgressMade(FactBase, tag="progress"):
     overall_step: int | None = None
 
 
-class PhaseChanged(FactBase, tag="phase"):
+class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):
     """The trainer began something else."""
 
     attempt: int
@@ -97,26 +97,26 @@ class PhaseChanged(FactBase, tag="phase"):
     why: str = ""
 
 
-class CheckpointKnown(FactBase, tag="checkpoint"):
+class CheckpointKnown(FactBase, frozen=True, kw_only=True, tag="checkpoint"):
     """A checkpoint appeared or its verdict changed."""
 
     checkpoint: Checkpoint
     removed: bool = False
 
 
-class IncidentOpened(FactBase, tag="incident_opened"):
+class IncidentOpened(FactBase, frozen=True, kw_only=True, tag="incident_opened"):
     """Something is wrong."""
 
     incident: Incident
 
 
-class IncidentUpdated(FactBase, tag="incident_updated"):
+class IncidentUpdated(FactBase, frozen=True, kw_only=True, tag="incident_updated"):
     """More is known: the incident as it is now (by id)."""
 
     incident: Incident
 
 
-class HealthChanged(FactBase, tag="health"):
+class HealthChanged(FactBase, frozen=True, kw_only=True, tag="health"):
     """A metric changed its level (with hysteresis)."""
 
     metric: str
@@ -126,14 +126,14 @@ class HealthChanged(FactBase, tag="health"):
     before: Level
 
 
-class BudgetChanged(FactBase, tag="budget"):
+class BudgetChanged(FactBase, frozen=True, kw_only=True, tag="budget"):
     """Restarts used since the last verified progress."""
 
     used: int
     max: int
 
 
-class ProfileChanged(FactBase, tag="profile"):
+class ProfileChanged(FactBase, frozen=True, kw_only=True, tag="profile"):
     """The profile for the next attempt (or the current one, from its start)."""
 
     profile: str | None
@@ -141,7 +141,7 @@ class ProfileChanged(FactBase, tag="profile"):
     why: str
 
 
-class CommandReceived(FactBase, tag="command"):
+class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
     """An operator command, with who gave it."""
 
     verb: str
@@ -149,14 +149,14 @@ class CommandReceived(FactBase, tag="command"):
     detail: str = ""
 
 
-class JudgeSnapshot(FactBase, tag="snapshot"):
+class JudgeSnapshot(FactBase, frozen=True, kw_only=True, tag="snapshot"):
     """The judge's own state, for adoption. ``version`` unknown to the reader = learn again, patiently."""
 
     version: int
     state: dict[str, Any]
 
 
-class Note(FactBase, tag="note"):
+class Note(FactBase, frozen=True, kw_only=True, tag="note"):
     """A sentence worth keeping (a gap in telemetry, a suspend, tmux missing …)."""
 
     text: str

@@ -18,7 +18,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_def
     t: float
 
 
-class Meta(Base, tag="meta"):
+class Meta(Base, frozen=True, kw_only=True, tag="meta"):
     """First line of a trace: which job this was."""
 
     version: int = 1
@@ -28,7 +28,7 @@ class Meta(Base, tag="meta"):
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-class Start(Base, tag="start"):
+class Start(Base, frozen=True, kw_only=True, tag="start"):
     """A trainer process exists. ``adopted``: it was already running when a supervisor found it."""
 
     attempt: int
@@ -61,7 +61,7 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trouble: str | None = None
 
 
-class GpuSample(Base, tag="gpu"):
+class GpuSample(Base, frozen=True, kw_only=True, tag="gpu"):
     """All GPUs of the machine. ``trouble``: why nothing could be read (no driver, call timed out …)."""
 
     gpus: tuple[GpuReading, ...] = ()
@@ -69,7 +69,7 @@ class GpuSample(Base, tag="gpu"):
     simulated: bool = False
 
 
-class HostSample(Base, tag="host"):
+class HostSample(Base, frozen=True, kw_only=True, tag="host"):
     """Memory and disk of the machine (or of the cgroup, where that is the tighter limit)."""
 
     ram_used_bytes: float | None = field(default=None, name="ram_used")
@@ -85,7 +85,7 @@ class HostSample(Base, tag="host"):
     """Processes killed for memory since boot (``/proc/vmstat``) or in the cgroup."""
 
 
-class ProcessSample(Base, tag="process"):
+class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     """The trainer's process tree. ``cpu_cores`` over the last interval; bytes are cumulative."""
 
     cpu_cores: float | None = field(default=None, name="cpu")
@@ -96,8 +96,8 @@ class ProcessSample(Base, tag="process"):
     rss_bytes: float | None = None
 
 
-class LogChunk(Base, tag="log"):
-    """Text as the trainer wrote it, in any chunking, ``\\r`` and ANSI included. ``source`` None = its stdout/stderr.
+class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
+    r"""Text as the trainer wrote it, in any chunking, ``\r`` and ANSI included. ``source`` None = its stdout/stderr.
 
     ``skipped_bytes``: what a burst left out between the previous chunk and this one (only lines without news).
     """
@@ -110,7 +110,7 @@ class LogChunk(Base, tag="log"):
 CheckpointChange = Literal["created", "growing", "complete", "removed"]
 
 
-class CheckpointEvent(Base, tag="checkpoint"):
+class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """Something happened to a checkpoint file or directory. ``verdict`` is the quick one, when known."""
 
     path: str
@@ -124,13 +124,13 @@ class CheckpointEvent(Base, tag="checkpoint"):
     """Modification time, seconds since the epoch (the order of resume points)."""
 
 
-class KernelLine(Base, tag="kernel"):
+class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):
     """One line of the kernel log that names a GPU, an OOM kill or the WSL2 GPU channel."""
 
     text: str
 
 
-class Exit(Base, tag="exit"):
+class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """The trainer ended. ``signal`` as a number or a name; both None = the status was lost with its runner."""
 
     code: int | None = None
@@ -139,11 +139,11 @@ class Exit(Base, tag="exit"):
     """When it died by the runner's clock, in run seconds; ``t`` is when we noticed."""
 
 
-class Tick(Base, tag="tick"):
+class Tick(Base, frozen=True, kw_only=True, tag="tick"):
     """Time passed. Makes a deadline due when nothing else happens."""
 
 
-class Command(Base, tag="command"):
+class Command(Base, frozen=True, kw_only=True, tag="command"):
     """An operator pressed a key or ran a verb."""
 
     verb: Literal["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "shutdown"]
@@ -155,7 +155,7 @@ class Command(Base, tag="command"):
     stop_trainer: bool = False
 
 
-class Outcome(Base, tag="outcome"):
+class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):
     """How an action went. ``decision``: the id of the decision it answers; ``data``: what the action found."""
 
     decision: int
@@ -179,4 +179,4 @@ Observation = (
     | Command
     | Outcome
 )
-"""Everything the judge can be told. Encode with ``msgspec.json.encode``; decode a line with ``msgspec.json.Decoder(Observation)``."""
+"""Everything the judge can be told; ``msgspec.json.encode`` writes a trace line, ``Decoder(Observation)`` reads one."""

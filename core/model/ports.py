@@ -75,7 +75,7 @@ class Actor(Protocol):
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of a log: whole lines, ``\\r`` folded, ANSI removed. ``start``/``end``: byte offsets in the file."""
+    r"""A stretch of a log: whole lines, ``\r`` folded, ANSI removed. ``start``/``end``: byte offsets in the file."""
 
     lines: tuple[str, ...]
     start: int

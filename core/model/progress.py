@@ -7,6 +7,7 @@ import msgspec
 Phase = Literal["load", "preprocess", "compile", "train", "eval", "sample", "save", "finish", "unknown"]
 """What the trainer is doing. Only ``train`` moves the step clock."""
 
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the newest line. Field names are the contract of ``trainwatch progress --json``.
 

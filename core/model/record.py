@@ -10,7 +10,7 @@ JOURNAL_VERSION = 1
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``seq`` counts from 1 without gaps; ``t`` run seconds; ``wall`` seconds since the epoch. Exactly one body is set."""
+    """``seq`` counts from 1 without gaps; ``t`` run seconds; ``wall`` epoch seconds. Exactly one body is set."""
 
     v: int = JOURNAL_VERSION
     seq: int

@@ -115,9 +115,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case SupervisorEnded():
             return _with_notice(replace(story, supervisor_pid=None), fact.why)
         case StateChanged():
-            return replace(
-                story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t
-            )
+            return replace(story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t)
         case AttemptStarted():
             return replace(story, attempts=(*story.attempts, _attempt(record, fact)), profile=fact.profile)
         case AttemptEnded():
@@ -133,9 +131,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
         case IncidentUpdated():
             known = fact.incident
-            return replace(
-                story, incidents=tuple(known if i.id == known.id else i for i in story.incidents)
-            )
+            return replace(story, incidents=tuple(known if i.id == known.id else i for i in story.incidents))
         case HealthChanged():
             reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
             return replace(story, health={**story.health, fact.metric: reading})
