@@ -52,7 +52,9 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     error: str | None = None
     stopped_by: str | None = None
-    """"stop" or "kill" when the runner ended it on request, with the last signal it needed."""
+    """"stop" or "kill" when the runner ended it on request."""
+    stop_signal: str | None = None
+    """Name of the last signal that stop needed."""
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -117,7 +117,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case StateChanged():
             return replace(story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t)
         case AttemptStarted():
-            return replace(story, attempts=(*story.attempts, _attempt(record, fact)), profile=fact.profile)
+            return replace(story, attempts=_started(story.attempts, record, fact), profile=fact.profile)
         case AttemptEnded():
             return replace(story, attempts=_ended(story.attempts, record, fact))
         case ProgressMade():
@@ -163,6 +163,16 @@ def _apply_decision(story: RunStory, decision: Decision) -> RunStory:
 
 def _with_notice(story: RunStory, text: str) -> RunStory:
     return msgspec.structs.replace(story, notices=(*story.notices, text)[-NOTICES:])
+
+
+def _started(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptStarted) -> tuple[AttemptStory, ...]:
+    """A new attempt; or a known one whose adoption is told again, which changes nothing but who watches."""
+    if any(a.number == fact.attempt for a in attempts):
+        return tuple(
+            msgspec.structs.replace(a, adopted=fact.adopted, pid=fact.pid) if a.number == fact.attempt else a
+            for a in attempts
+        )
+    return (*attempts, _attempt(record, fact))
 
 
 def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:

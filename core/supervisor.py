@@ -1,0 +1,246 @@
+"""The loop: take an observation, judge it, write the journal, act. The only concurrency in core.
+
+Everything that can block (sensors, actions, control clients) lives in threads that talk through the inbox; the judge
+itself runs here, alone. A failed action is just another observation. When this process dies the trainer goes on under
+its runner, and the next supervisor takes over from the journal.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import msgspec
+
+from .inbox import BoundedInbox
+from .judge.state import JudgeState
+from .model.attempt import StartRecord
+from .model.decision import CaptureStacks, Decision, EndWatch, NotifyPeople, StartAttempt
+from .model.fact import Fact, IncidentOpened, JudgeSnapshot, StateChanged, SupervisorEnded, SupervisorStarted
+from .model.observation import Command, Exit, Observation, Outcome, Start, Tick
+from .model.ports import Actor, AttemptTarget, Clock, Sensor
+from .model.record import Entry, Record
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.5
+"""Longest time without an observation: deadlines become due at this grain."""
+SNAPSHOT_S = 300.0
+"""Period of the judge's snapshot in the journal: what an adopting supervisor may have to learn again."""
+HISTORY_COMMIT_S = 1.0
+"""Period in which metric history is made visible to screens."""
+
+
+class Thinker(Protocol):
+    """The judge, as the loop needs it."""
+
+    def begin(self, state: JudgeState, t: float) -> tuple[JudgeState, tuple[Entry, ...]]:
+        """Say what to do about a run that a supervisor just took over."""
+        ...
+
+    def step(self, state: JudgeState, observation: Observation) -> tuple[JudgeState, tuple[Entry, ...]]:
+        """Take one observation."""
+        ...
+
+
+class Book(Protocol):
+    """The journal's writing side."""
+
+    def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
+        """Write and fsync."""
+        ...
+
+    def close(self) -> None:
+        """Flush and close."""
+        ...
+
+
+class Memory(Protocol):
+    """Metric history and trace: best effort, never a reason to stop."""
+
+    def add(self, observation: Observation) -> None:
+        """Keep one observation."""
+        ...
+
+    def commit(self, t: float, state: JudgeState) -> None:
+        """Make what was added visible, with the progress as it is now."""
+        ...
+
+    def close(self) -> None:
+        """Flush and close."""
+        ...
+
+
+class Supervisor:
+    """One run's owner. Build it with wiring, then ``run()``; ``ask`` and ``end`` may be called from other threads."""
+
+    def __init__(
+        self,
+        *,
+        judge: Thinker,
+        state: JudgeState,
+        snapshot: Callable[[JudgeState], dict[str, object]],
+        snapshot_version: int,
+        journal: Book,
+        memory: Memory,
+        inbox: BoundedInbox,
+        clock: Clock,
+        actor: Actor,
+        sensors: Sequence[Sensor],
+        pid: int,
+        live: AttemptTarget | None = None,
+        on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
+    ) -> None:
+        self._judge = judge
+        self._state = state
+        self._snapshot = snapshot
+        self._snapshot_version = snapshot_version
+        self._journal = journal
+        self._memory = memory
+        self._inbox = inbox
+        self._clock = clock
+        self._actor = actor
+        self._sensors = sensors
+        self._pid = pid
+        self._live = live
+        self._on_records = on_records
+        self._exit_code: int | None = None
+        self._ending = "the run is over"
+        self._t = 0.0
+        self._next_snapshot_t = 0.0
+        self._next_commit_t = 0.0
+        # One hand that changes the world, in order; looking and telling may go on beside it.
+        self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="act")
+        self._voice = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tell")
+
+    def ask(self, command: Command) -> None:
+        """Hand in an operator command (thread-safe)."""
+        self._inbox.put(msgspec.structs.replace(command, t=self._clock.now()))
+
+    def end(self, exit_code: int, why: str) -> None:
+        """Leave the loop soon and the trainer running (thread-safe, signal-safe)."""
+        self._ending = why
+        self._exit_code = exit_code
+
+    def run(self) -> int:
+        """Watch until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""
+        self._t = self._clock.now()
+        self._write((SupervisorStarted(pid=self._pid, adopted_attempt=self._live.number if self._live else None),))
+        for sensor in self._sensors:
+            sensor.start()
+        if self._live is not None:
+            self._follow(self._live)
+        self._state, entries = self._judge.begin(self._state, self._t)
+        self._carry_out(entries)
+        try:
+            while self._exit_code is None:
+                observation = self._inbox.take(TICK_S)
+                self._take(observation if observation is not None else Tick(t=self._clock.now()))
+        finally:
+            self._close()
+        return self._exit_code
+
+    def _take(self, observation: Observation) -> None:
+        if observation.t < self._t:  # sensors read the clock before they wait for a place in the inbox
+            observation = msgspec.structs.replace(observation, t=self._t)
+        self._t = observation.t
+        self._memory.add(observation)
+        if isinstance(observation, Outcome):
+            self._write((observation,))
+        self._state, entries = self._judge.step(self._state, observation)
+        self._carry_out(entries)
+        match observation:
+            case Outcome(action="start_attempt", ok=True):
+                self._attempt_started(observation)
+            case Exit():
+                self._follow(None)
+            case _:
+                pass
+        if self._t >= self._next_commit_t:
+            self._next_commit_t = self._t + HISTORY_COMMIT_S
+            self._memory.commit(self._t, self._state)
+        if self._t >= self._next_snapshot_t:
+            self._next_snapshot_t = self._t + SNAPSHOT_S
+            self._write((self._snapshot_fact(),))
+
+    def _carry_out(self, entries: tuple[Entry, ...]) -> None:
+        """Write all that was said, then do it: intent is on disk before the act."""
+        if not entries:
+            return
+        # What the judge now knows goes with every turn of the story, so that an adopting supervisor knows it, too.
+        turning = any(isinstance(e, Decision | StateChanged | IncidentOpened) for e in entries)
+        self._write((*entries, self._snapshot_fact()) if turning else entries)
+        for entry in entries:
+            if not isinstance(entry, Decision):
+                continue
+            if isinstance(entry, EndWatch):
+                self.end(entry.exit_code, entry.reason)
+            elif isinstance(entry, NotifyPeople | CaptureStacks):
+                self._voice.submit(self._perform, entry)
+            else:
+                self._hand.submit(self._perform, entry)
+
+    def _perform(self, decision: Decision) -> None:
+        try:
+            outcome = self._actor.perform(decision)
+        except Exception as error:  # an adapter's bug must not stop the watch
+            log.exception("performing %s failed", type(decision).__name__)
+            outcome = Outcome(
+                t=0.0, decision=decision.id, action=_tag(decision), ok=False, detail=f"internal error: {error!r}"
+            )
+        self._inbox.put(msgspec.structs.replace(outcome, t=self._clock.now()))
+
+    def _attempt_started(self, outcome: Outcome) -> None:
+        launched = msgspec.convert(outcome.data["start"], StartRecord)
+        order = msgspec.convert(outcome.data["order"], StartAttempt)
+        directory = str(outcome.data["directory"])
+        target = AttemptTarget(
+            number=launched.attempt,
+            trainer=launched.trainer,
+            runner=launched.runner,
+            log=launched.log,
+            directory=directory,
+        )
+        self._take(
+            Start(
+                t=self._clock.now(),
+                attempt=launched.attempt,
+                pid=launched.trainer.pid,
+                runner_pid=launched.runner.pid,
+                log=launched.log,
+                directory=directory,
+                resume_from=order.resume_from,
+                resume_step=order.resume_step,
+                profile=order.profile,
+                changes=order.changes,
+            )
+        )
+        self._follow(target)
+
+    def _follow(self, target: AttemptTarget | None) -> None:
+        self._live = target
+        for sensor in self._sensors:
+            sensor.follow(target)
+        if target is not None:
+            self._actor.follow(target)
+
+    def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
+        self._on_records(self._journal.append_all(self._t, self._clock.wall(), tuple(bodies)))
+
+    def _snapshot_fact(self) -> Fact:
+        return JudgeSnapshot(version=self._snapshot_version, state=dict(self._snapshot(self._state)))
+
+    def _close(self) -> None:
+        for sensor in self._sensors:
+            sensor.stop()
+        self._inbox.close()
+        self._voice.shutdown(wait=True)
+        self._hand.shutdown(wait=False, cancel_futures=True)
+        self._memory.commit(self._t, self._state)
+        self._write((self._snapshot_fact(), SupervisorEnded(pid=self._pid, why=self._ending)))
+        self._journal.close()
+        self._memory.close()
+
+
+def _tag(decision: Decision) -> str:
+    return str(decision.__struct_config__.tag)
