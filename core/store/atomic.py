@@ -1,0 +1,45 @@
+"""Small files that are either the old one or the new one, never half of each."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace ``path`` by a file with ``data``: temporary file, fsync, rename, fsync of the directory.
+
+    A reader sees the old content or the new one; after a power cut likewise. Raises OSError; the old file is then
+    untouched and the temporary one removed.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of ``data`` to a blocking descriptor (one ``write`` may take only a part). Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename or a new name in ``path`` durable. Silent where the filesystem cannot (9p, some FUSE)."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,33 @@
+"""Run time: seconds since the run was created, on a clock that goes on through suspends and never goes back."""
+
+import threading
+import time
+
+# Only Linux has a clock that counts suspends; elsewhere run time stands still while the machine sleeps.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class RunClock:
+    """The Clock of model/ports.py. Thread-safe.
+
+    The time of day is looked at once, when the clock is made; from then on only the boot clock counts, so that a
+    corrected time of day (NTP, a person) moves no deadline. ``not_before``: the newest ``t`` already written, which an
+    adopting supervisor hands in so that the journal never goes back in time.
+    """
+
+    def __init__(self, created_wall: float, *, not_before: float = 0.0) -> None:
+        self._offset = max(time.time() - created_wall, 0.0)
+        self._boot = time.clock_gettime(_CLOCK)
+        self._newest = max(not_before, 0.0)
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        """Seconds since the run was created, never less than an earlier answer."""
+        elapsed = self._offset + time.clock_gettime(_CLOCK) - self._boot
+        with self._lock:
+            self._newest = max(self._newest, elapsed)
+            return self._newest
+
+    def wall(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()

@@ -1,0 +1,215 @@
+"""The supervisor's end of the control socket: one thread, several clients, one JSON object a line each way."""
+
+import contextlib
+import hashlib
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ..model.wire import Reply, Request
+from .atomic import write_atomically
+from .control import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
+from .json_line import encode_line
+from .run_directory import RunDirectory
+
+IDLE_S = 30.0
+"""A client that says nothing, or does not take its answer, for this long is dropped."""
+CLIENTS = 32
+"""More at once than any person has screens; the next one waits in the kernel's queue."""
+LOOK_S = 2.0
+"""How often the socket's own name is looked at: logging out removes XDG_RUNTIME_DIR, cleaners empty /tmp."""
+
+Handler = Callable[[Request], Reply]
+
+
+class ControlServer:
+    """Listens for a run's commands; ``handle`` is called in the server's thread, one request at a time.
+
+    ``handle`` should only accept and journal; what it raises becomes a refusal. Start it while holding the run's lock:
+    a socket of the same name is then a dead one's and is replaced. ``env`` names the runtime folder.
+    """
+
+    def __init__(self, run_directory: RunDirectory, handle: Handler, env: Mapping[str, str]) -> None:
+        self.run_directory = run_directory
+        self._handle = handle
+        self._env = dict(env)
+        self._selector = selectors.DefaultSelector()
+        self._clients: dict[socket.socket, _Client] = {}
+        self._stopping = threading.Event()
+        self._wake_receive, self._wake_send = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, name="control", daemon=True)
+        self._listener: socket.socket | None = None
+        self.path: Path | None = None
+
+    def start(self) -> None:
+        """Listen and write control.json. Raises OSError when no socket can be made anywhere."""
+        self._selector.register(self._wake_receive, selectors.EVENT_READ)
+        self._listen()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening, deliver the answers given so far, remove socket and control.json. Safe to call twice."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._wake_send.send(b"x")
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout=2.0)
+        self._close_listener()
+        with contextlib.suppress(OSError):
+            self.run_directory.control.unlink()
+        self._wake_send.close()
+
+    def _listen(self) -> None:
+        """Bind under a name that follows from the run's folder, so that a dead supervisor's socket is replaced."""
+        digest = hashlib.sha256(os.fsencode(self.run_directory.path.absolute())).hexdigest()[:8]
+        path = socket_folder(self._env) / f"{digest}.sock"
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            listener.bind(str(path))
+            path.chmod(0o600)
+            listener.listen(CLIENTS)
+            address = ControlAddress(socket=str(path), pid=os.getpid())
+            write_atomically(self.run_directory.control, msgspec.json.encode(address))
+        except OSError:
+            listener.close()
+            raise
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._listener, self.path = listener, path
+
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            with contextlib.suppress(KeyError, ValueError, RuntimeError):
+                self._selector.unregister(self._listener)
+            self._listener.close()
+            self._listener = None
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            self.path = None
+
+    def _serve(self) -> None:
+        looked = time.monotonic()
+        while not self._stopping.is_set():
+            for key, events in self._selector.select(timeout=LOOK_S):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif isinstance(key.data, _Client):
+                    self._attend(key.data, events)
+            if time.monotonic() - looked >= LOOK_S:
+                looked = time.monotonic()
+                self._drop_idle(looked)
+                self._look_for_name()
+        for client in list(self._clients.values()):
+            client.deliver_the_rest()
+            self._drop(client)
+        self._selector.unregister(self._wake_receive)
+        self._wake_receive.close()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            if len(self._clients) >= CLIENTS or not is_trusted(peer_uid(connection)):
+                connection.close()
+                return
+            connection.setblocking(False)
+            client = _Client(connection, self._answer)
+            self._clients[connection] = client
+            self._selector.register(connection, selectors.EVENT_READ, client)
+
+    def _attend(self, client: "_Client", events: int) -> None:
+        try:
+            if events & selectors.EVENT_READ:
+                client.read()
+            client.write()
+        except OSError:
+            client.finished = True
+        if client.finished and not client.outgoing:
+            self._drop(client)
+            return
+        wanted = (0 if client.finished else selectors.EVENT_READ) | (selectors.EVENT_WRITE if client.outgoing else 0)
+        self._selector.modify(client.connection, wanted, client)
+
+    def _answer(self, line: bytes) -> Reply:
+        try:
+            request = msgspec.json.decode(line, type=Request)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return Reply(ok=False, message=f"not understood: {error}")
+        try:
+            return self._handle(request)
+        except Exception as error:
+            return Reply(ok=False, message=f"the supervisor could not take it: {error}")
+
+    def _drop(self, client: "_Client") -> None:
+        self._clients.pop(client.connection, None)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(client.connection)
+        client.connection.close()
+
+    def _drop_idle(self, now: float) -> None:
+        for client in list(self._clients.values()):
+            if now - client.active >= IDLE_S:
+                self._drop(client)
+
+    def _look_for_name(self) -> None:
+        """Listen anew when our name is gone. Fails quietly: the next look tries again, the training is untouched."""
+        if self.path is not None and self.path.exists() and self.run_directory.control.exists():
+            return
+        self._close_listener()
+        with contextlib.suppress(OSError):
+            self._listen()
+
+
+class _Client:
+    """One connection: what it sent so far and what it has not yet taken."""
+
+    def __init__(self, connection: socket.socket, answer: Callable[[bytes], Reply]) -> None:
+        self.connection = connection
+        self.outgoing = b""
+        self.finished = False
+        self.active = time.monotonic()
+        self._incoming = b""
+        self._answer = answer
+
+    def read(self) -> None:
+        """Take what came and answer each whole line. Raises OSError (gone)."""
+        data = self.connection.recv(LINE_BYTES)
+        if not data:
+            self.finished = True
+            return
+        self.active = time.monotonic()
+        *lines, self._incoming = (self._incoming + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                self._say(self._answer(line) if len(line) <= LINE_BYTES else _TOO_LONG)
+        if len(self._incoming) > LINE_BYTES:
+            self._say(_TOO_LONG)
+            self.finished = True
+
+    def write(self) -> None:
+        """Give what it takes without waiting. Raises OSError (gone)."""
+        with contextlib.suppress(BlockingIOError):
+            while self.outgoing:
+                sent = self.connection.send(self.outgoing)
+                self.outgoing = self.outgoing[sent:]
+                self.active = time.monotonic()
+
+    def deliver_the_rest(self) -> None:
+        """Wait briefly for it to take its answers: stopping is often what it asked for."""
+        with contextlib.suppress(OSError):
+            self.connection.settimeout(0.5)
+            self.connection.sendall(self.outgoing)
+
+    def _say(self, reply: Reply) -> None:
+        self.outgoing += encode_line(reply)
+
+
+_TOO_LONG = Reply(ok=False, message=f"a request has at most {LINE_BYTES} bytes")

@@ -1,0 +1,162 @@
+"""The reading side of the metric history: charts and the newest values, for screens and ``status``."""
+
+import contextlib
+import re
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.observation import GpuSample, HostSample, ProcessSample
+from .history_schema import COLUMNS, TIERS, ProgressPoint, table
+
+PATIENCE_S = 0.5
+"""Longest wait for a writer's commit on a network filesystem (rollback journal)."""
+
+
+class Latest(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest sample of each kind, whole; None where there never was one. Each carries its own ``t``."""
+
+    gpu: GpuSample | None = None
+    host: HostSample | None = None
+    process: ProcessSample | None = None
+    progress: ProgressPoint | None = None
+
+    def ages(self, now_t: float) -> dict[str, float]:
+        """Return the age in seconds of each kind that exists, at ``now_t`` run seconds."""
+        samples = {"gpu": self.gpu, "host": self.host, "process": self.process, "progress": self.progress}
+        return {kind: max(now_t - sample.t, 0.0) for kind, sample in samples.items() if sample is not None}
+
+
+Point = tuple[float, float, float, float]
+"""(t, min, mean, max): t in run seconds."""
+
+
+class HistoryReader:
+    """Reads one history while it is being written, or long after. Thread-safe; never raises for the file's sake.
+
+    A missing, damaged, newer or locked file is an empty history.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def latest(self) -> Latest:
+        """Return the newest sample of each kind."""
+        found: dict[str, Any] = {}
+        kinds: dict[str, type] = {
+            "gpu": GpuSample,
+            "host": HostSample,
+            "process": ProcessSample,
+            "progress": ProgressPoint,
+        }
+        for kind, data in self._query("SELECT kind, json FROM latest"):
+            if kind in kinds:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    found[kind] = msgspec.json.decode(data, type=kinds[kind])
+        return Latest(**found)
+
+    def series(self, metric: str, since_t: float, until_t: float, points: int) -> list[Point]:
+        """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
+
+        ``metric``: ``gpu0.util``, ``host.ram_used``, ``process.cpu``, ``progress.loss`` … (COLUMNS of
+        history_schema.py). Stretches without readings have no point. Raises ValueError for a metric that never exists.
+        """
+        source, gpu, column = _metric(metric)
+        if until_t <= since_t or points < 1:
+            return []
+        width = (until_t - since_t) / points
+        bins: dict[int, list[float]] = {}
+        for tier in TIERS:
+            rows = self._query(
+                f"SELECT CAST(MAX(t + {tier.span_s / 2} - ?, 0) / ? AS INTEGER) AS bin, COUNT({column}), "  # noqa: S608
+                f"AVG(t + {tier.span_s / 2}), MIN(COALESCE({column}_min, {column})), AVG({column}), "
+                f"MAX(COALESCE({column}_max, {column})) FROM {table(source, tier)} "
+                f"WHERE gpu = ? AND t > ? AND t < ? AND {column} IS NOT NULL GROUP BY bin",
+                (since_t, width, gpu, since_t - tier.span_s, until_t),
+            )
+            for number, count, t, low, mean, high in rows:
+                _merge(bins, min(int(number), points - 1), count * tier.span_s, (t, low, mean, high))
+        return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
+
+    def gpus(self) -> tuple[int, ...]:
+        """Return the indices of the GPUs that ever had a reading."""
+        found = {int(gpu) for tier in TIERS for (gpu,) in self._query(f"SELECT DISTINCT gpu FROM {table('gpu', tier)}")}  # noqa: S608
+        return tuple(sorted(found))
+
+    def close(self) -> None:
+        """Let go of the file. A later question opens it again."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _query(self, statement: str, parameters: tuple[float, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                status = self.path.stat()
+                if self._identity != (status.st_dev, status.st_ino):
+                    self._drop()  # the writer put a damaged file aside and began another
+                    self._identity = (status.st_dev, status.st_ino)
+                if self._connection is None:
+                    self._connection = self._connect("mode=ro")
+                return self._connection.execute(statement, parameters).fetchall()
+            except sqlite3.Error as error:
+                self._drop()
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_HELPER_FILES:
+                    return self._query_still(statement, parameters)
+            except OSError:
+                self._drop()
+            return []
+
+    def _query_still(self, statement: str, parameters: tuple[float, ...]) -> list[tuple[Any, ...]]:
+        """Read a file of a finished run in a folder we may not write to, where WAL's helper files cannot be made."""
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect("mode=ro&immutable=1")) as connection:
+            return connection.execute(statement, parameters).fetchall()
+        return []
+
+    def _connect(self, options: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?{options}",
+            uri=True,
+            timeout=PATIENCE_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+
+_NO_HELPER_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+
+def _metric(name: str) -> tuple[str, int, str]:
+    """Return source, GPU index (0 for the others) and column of a metric's name. Raises ValueError."""
+    source, _, column = name.partition(".")
+    gpu = re.fullmatch(r"gpu(\d+)", source)
+    source = "gpu" if gpu else source
+    if source in COLUMNS and (source != "gpu" or gpu) and column in {c for c, _ in COLUMNS[source]}:
+        return source, int(gpu[1]) if gpu else 0, column
+    raise ValueError(f"no metric {name!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like")
+
+
+def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Point) -> None:
+    """Merge a point into a bin of [weight, t, min, mean, max]."""
+    if number not in bins:
+        bins[number] = [weight, *point]
+        return
+    have = bins[number]
+    total = have[0] + weight
+    t, low, mean, high = point
+    have[1] = (have[1] * have[0] + t * weight) / total
+    have[2] = min(have[2], low)
+    have[3] = (have[3] * have[0] + mean * weight) / total
+    have[4] = max(have[4], high)
+    have[0] = total

@@ -1,0 +1,172 @@
+"""The writing side of the metric history: what the sensors read and how far the training was, over the whole run.
+
+It serves charts and may be lost without harm (the journal is the truth), so the world's faults are not raised: the
+writer keeps a sentence in ``trouble`` and goes on.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..model.observation import GpuSample, HostSample, Observation, ProcessSample
+from .history_schema import (
+    COLUMNS,
+    SCHEMA_VERSION,
+    ProgressPoint,
+    Reading,
+    age_statements,
+    create_statements,
+    insert_statement,
+    readings,
+)
+from .json_line import encode_line
+
+AGE_EVERY_S = 60
+"""Run seconds between two rounds of thinning out: a round then moves some hundred rows."""
+PATIENCE_S = 0.5
+"""A reader on a network filesystem (rollback journal) blocks a commit; the rows wait for the next one."""
+PENDING_ROWS = 100_000
+"""What waits for a disk that takes nothing: a day of one GPU, then the oldest go."""
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class HistoryWriter:
+    """Writes one history, in one thread: ``add`` what comes, ``commit`` about once a second.
+
+    ``network``: the file is on a network filesystem, where SQLite's WAL corrupts; a rollback journal is used there.
+    A damaged file is put aside as ``NAME.damaged`` and a new one begun. ``trouble`` is None when all is well.
+    """
+
+    def __init__(self, path: Path, *, network: bool = False) -> None:
+        self.path = path
+        self.trouble: str | None = None
+        self._network = network
+        self._rows: dict[str, list[tuple[float | None, ...]]] = {source: [] for source in COLUMNS}
+        self._latest: dict[str, tuple[float, bytes]] = {}
+        self._newest_t = 0.0
+        self._refused = False
+        self._aged_t = -float(AGE_EVERY_S)
+        self._connection: sqlite3.Connection | None = None
+
+    def add(self, entry: Observation | ProgressPoint) -> None:
+        """Take a GPU, host or process sample or a progress point for the next commit. Others are none of ours."""
+        if self._refused:
+            return
+        second = int(entry.t)
+        match entry:
+            case GpuSample():
+                for gpu in entry.gpus:
+                    self._take("gpu", second, gpu.index, gpu)
+                kind = "gpu"
+            case HostSample():
+                self._take(kind := "host", second, 0, entry)
+            case ProcessSample():
+                self._take(kind := "process", second, 0, entry)
+            case ProgressPoint():
+                self._take(kind := "progress", second, 0, entry.progress)
+            case _:
+                return
+        self._latest[kind] = (entry.t, encode_line(entry))
+        self._newest_t = max(self._newest_t, entry.t)
+
+    def commit(self) -> None:
+        """Write what was taken, in one transaction, and thin out what grew old. Never raises for the disk's sake."""
+        if not self._latest or self._refused:
+            return
+        try:
+            connection = self._connection or self._open()
+            if connection is None:
+                return
+            self._write(connection)
+            self.trouble = None
+        except (sqlite3.Error, OSError) as error:
+            self._trouble(error)
+            return
+        for rows in self._rows.values():
+            rows.clear()
+        self._latest.clear()
+
+    def close(self) -> None:
+        """Commit and let go of the file."""
+        self.commit()
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _take(self, source: str, second: int, gpu: int, value: Reading) -> None:
+        rows = self._rows[source]
+        rows.append((second, gpu, *readings(source, value)))
+        if len(rows) > PENDING_ROWS:
+            del rows[: PENDING_ROWS // 10]
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        with _transaction(connection):
+            for source, rows in self._rows.items():
+                if rows:
+                    connection.executemany(insert_statement(source), rows)
+            connection.executemany(
+                "INSERT OR REPLACE INTO latest (kind, t, json) VALUES (?, ?, ?)",
+                [(kind, t, data) for kind, (t, data) in self._latest.items()],
+            )
+            if self._newest_t - self._aged_t >= AGE_EVERY_S:
+                for source in COLUMNS:
+                    for statement, parameters in age_statements(source, int(self._newest_t)):
+                        connection.execute(statement, parameters)
+                self._aged_t = self._newest_t
+
+    def _open(self) -> sqlite3.Connection | None:
+        self.path.touch(mode=0o600)
+        connection = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version > SCHEMA_VERSION:
+                self.trouble = (
+                    f"{self.path}: history of a newer trainwatch (version {version}); charts are not recorded"
+                )
+                connection.close()
+                self._refused = True
+                return None
+            connection.execute(f"PRAGMA journal_mode = {'DELETE' if self._network else 'WAL'}")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA journal_size_limit = 4194304")
+            if version < SCHEMA_VERSION:
+                with _transaction(connection):
+                    for statement in create_statements():
+                        connection.execute(statement)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+    def _trouble(self, error: Exception) -> None:
+        self.trouble = f"{self.path}: {error}; charts have a gap"
+        busy = isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) in _PASSING
+        if self._connection is not None and not busy:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        if isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        """Begin a new history beside the damaged one, which stays for whoever wants to rescue it."""
+        with contextlib.suppress(OSError):
+            for suffix in ("-wal", "-shm", "-journal"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+            self.path.replace(f"{self.path}.damaged")
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

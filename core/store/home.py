@@ -1,0 +1,42 @@
+"""Where all state lives: ``TRAINWATCH_HOME``. Only its owner may look inside (logs and environments hold secrets)."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+PRIVATE = 0o700
+
+
+def trainwatch_home(env: Mapping[str, str]) -> Path:
+    """Return the absolute state folder: ``TRAINWATCH_HOME``, else XDG's state folder. Creates nothing.
+
+    An empty variable counts as unset; a relative ``XDG_STATE_HOME`` is ignored, as its specification asks.
+    """
+    own = env.get("TRAINWATCH_HOME")
+    if own:
+        return Path(own).expanduser().absolute()
+    state = env.get("XDG_STATE_HOME")
+    if state and Path(state).is_absolute():
+        return Path(state) / "trainwatch"
+    home = env.get("HOME")
+    return (Path(home) if home else Path.home()) / ".local" / "state" / "trainwatch"
+
+
+def make_private(path: Path) -> Path:
+    """Create ``path`` and its missing parents, each 0700 whatever the umask. Raises OSError. Returns ``path``.
+
+    Folders that exist keep their mode: they may be the user's own.
+    """
+    missing = [p for p in (path, *path.parents) if not p.is_dir()]
+    for folder in reversed(missing):
+        try:
+            folder.mkdir(mode=PRIVATE)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise
+    return path
+
+
+def runs_folder(home: Path) -> Path:
+    """Return the folder that holds one folder for each run."""
+    return Path(os.path.normpath(home)) / "runs"

@@ -1,0 +1,261 @@
+"""The journal: an append-only file of records, one JSON object a line, written to disk before an action is taken.
+
+Nothing is ever removed from it. A line that was cut off (power cut, full disk) is closed with a newline and stays as a
+line that readers skip. ``read_journal`` reads all, ``JournalFollower`` what is new, ``load_story`` folds.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ..model.decision import Decision, DecisionBase
+from ..model.fact import Fact, FactBase, JudgeSnapshot
+from ..model.observation import Outcome
+from ..model.record import JOURNAL_VERSION, Entry, Record
+from ..model.story import RunStory, apply
+from .atomic import sync_directory
+from .json_line import encode_line
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class JournalTooNew(Exception):  # noqa: N818  named for what is the case
+    """The journal's major version is not ours to read or to continue. The message is a sentence for people."""
+
+    def __init__(self, path: Path, version: int) -> None:
+        super().__init__(
+            f"{path}: written by a newer trainwatch (journal version {version}, this one reads {JOURNAL_VERSION}); "
+            "update trainwatch to open this run"
+        )
+
+
+class _Head(msgspec.Struct):
+    """What every record of every version has."""
+
+    v: int = JOURNAL_VERSION
+    seq: int = 0
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_record = msgspec.json.Decoder(Record).decode
+
+
+class JournalReading:
+    """An iterator over a journal's records. ``skipped`` counts the lines it could not read so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.skipped = 0
+        self._records = self._read(path)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def _read(self, path: Path) -> Iterator[Record]:
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            for line in file:
+                record = _parse(path, line)
+                if record is not None:
+                    yield record
+                elif line.strip():
+                    self.skipped += 1
+
+
+def read_journal(path: Path) -> JournalReading:
+    """Return the records of a journal in their order; none when the file does not exist.
+
+    A torn last line, damaged lines and kinds of records that this version does not know are skipped and counted.
+    Raises JournalTooNew (while iterating) and OSError.
+    """
+    return JournalReading(path)
+
+
+def load_story(path: Path) -> RunStory:
+    """Fold a whole journal. Raises JournalTooNew, OSError; an absent journal is an empty story."""
+    story = RunStory()
+    for record in read_journal(path):
+        story = apply(story, record)
+    return story
+
+
+def latest_snapshot(path: Path) -> JudgeSnapshot | None:
+    """Return the newest snapshot of the judge, or None. Raises JournalTooNew, OSError."""
+    newest: JudgeSnapshot | None = None
+    for record in read_journal(path):
+        if isinstance(record.fact, JudgeSnapshot):
+            newest = record.fact
+    return newest
+
+
+class JournalWriter:
+    """Appends to one journal. One writer at a time: whoever holds the run's lock.
+
+    Opening continues the numbering and closes a torn last line. Raises JournalTooNew, OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seq, self._torn = _last(path)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        sync_directory(path.parent)
+
+    @property
+    def seq(self) -> int:
+        """Number of the newest record; 0 before the first."""
+        return self._seq
+
+    def append(
+        self,
+        t: float,
+        wall: float,
+        *,
+        fact: Fact | None = None,
+        decision: Decision | None = None,
+        outcome: Outcome | None = None,
+    ) -> Record:
+        """Write one record and wait until the disk has it. Exactly one body. Raises OSError (see ``append_all``)."""
+        bodies = [body for body in (fact, decision, outcome) if body is not None]
+        if len(bodies) != 1:
+            raise ValueError(f"a record has exactly one body, got {len(bodies)}")
+        return self.append_all(t, wall, bodies)[0]
+
+    def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
+        """Write records in their order with one fsync, and return them.
+
+        Raises OSError when the disk does not take them (full, gone). Then some of them may stand in the file, as whole
+        lines; the writer stays usable and goes on numbering behind them.
+        """
+        records = tuple(_record(self._seq + i, t, wall, entry) for i, entry in enumerate(entries, 1))
+        if not records:
+            return ()
+        data = b"\n" if self._torn else b""
+        ends: list[int] = []
+        for record in records:
+            data += encode_line(record)
+            ends.append(len(data))
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
+        finally:
+            whole = [end for end in ends if end <= written]
+            self._seq += len(whole)
+            if written:
+                self._torn = written not in (*ends, 1 if self._torn else 0)
+        os.fsync(self._descriptor)
+        return records
+
+    def close(self) -> None:
+        """Let go of the file. Everything appended is already on disk."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class JournalFollower:
+    """What a journal gained since the last look, for screens. Costs one ``stat`` when nothing happened.
+
+    Survives a file that is not there yet, and one that was replaced: no record is given twice, by its number.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.skipped = 0
+        self._offset = 0
+        self._seq = 0
+        self._identity: tuple[int, int] | None = None
+
+    def poll(self) -> list[Record]:
+        """Return new records, oldest first. Raises JournalTooNew; a file that cannot be read now has nothing new."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return []
+        identity = (status.st_dev, status.st_ino)
+        if identity != self._identity or status.st_size < self._offset:
+            self._identity, self._offset = identity, 0
+        if status.st_size == self._offset:
+            return []
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return []
+        return self._take(data)
+
+    def _take(self, data: bytes) -> list[Record]:
+        records: list[Record] = []
+        *lines, unfinished = data.split(b"\n")
+        for number, line in enumerate((*lines, unfinished)):
+            ended = number < len(lines)
+            record = _parse(self.path, line)
+            if record is None and not ended:
+                break  # still being written, or torn: the next look tells
+            self._offset += len(line) + ended
+            if record is None:
+                self.skipped += bool(line.strip())
+            elif record.seq > self._seq:
+                self._seq = record.seq
+                records.append(record)
+        return records
+
+
+def _parse(path: Path, line: bytes) -> Record | None:
+    """One line as a record; None when it is none. A cut-off object is never valid JSON, so half a record is none."""
+    record: Record | None = None
+    head: Record | _Head | None = None
+    try:
+        head = record = _decode_record(line)
+    except _UNREADABLE:
+        with contextlib.suppress(*_UNREADABLE):
+            head = _decode_head(line)
+    if head is not None and head.v > JOURNAL_VERSION:
+        raise JournalTooNew(path, head.v)
+    return record
+
+
+def _last(path: Path) -> tuple[int, bool]:
+    """Return the highest number in the file, unknown kinds included, and whether its last line lacks its end."""
+    seq, line = 0, b"\n"
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return 0, False
+    with file:
+        for line in file:
+            try:
+                head = _decode_head(line)
+            except _UNREADABLE:
+                continue
+            if head.v > JOURNAL_VERSION:
+                raise JournalTooNew(path, head.v)
+            seq = max(seq, head.seq)
+    return seq, not line.endswith(b"\n")
+
+
+def _record(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:
+    if isinstance(entry, FactBase):
+        return Record(seq=seq, t=t, wall=wall, fact=entry)
+    if isinstance(entry, DecisionBase):
+        return Record(seq=seq, t=t, wall=wall, decision=entry)
+    return Record(seq=seq, t=t, wall=wall, outcome=entry)

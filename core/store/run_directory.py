@@ -1,0 +1,242 @@
+"""A run's folder ``<home>/runs/<run_id>/``: its layout, how it is made, and how runs are found again."""
+
+import contextlib
+import hashlib
+import re
+import shutil
+import unicodedata
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from ..model.run import RunSpec
+from .atomic import sync_directory, write_atomically
+from .home import make_private, runs_folder
+from .lock import is_held
+
+SPEC_VERSION = 1
+_SLUG_LENGTH = 40
+
+
+class RunNotFound(LookupError):  # noqa: N818  named for what is the case
+    """No run answers to what was asked. The message is a sentence for people."""
+
+
+class AmbiguousRun(LookupError):  # noqa: N818  named for what is the case
+    """Several runs answer and none of them stands out. The message names them."""
+
+
+class RunUnreadable(Exception):  # noqa: N818  named for what is the case
+    """``run.json`` is missing, damaged or of a newer trainwatch. The message is a sentence for people."""
+
+
+class RunDirectory(msgspec.Struct, frozen=True):
+    """Names of the files of one run. A value: it opens nothing but ``run.json``, and only when asked."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.path.name
+
+    @property
+    def spec(self) -> Path:
+        """``run.json``: the RunSpec."""
+        return self.path / "run.json"
+
+    @property
+    def journal(self) -> Path:
+        """``journal.jsonl``: what happened."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def history(self) -> Path:
+        """``history.sqlite``: metrics over time."""
+        return self.path / "history.sqlite"
+
+    @property
+    def trace(self) -> Path:
+        """``trace.jsonl``: observations, bounded."""
+        return self.path / "trace.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """``supervisor.lock``: held by the living supervisor."""
+        return self.path / "supervisor.lock"
+
+    @property
+    def control(self) -> Path:
+        """``control.json``: where the supervisor listens."""
+        return self.path / "control.json"
+
+    @property
+    def supervisor_log(self) -> Path:
+        """``supervisor.log``: what a detached supervisor says."""
+        return self.path / "supervisor.log"
+
+    @property
+    def attempts(self) -> Path:
+        """Folder with one folder an attempt."""
+        return self.path / "attempts"
+
+    @property
+    def incidents(self) -> Path:
+        """Folder with one folder an incident."""
+        return self.path / "incidents"
+
+    def attempt(self, number: int) -> Path:
+        """Folder of an attempt, which may not exist yet (``make_private`` of home.py makes it)."""
+        return self.attempts / f"{number:04d}"
+
+    def incident(self, number: int) -> Path:
+        """Folder of an incident's evidence, which may not exist yet."""
+        return self.incidents / f"{number:04d}"
+
+    def load_spec(self) -> RunSpec:
+        """Read ``run.json``. Raises RunUnreadable."""
+        try:
+            data = self.spec.read_bytes()
+            version = msgspec.json.decode(data, type=_Version).version
+            if version > SPEC_VERSION:
+                raise RunUnreadable(
+                    f"{self.spec}: written by a newer trainwatch (version {version}, this one reads {SPEC_VERSION}); "
+                    "update trainwatch to open this run"
+                )
+            return msgspec.json.decode(data, type=RunSpec)
+        except OSError as error:
+            raise RunUnreadable(f"{self.spec}: {error.strerror or error}; the run cannot be opened") from error
+        except msgspec.MsgspecError as error:
+            raise RunUnreadable(f"{self.spec}: damaged ({error}); the journal beside it is still readable") from error
+
+    @classmethod
+    def create(cls, home: Path, spec: RunSpec) -> "RunDirectory":
+        """Make the folder of a new run, whole or not at all. Raises FileExistsError when the id is taken, OSError."""
+        runs = make_private(runs_folder(home))
+        directory = cls(runs / spec.id)
+        if not spec.id or spec.id.startswith(".") or "/" in spec.id:
+            raise ValueError(f"not a run id: {spec.id!r}")
+        fresh = runs / f".new-{spec.id}"
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(fresh)  # ours, from a creation that was cut off
+        make_private(fresh / directory.attempts.name)
+        make_private(fresh / directory.incidents.name)
+        write_atomically(fresh / directory.spec.name, msgspec.json.encode(spec))
+        try:
+            fresh.rename(directory.path)
+        except OSError as error:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if directory.path.exists():
+                raise FileExistsError(f"run {spec.id} already exists in {runs}") from error
+            raise
+        sync_directory(runs)
+        return directory
+
+
+class _Version(msgspec.Struct):
+    version: int = 1
+
+
+def run_id_for(name: str, project: Path | None) -> str:
+    """Return the id of the run ``name`` of a project: readable, and different for projects elsewhere.
+
+    ``project``: its trainwatch.toml, or the working folder of a run without one. Slug of the name, "-", 8 hex digits.
+    """
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:_SLUG_LENGTH].strip("-") or "run"
+    digest = hashlib.sha256(f"{project or ''}\0{name}".encode()).hexdigest()[:8]
+    return f"{slug}-{digest}"
+
+
+def new_run_id(home: Path, name: str, project: Path | None) -> str:
+    """Return an id that is not taken: that of ``run_id_for``, or with -2, -3 … behind it."""
+    wanted = run_id_for(name, project)
+    runs = runs_folder(home)
+    number = 1
+    while True:
+        candidate = wanted if number == 1 else f"{wanted}-{number}"
+        if not (runs / candidate).exists():
+            return candidate
+        number += 1
+
+
+def list_runs(home: Path) -> list[RunDirectory]:
+    """Return the runs that can be opened, newest first."""
+    return [directory for directory, _ in _known(home)]
+
+
+def find_run(
+    home: Path,
+    name_or_id: str | None,
+    *,
+    project: Path | None = None,
+    cwd: Path | None = None,
+    anywhere: bool = True,
+    live: Callable[[RunDirectory], bool] = lambda directory: is_held(directory.lock),
+) -> RunDirectory:
+    """Return the run that is meant.
+
+    ``name_or_id``: an exact id, else a name, where the runs of ``project`` (a trainwatch.toml) or ``cwd`` go first.
+    None: the run of the project, else of the working folder, else (``anywhere``) the only one there is, or the only
+    live one. Of several launches of the same job the newest is meant; of different jobs the newest live one. Raises
+    RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
+    """
+    if name_or_id:
+        exact = RunDirectory(runs_folder(home) / name_or_id)
+        if "/" not in name_or_id and not name_or_id.startswith(".") and exact.path.is_dir():
+            exact.load_spec()
+            return exact
+    known = _known(home)
+    here = [(d, s) for d, s in known if _belongs(s, project, cwd)]
+    if name_or_id:
+        groups: tuple[list[tuple[RunDirectory, RunSpec]], ...] = (
+            [(d, s) for d, s in here if s.name == name_or_id],
+            [(d, s) for d, s in known if s.name == name_or_id],
+        )
+        missing = f'no run "{name_or_id}"'
+    else:
+        groups = (here, known) if anywhere else (here,)
+        missing = "no run of this project" if project is not None else "no run was started in this folder"
+    for group in groups:
+        if group:
+            return _choose(group, live)
+    hint = "`trainwatch runs` lists those that exist" if known else "start one with `trainwatch run -- COMMAND`"
+    raise RunNotFound(f"{missing}; {hint}")
+
+
+def _choose(group: list[tuple[RunDirectory, RunSpec]], live: Callable[[RunDirectory], bool]) -> RunDirectory:
+    if len({_job(spec) for _, spec in group}) == 1:
+        return next((d for d, _ in group if live(d)), group[0][0])
+    for directory, _ in group:
+        if live(directory):
+            return directory
+    raise AmbiguousRun(f"which run? {_enumerate(d.id for d, _ in group)}; name one of them")
+
+
+def _job(spec: RunSpec) -> tuple[str, str]:
+    """What makes two runs launches of the same job: the id's base, before a -2."""
+    return (spec.project or spec.cwd, spec.name)
+
+
+def _belongs(spec: RunSpec, project: Path | None, cwd: Path | None) -> bool:
+    if project is not None and spec.project is not None and Path(spec.project) == project:
+        return True
+    return cwd is not None and spec.project is None and Path(spec.cwd) == cwd
+
+
+def _known(home: Path) -> list[tuple[RunDirectory, RunSpec]]:
+    """All runs that can be opened with their specs, newest first."""
+    found: list[tuple[RunDirectory, RunSpec]] = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for path in runs_folder(home).iterdir():
+            if not path.name.startswith("."):
+                with contextlib.suppress(RunUnreadable):
+                    directory = RunDirectory(path)
+                    found.append((directory, directory.load_spec()))
+    return sorted(found, key=lambda pair: (pair[1].created_wall, pair[0].id), reverse=True)
+
+
+def _enumerate(names: Iterable[str]) -> str:
+    shown = list(names)
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")

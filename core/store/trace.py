@@ -1,0 +1,126 @@
+"""The trace: observations as they came, one JSON object a line, bounded in size. ``replay`` reads it."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from ..model.observation import Exit, Meta, Observation, Start
+from .atomic import write_all
+from .json_line import encode_line
+
+LIMIT_BYTES = 64 * 1024 * 1024
+"""A day at 1 Hz with one GPU is about 40 MB; a week of a chatty run keeps its beginning and its newest days."""
+_BUFFER_BYTES = 64 * 1024
+_LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "start", "exit"))
+"""Kept for ever: without them a replay would not know which attempt it sees. Inside of texts, quotes are escaped."""
+
+
+class TraceReading:
+    """An iterator over a trace's observations. ``skipped`` counts the lines it could not read so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.skipped = 0
+        self._observations = self._read(path)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Observation:
+        return next(self._observations)
+
+    def _read(self, path: Path) -> Iterator[Observation]:
+        # msgspec types a decoder of a union as the union's type form
+        decode = msgspec.json.Decoder[Observation](Observation).decode
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    yield decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    self.skipped += bool(line.strip())
+
+
+def read_trace(path: Path) -> TraceReading:
+    """Return the observations of a trace in their order. Unreadable lines are skipped and counted.
+
+    Raises OSError (while iterating), FileNotFoundError among them.
+    """
+    return TraceReading(path)
+
+
+class TraceWriter:
+    """Appends observations; over ``limit_bytes`` it drops the older half of them, but never meta, start and exit lines.
+
+    A trace is a convenience: a disk that does not take it is kept as ``trouble`` (a sentence, None when all is well)
+    and tried again at the next flush; nothing is raised but by the constructor's own arguments.
+    """
+
+    def __init__(self, path: Path, *, limit_bytes: int = LIMIT_BYTES) -> None:
+        if limit_bytes <= 0:
+            raise ValueError(f"limit_bytes must be more than 0, got {limit_bytes}")
+        self.path = path
+        self.limit_bytes = limit_bytes
+        self.trouble: str | None = None
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._size: int | None = None
+
+    def write(self, observation: Observation) -> None:
+        """Take one observation; it reaches the file at the next ``flush``, or when enough have come together."""
+        line = encode_line(observation)
+        self._buffer.append(line)
+        self._buffered += len(line)
+        if self._buffered >= _BUFFER_BYTES or isinstance(observation, Meta | Start | Exit):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken. No fsync: after a power cut the newest seconds may be missing."""
+        if not self._buffer:
+            return
+        data = b"".join(self._buffer)
+        self._buffer.clear()
+        self._buffered = 0
+        try:
+            self._append(data)
+            self.trouble = None
+        except OSError as error:
+            self._size = None  # how much of it arrived is unknown: look again before the next write
+            self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
+
+    def close(self) -> None:
+        """Write what is left."""
+        self.flush()
+
+    def _append(self, data: bytes) -> None:
+        if self._size is not None and self._size + len(data) > self.limit_bytes:
+            self._drop_older_half()
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if self._size is None:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    data = b"\n" + data  # a torn line stays one line, which readers skip
+            write_all(descriptor, data)
+            self._size = os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
+    def _drop_older_half(self) -> None:
+        """Rewrite beside and rename: a reader (or a power cut) in between sees the longer trace."""
+        temporary = self.path.with_name(f".{self.path.name}.shorter")
+        try:
+            with self.path.open("rb") as old, temporary.open("wb") as new:
+                temporary.chmod(0o600)
+                kept_from = (self._size or 0) - self.limit_bytes // 2
+                position = 0
+                for line in old:
+                    position += len(line)
+                    if position > kept_from or any(mark in line for mark in _LANDMARKS):
+                        new.write(line)
+            temporary.replace(self.path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
