@@ -1,0 +1,157 @@
+"""Launching an attempt: the order goes on the desk, a detached runner starts, and its report is awaited."""
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..model.attempt import ExitRecord, LaunchOrder, StartRecord
+from ..model.ports import AttemptTarget
+from ..model.run import ProcessIdentity
+from . import desk, scope, tree
+
+START_TIMEOUT_S = 10.0
+"""A cold Python on a slow disk needs a second or two."""
+CLAIMED_TIMEOUT_S = 20.0
+"""More for a runner that took the order but has not reported: it may be in a slow exec from a network disk."""
+POLL_S = 0.01
+
+Record = TypeVar("Record", StartRecord, ExitRecord, LaunchOrder)
+
+
+class LaunchError(RuntimeError):
+    """The attempt did not start; the message is a sentence. ``code``: what a shell would return (126, 127)."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> AttemptTarget:
+    """Start a runner for ``order`` in ``directory`` (made with mode 0700, used once) and wait until the trainer exists.
+
+    ``scope``: put it into a systemd scope where that works. Blocks for as long as the exec takes, typically 0.1 s.
+    Raises LaunchError when there is no trainer; then none will appear later either. A trainer that started and died at
+    once is no error: its ``exit.json`` tells.
+    """
+    directory = Path(os.path.abspath(directory))  # noqa: PTH100 - resolve() would follow links
+    _put_order(order, directory)
+    _start_runner(directory, order.attempt, in_scope=scope)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    called_off = False
+    while True:
+        start = read_start(directory)
+        if start is not None:
+            return target_of(start, directory)
+        ended = read_exit(directory)
+        if ended is not None and read_start(directory) is None:
+            raise LaunchError(ended.error or "the trainer ended before it was seen", ended.code)
+        if time.monotonic() >= deadline:
+            if called_off or desk.claim(str(directory)):
+                raise LaunchError(_why_silent(directory))
+            # The runner has taken the order: the trainer may exist any moment, and must not be started twice.
+            called_off, deadline = True, time.monotonic() + CLAIMED_TIMEOUT_S
+        time.sleep(POLL_S)
+
+
+def read_start(directory: Path) -> StartRecord | None:
+    """``start.json`` of an attempt; None when there is none (yet) or it is of another version."""
+    return _read(directory, desk.START, StartRecord)
+
+
+def read_exit(directory: Path) -> ExitRecord | None:
+    """``exit.json`` of an attempt; None while the trainer runs, or when its runner died first."""
+    return _read(directory, desk.EXIT, ExitRecord)
+
+
+def read_order(directory: Path) -> LaunchOrder | None:
+    """``order.json`` of an attempt; None when there is none."""
+    return _read(directory, desk.ORDER, LaunchOrder)
+
+
+def target_of(start: StartRecord, directory: Path) -> AttemptTarget:
+    """What sensors and actions need of a started attempt."""
+    return AttemptTarget(
+        number=start.attempt,
+        trainer=start.trainer,
+        runner=start.runner,
+        log=start.log,
+        directory=str(directory),
+    )
+
+
+def find_attempt(directory: Path) -> AttemptTarget | None:
+    """The attempt that was started in ``directory``, dead or alive; None when none was."""
+    start = read_start(directory)
+    return None if start is None else target_of(start, Path(os.path.abspath(directory)))  # noqa: PTH100
+
+
+def is_alive(identity: ProcessIdentity | None) -> bool:
+    """Whether this very process runs now: same boot, same pid, same start, no zombie."""
+    if identity is None or identity.boot_id != tree.boot_id():
+        return False
+    return tree.is_alive((identity.pid, identity.start_ticks))
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """The identity of a running process (to adopt it); None when there is none or it is a zombie."""
+    process = tree.look(pid)
+    if process is None or process.state in tree.GONE_STATES:
+        return None
+    return ProcessIdentity(boot_id=tree.boot_id(), pid=pid, start_ticks=process.start_ticks)
+
+
+def _read(directory: Path, name: str, kind: type[Record]) -> Record | None:
+    content = desk.read(str(directory), name)
+    if content is None:
+        return None
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def _put_order(order: LaunchOrder, directory: Path) -> None:
+    content: dict[str, Any] = msgspec.to_builtins(order)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any((directory / name).exists() for name in (desk.CLAIM, desk.START, desk.EXIT)):
+            raise LaunchError(f"{directory} belongs to an earlier launch; every attempt needs a directory of its own")
+        desk.write(str(directory), desk.ORDER, content)
+    except OSError as fault:
+        remedy = "free some space" if fault.errno in {errno.ENOSPC, errno.EDQUOT} else "check its owner and rights"
+        raise LaunchError(f"cannot write the launch order into {directory}: {fault.strerror}; {remedy}") from fault
+
+
+def _start_runner(directory: Path, attempt: int, *, in_scope: bool) -> None:
+    # -P: a trainwatch/ or json.py in the current directory must not be taken for ours.
+    argv = [sys.executable, "-P", "-m", "trainwatch.core.act.runner", str(directory)]
+    if in_scope and scope.why_not() is None:
+        argv = [*scope.command(f"{directory.parent.name}-{attempt}"), *argv]
+    words = directory / desk.RUNNER_LOG
+    try:
+        with os.fdopen(os.open(words, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as output:
+            starter = subprocess.Popen(  # it forks the runner off and ends, so that we have no child to wait for later
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
+            )
+        starter.wait(START_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        starter.kill()
+        starter.wait()
+    except OSError as fault:
+        raise LaunchError(f"cannot start the runner: {fault}") from fault
+
+
+def _why_silent(directory: Path) -> str:
+    path = directory / desk.RUNNER_LOG
+    try:
+        lines = path.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    last = f": {lines[-1]}" if lines else ""
+    return f"the runner did not report{last}; see {path}"

@@ -1,0 +1,101 @@
+"""What the trainer was doing, caught for an incident before the process is ended."""
+
+import secrets
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.ports import AttemptTarget
+from . import desk, stack_probe, tree
+from .launch import is_alive
+from .stop import members
+
+POLL_S = 0.05
+MARGIN_S = 2.0
+"""For the probe to start (a Python) and to write its answer."""
+
+
+class StackReport(msgspec.Struct, frozen=True, kw_only=True):
+    """``frames``: innermost frames of the main thread per pid; ``moved``: whether they changed meanwhile.
+
+    ``notes``: sentences on what could not be seen and why. ``by``: who ran py-spy.
+    """
+
+    files: tuple[str, ...]
+    frames: dict[int, tuple[str, ...]] = {}
+    moved: dict[int, bool] = {}
+    notes: tuple[str, ...] = ()
+    by: str = "supervisor"
+
+    @property
+    def sentence(self) -> str:
+        """The first process's innermost frame, or why there is none."""
+        for pid, frames in self.frames.items():
+            if frames:
+                still = {False: ", and stayed there", True: ", and moved on"}.get(self.moved.get(pid, None) is True, "")
+                return f"process {pid} was in {frames[0]}{still if pid in self.moved else ''}"
+        return self.notes[0] if self.notes else "no Python stack was seen"
+
+
+def capture_stacks(
+    target: AttemptTarget,
+    folder: Path,
+    *,
+    rounds: int = 2,
+    pause_s: float = 2.0,
+    timeout_s: float = 5.0,
+    budget_s: float = 20.0,
+    log_lines: int = 200,
+    py_spy: str | None = None,
+) -> StackReport:
+    """Write stacks, ``/proc`` states and the end of the log of a live attempt into ``folder`` (made, mode 0700).
+
+    py-spy looks at each process ``rounds`` times, ``pause_s`` apart, each time at most ``timeout_s``; all together at
+    most ``budget_s``. Blocks that long. The trainer is not stopped. A live runner runs the probe, else we do. Raises
+    OSError only when the folder cannot be made.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    trainer = (target.trainer.pid, target.trainer.start_ticks)
+    processes = members(target) if target.trainer.boot_id == tree.boot_id() else []
+    keys = sorted((process.key for process in processes), key=lambda key: (key != trainer, key))
+    request = {
+        "request": secrets.token_hex(8),
+        "folder": str(folder),
+        "keys": keys,
+        "log": target.log,
+        "log_lines": log_lines,
+        "rounds": rounds,
+        "pause_s": pause_s,
+        "timeout_s": timeout_s,
+        "budget_s": budget_s,
+        "py_spy": py_spy or stack_probe.find_py_spy(),
+    }
+    answer = _ask_runner(target, request) if keys else None
+    by = "supervisor" if answer is None else "runner"
+    if answer is None:
+        answer = stack_probe.capture(request)
+    answer.pop("request", None)
+    return msgspec.convert(answer | {"by": by}, StackReport, strict=False)
+
+
+def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any] | None:
+    runner = target.runner
+    if runner is None or not is_alive(runner):
+        return None
+    try:
+        desk.remove(target.directory, desk.STACKS_DONE)
+        desk.write(target.directory, desk.STACKS, request)
+        if not tree.send((runner.pid, runner.start_ticks), signal.SIGUSR2):
+            return None
+    except OSError:
+        return None
+    deadline = time.monotonic() + request["budget_s"] + request["timeout_s"] + MARGIN_S
+    while time.monotonic() < deadline and is_alive(runner):
+        content = desk.read(target.directory, desk.STACKS_DONE)
+        if content is not None and content.get("request") == request["request"]:
+            return content
+        time.sleep(POLL_S)
+    return None

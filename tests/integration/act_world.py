@@ -1,0 +1,100 @@
+"""Real attempts for tests of core/act: started, watched and always cleared away."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from trainwatch.core.act import tree
+from trainwatch.core.act.launch import launch, read_exit
+from trainwatch.core.act.stop import members
+from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
+from trainwatch.core.model.ports import AttemptTarget
+
+DEADLINE_S = 20.0
+T = TypeVar("T")
+
+
+def wait_for(look: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
+    """The first true result of ``look``."""
+    end = time.monotonic() + deadline_s
+    while True:
+        result = look()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline_s} s: {what}")
+        time.sleep(0.01)
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+class World:
+    """Launches into folders below ``root``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.targets: list[AttemptTarget] = []
+
+    def order(self, *argv: str, **more: object) -> LaunchOrder:
+        number = len(self.targets) + 1
+        values: dict[str, object] = {
+            "attempt": number,
+            "argv": argv,
+            "cwd": str(self.root),
+            "env": {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"},
+            "log": str(self.root / f"{number}.log"),
+        }
+        return LaunchOrder(**(values | more))  # type: ignore[arg-type]
+
+    def launch(self, *argv: str, **more: object) -> AttemptTarget:
+        order = self.order(*argv, **more)
+        target = launch(order, self.root / "attempts" / str(order.attempt))
+        self.targets.append(target)
+        return target
+
+    def exit(self, target: AttemptTarget) -> ExitRecord:
+        return wait_for(lambda: read_exit(Path(target.directory)), "exit.json")
+
+    def log(self, target: AttemptTarget) -> str:
+        assert target.log is not None
+        return Path(target.log).read_text(encoding="utf-8", errors="replace")
+
+    def log_has(self, target: AttemptTarget, text: str) -> None:
+        wait_for(lambda: text in self.log(target), f"{text!r} in the log")
+
+    def pid_said(self, target: AttemptTarget, name: str) -> int:
+        """The pid that the trainer printed as ``NAME=PID``."""
+
+        def look() -> int:
+            words = [w for w in self.log(target).split() if w.startswith(f"{name}=")]
+            return int(words[0].partition("=")[2]) if words else 0
+
+        return wait_for(look, f"{name}= in the log")
+
+    def clear(self) -> None:
+        for target in self.targets:
+            for process in members(target):
+                tree.send(process.key, signal.SIGKILL)
+            if target.runner is not None:
+                tree.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
+
+
+@contextmanager
+def world(root: Path) -> Iterator[World]:
+    made = World(root)
+    try:
+        yield made
+    finally:
+        made.clear()
+
+
+def lives(pid: int) -> bool:
+    process = tree.look(pid)
+    return process is not None and process.state not in tree.GONE_STATES

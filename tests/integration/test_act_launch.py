@@ -1,0 +1,233 @@
+"""Launching for real: the runner, its records, its log, and what survives its death."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import World, lives, python, wait_for, world
+from trainwatch.core.act import desk, tree
+from trainwatch.core.act.launch import LaunchError, find_attempt, is_alive, launch, read_exit, read_start
+
+STAY = "import time\nprint('up', flush=True)\ntime.sleep(600)"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import sys; print('bye'); sys.exit(7)", (7, None)),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", (None, 9)),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", (None, 11)),
+        ("pass", (0, None)),
+    ],
+)
+def test_the_way_it_ended_is_recorded(run: World, code: str, expected: tuple[int | None, int | None]) -> None:
+    target = run.launch(*python(code))
+    record = run.exit(target)
+    assert (record.code, record.signal) == expected
+    assert record.stopped_by is None
+    start = read_start(Path(target.directory))
+    assert start is not None
+    assert start.trainer == target.trainer
+    wait_for(lambda: not is_alive(target.runner), "the runner ends after its tree")
+
+
+def test_arguments_environment_and_directory_arrive_unchanged(run: World) -> None:
+    arguments = ["a b", "quo'te\"s", "semi;", ";", "$HOME", "üñí ✓", "line\nbreak", "", "-x", "*", "\udcff"]
+    code = "import json,os,sys; print(json.dumps([sys.argv[1:], os.environ['ODD'], os.getcwd()]))"
+    run.root.joinpath("work dir").mkdir()
+    env = dict(os.environ) | {"ODD": "x;y 'z' ✓\n\udcfe"}
+    target = run.launch(*python(code), *arguments, env=env, cwd=str(run.root / "work dir"))
+    assert run.exit(target).code == 0
+    assert json.loads(run.log(target)) == [arguments, "x;y 'z' ✓\n\udcfe", str(run.root / "work dir")]
+
+
+def test_the_trainer_starts_with_a_clean_slate(run: World) -> None:
+    code = """if True:
+        import json, os, signal
+        print(json.dumps({
+            "ignored": [s for s in (1, 2, 15, 20) if signal.getsignal(s) == signal.SIG_IGN],
+            "blocked": [int(s) for s in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+            "leader": os.getsid(0) == os.getpid() == os.getpgid(0),
+            "stdin": os.readlink("/proc/self/fd/0"),
+            "extra": [fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and os.path.exists(f"/proc/self/fd/{fd}")],
+            "unbuffered": os.environ.get("PYTHONUNBUFFERED"),
+            "mark": os.environ["TRAINWATCH_ATTEMPT"],
+        }))"""
+    target = run.launch(*python(code))
+    run.exit(target)
+    assert json.loads(run.log(target)) == {
+        "ignored": [],
+        "blocked": [],
+        "leader": True,
+        "stdin": os.devnull,
+        "extra": [],
+        "unbuffered": "1",
+        "mark": target.directory,
+    }
+
+
+def test_the_users_own_choice_of_buffering_stands(run: World) -> None:
+    code = "import os; print(os.environ['PYTHONUNBUFFERED'])"
+    target = run.launch(*python(code), env=dict(os.environ) | {"PYTHONUNBUFFERED": "0"})
+    run.exit(target)
+    assert run.log(target) == "0\n"
+
+
+def test_a_flood_of_output_is_complete_when_the_exit_is_seen(run: World) -> None:
+    target = run.launch(sys.executable, "-c", "import sys\nsys.stdout.write('line\\n' * 2_000_000)")
+    assert run.exit(target).code == 0
+    assert target.log is not None
+    assert Path(target.log).stat().st_size == 10_000_000
+
+
+def test_records_are_private(run: World) -> None:
+    target = run.launch(*python("pass"))
+    run.exit(target)
+    folder = Path(target.directory)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for name in (desk.ORDER, desk.START, desk.EXIT):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    assert target.log is not None
+    assert stat.S_IMODE(Path(target.log).stat().st_mode) == 0o600
+
+
+def test_the_runner_is_small_and_loads_nothing_heavy(run: World) -> None:
+    target = run.launch(*python(STAY))
+    run.log_has(target, "up")
+    assert target.runner is not None
+    maps = Path(f"/proc/{target.runner.pid}/maps").read_text()
+    assert "site-packages" not in maps
+    status = Path(f"/proc/{target.runner.pid}/status").read_text()
+    resident_kb = int(status.partition("VmRSS:")[2].split()[0])
+    assert resident_kb < 20_000
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            "import sys, trainwatch.core.act.runner, trainwatch.core.act.pane; print(*sys.modules)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    ).stdout.split()
+    assert not {"msgspec", "psutil", "textual", "numpy", "asyncio", "subprocess", "dataclasses"} & set(loaded)
+
+
+def test_killing_the_runner_leaves_the_trainer_writing(run: World) -> None:
+    code = "import time\ni = 0\nwhile True:\n    print(i)\n    i += 1\n    time.sleep(0.01)"
+    target = run.launch(*python(code))
+    run.log_has(target, "3\n")
+    assert target.runner is not None
+    os.kill(target.runner.pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(target.runner), "the runner is dead")
+    size = len(run.log(target))
+    wait_for(lambda: len(run.log(target)) > size + 20, "the log grows")
+    assert is_alive(target.trainer)
+    assert read_exit(Path(target.directory)) is None
+    assert find_attempt(Path(target.directory)) == target
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_what_ends_terminals_and_logins_does_not_end_the_runner(run: World, number: int) -> None:
+    target = run.launch(*python("import time\nprint('up', flush=True)\ntime.sleep(0.3)"))
+    run.log_has(target, "up")
+    assert target.runner is not None
+    os.kill(target.runner.pid, number)
+    assert run.exit(target).code == 0
+
+
+def test_the_runner_stays_for_the_orphans(run: World) -> None:
+    code = "import subprocess; print('child=%d' % subprocess.Popen(['sleep', '600'], start_new_session=True).pid)"
+    target = run.launch(*python(code))
+    assert run.exit(target).code == 0
+    child = run.pid_said(target, "child")
+    assert target.runner is not None
+    wait_for(lambda: tree.look(child).parent == target.runner.pid, "the orphan was taken over")  # type: ignore[union-attr]
+    os.kill(child, signal.SIGKILL)
+    wait_for(lambda: not is_alive(target.runner), "the runner ends with the last of them")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (("no-such-command-here",), 127, "command not found: 'no-such-command-here' (run.command); check the spelling"),
+        (("./missing.sh",), 127, "command not found: './missing.sh'"),
+        (("./plain.txt",), 126, "not executable"),
+        (("./no_first_line",), 126, "no #! line"),
+        (("./bad_interpreter",), 127, "interpreter that its first line names"),
+        ((), 127, "the command is empty"),
+        (("python", "a\0b"), 126, "NUL"),
+    ],
+)
+def test_a_command_that_cannot_start_is_one_sentence(
+    run: World, argv: tuple[str, ...], code: int, sentence: str
+) -> None:
+    (run.root / "plain.txt").write_text("hello\n")
+    for name, text in (("no_first_line", "echo hi\n"), ("bad_interpreter", "#!/no/such/python\n")):
+        (run.root / name).write_text(text)
+        (run.root / name).chmod(0o755)
+    with pytest.raises(LaunchError) as caught:
+        run.launch(*argv)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.code == code
+
+
+def test_a_missing_working_directory_is_named(run: World) -> None:
+    with pytest.raises(LaunchError, match=r"cannot enter the working directory .*nowhere.*run\.cwd"):
+        run.launch("true", cwd=str(run.root / "nowhere"))
+
+
+def test_a_log_that_cannot_be_opened_is_named(run: World) -> None:
+    (run.root / "file").write_text("")
+    with pytest.raises(LaunchError, match=r"cannot open the log .*file/x\.log"):
+        run.launch("true", log=str(run.root / "file" / "x.log"))
+
+
+def test_a_directory_is_used_once(run: World) -> None:
+    target = run.launch("true")
+    run.exit(target)
+    with pytest.raises(LaunchError, match="belongs to an earlier launch"):
+        launch(run.order("true"), Path(target.directory))
+
+
+def test_a_second_runner_on_the_same_directory_starts_nothing(run: World) -> None:
+    target = run.launch(*python(STAY))
+    run.log_has(target, "up")
+    before = (Path(target.directory) / desk.START).read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "trainwatch.core.act.runner", target.directory], check=False, cwd="/", timeout=20
+    )
+    assert done.returncode == 0
+    assert (Path(target.directory) / desk.START).read_bytes() == before
+    assert [p.pid for p in tree.marked_with(target.directory, tree.everyone().values())] == [target.trainer.pid]
+
+
+def test_a_folder_of_the_same_name_in_the_current_directory_is_not_taken_for_ours(
+    run: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run.root / "json.py").write_text("raise SystemExit('shadowed')")
+    monkeypatch.chdir(run.root)
+    assert run.exit(run.launch("true")).code == 0
+
+
+def test_nothing_is_left_behind_as_our_child(run: World) -> None:
+    target = run.launch(*python(STAY))
+    assert target.runner is not None
+    assert os.getpid() not in {tree.look(target.runner.pid).parent, tree.look(target.trainer.pid).parent}  # type: ignore[union-attr]
+    assert lives(target.runner.pid)
