@@ -1,0 +1,169 @@
+"""Nested mappings as a config file gives them: where a key stands, what the file should say after a change."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+KeyPath = tuple[str, ...]
+"""Keys from the root to a value."""
+
+
+class DeriveError(Exception):
+    """A launch cannot be derived. The message is one sentence for the user: what, where, what to do."""
+
+
+class Removed:
+    """Stands for the value of a key that is to be taken out."""
+
+    def __repr__(self) -> str:
+        return "REMOVED"
+
+
+REMOVED = Removed()
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """One value to be set (or ``REMOVED``) at a place."""
+
+    path: KeyPath
+    value: Any
+
+
+def read_location(error_line: int | None, source: str) -> str:
+    """``FILE:LINE``, or the file alone."""
+    return source if error_line is None else f"{source}:{error_line}"
+
+
+def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings as (dotted key, value): ``{"vae": {"tiling": True}}`` gives ``("vae.tiling", True)``."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def occurrences(tree: Mapping[Any, Any], key: str, depth: int | None) -> list[KeyPath]:
+    """Every place where a key of that name stands, at most ``depth`` keys deep. Lists are not searched."""
+    found: list[KeyPath] = []
+    for name, value in tree.items():
+        if name == key:
+            found.append((name,))
+        if isinstance(value, Mapping) and isinstance(name, str) and (depth is None or depth > 1):
+            below = occurrences(value, key, None if depth is None else depth - 1)
+            found.extend((name, *rest) for rest in below)
+    return found
+
+
+def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: bool) -> tuple[KeyPath, ...]:
+    """The places to write ``key`` to.
+
+    A dotted key is a path. A plain key is replaced where it stands, and goes to the top level when it stands nowhere.
+    ``sections_ignored``: the framework merges its sections, so that a key found twice is written twice.
+    """
+    if key in tree:
+        found = [(key,)]
+        if sections_ignored:
+            found = occurrences(tree, key, 2)
+    elif "." in key:
+        found = [tuple(key.split("."))]
+    else:
+        found = occurrences(tree, key, 2 if sections_ignored else None) or [(key,)]
+    if len(found) > 1 and not sections_ignored:
+        places = ", ".join(".".join(path) for path in found)
+        raise DeriveError(
+            f"{source}: {key} stands in several places ({places}); write the whole dotted key in the profile"
+        )
+    for path in found:
+        _refuse_misfit(tree, path, source)
+    return tuple(found)
+
+
+def _refuse_misfit(tree: Mapping[Any, Any], path: KeyPath, source: str) -> None:
+    node: Any = tree
+    for depth, name in enumerate(path[:-1], start=1):
+        if not isinstance(node, Mapping) or node.get(name) is None:
+            return
+        node = node[name]
+        if not isinstance(node, Mapping):
+            where = ".".join(path[:depth])
+            raise DeriveError(f"{source}: {where} is no section, so that {'.'.join(path)} cannot be set in it")
+    if isinstance(node, Mapping) and isinstance(node.get(path[-1]), Mapping):
+        raise DeriveError(
+            f"{source}: {'.'.join(path)} is a section and not a value; name one of its keys in the profile"
+        )
+
+
+def present(tree: Mapping[Any, Any], path: KeyPath) -> bool:
+    """Whether something stands there (it may be null)."""
+    node: Any = tree
+    for name in path:
+        if not isinstance(node, Mapping) or name not in node:
+            return False
+        node = node[name]
+    return True
+
+
+def value_at(tree: Mapping[Any, Any], path: KeyPath) -> Any:
+    """What stands there; None when nothing does."""
+    node: Any = tree
+    for name in path:
+        if not isinstance(node, Mapping):
+            return None
+        node = node.get(name)
+    return node
+
+
+def edited(tree: Mapping[Any, Any], edit: Edit) -> dict[Any, Any]:
+    """A copy of the tree after the edit. Missing (or null) sections on the way are made."""
+    result: dict[Any, Any] = copy.deepcopy(dict(tree))
+    node = result
+    for name in edit.path[:-1]:
+        if node.get(name) is None:
+            if edit.value is REMOVED:
+                return result
+            node[name] = {}
+        node = node[name]
+    if edit.value is REMOVED:
+        node.pop(edit.path[-1], None)
+    else:
+        node[edit.path[-1]] = copy.deepcopy(edit.value)
+    return result
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal in value and in type: ``1``, ``1.0`` and ``True`` differ, NaN equals NaN. Keys in any order."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if type(left) is not type(right):
+        return False
+    return bool(left == right) or (isinstance(left, float) and left != left and right != right)  # noqa: PLR0124
+
+
+def float_text(value: float) -> str:
+    """A float that every reader takes for one: ``1.0e-05``. PyYAML takes ``1e-05`` for a word."""
+    text = repr(value)
+    mantissa, exponent_mark, exponent = text.partition("e")
+    if exponent_mark and "." not in mantissa:
+        return f"{mantissa}.0e{exponent}"
+    return text
+
+
+def shown(value: Any) -> str:
+    """A value in one printable ASCII line, for comments in files."""
+    if value is REMOVED or value is None:
+        return "(not set)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return float_text(value)
+    return ascii(value) if isinstance(value, str) else one_line(str(value))
+
+
+def one_line(text: str) -> str:
+    """Printable ASCII without line ends: a comment must not end early, and must suit any locale's reader."""
+    return "".join(ch if ch.isascii() and ch.isprintable() else ascii(ch)[1:-1] for ch in text)
