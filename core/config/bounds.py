@@ -1,0 +1,116 @@
+"""Which values of the settings make sense, beyond their types. One row a setting; a setting without a row is free."""
+
+from typing import Any
+
+from ..model.settings import Settings
+from .document import Document, Rule
+
+
+def above(limit: float) -> Rule:
+    """Only what is more than the limit."""
+    return lambda value: None if value is None or value > limit else f"must be more than {limit:g}"
+
+
+def at_least(limit: float) -> Rule:
+    """Only the limit and more."""
+    return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
+
+
+def percent(value: float) -> str | None:
+    """Only 0 to 100."""
+    return None if 0 <= value <= 100 else "must be between 0 and 100"
+
+
+def waits(value: tuple[float, ...]) -> str | None:
+    """At least one wait, none negative."""
+    if not value:
+        return "needs at least one number of seconds"
+    return None if all(v >= 0 for v in value) else "must not hold negative seconds"
+
+
+def names(value: tuple[str, ...]) -> str | None:
+    """No empty name, none twice."""
+    if not all(name.strip() for name in value):
+        return "must not hold an empty name"
+    return None if len(set(value)) == len(value) else "must not hold a name twice"
+
+
+def filled(value: str | None) -> str | None:
+    """Some text."""
+    return "must not be empty" if value is not None and not value.strip() else None
+
+
+def tmux_name(value: str | None) -> str | None:
+    """What tmux takes as a name: it turns "." and ":" into "_", and then nobody finds the session."""
+    return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
+
+
+BOUNDS: dict[str, dict[str, Rule]] = {
+    "watch": {
+        "interval_s": at_least(0.1),  # faster costs more than it tells; NVML itself averages over about 0.1 s
+        "summary_s": above(0),
+        "gpu_timeout_s": above(0),
+        "rescan_s": above(0),
+        "settle_s": at_least(0),
+    },
+    "hang": {
+        "deadline_factor": at_least(1),
+        "min_s": above(0),
+        "max_s": above(0),
+        "startup_s": above(0),
+        "warmup_steps": at_least(0),
+        "checkpoint_age_s": above(0),
+        "idle_util_pct": percent,
+        "idle_cpu_cores": at_least(0),
+        "idle_io_bytes_per_s": at_least(0),
+        "quiet_s": at_least(0),
+    },
+    "restart": {
+        "max_restarts": at_least(0),
+        "backoff_s": waits,
+        "interrupt_grace_s": at_least(0),
+        "terminate_grace_s": at_least(0),
+        "gpu_clear_timeout_s": at_least(0),
+        "gpu_clear_tolerance_bytes": at_least(0),
+    },
+    "checkpoints": {"keep_last": at_least(0)},
+    "health": {
+        "ram_warning_pct": percent,
+        "ram_danger_pct": percent,
+        "vram_underused_pct": percent,
+        "vram_warning_pct": percent,
+        "ram_available_warning_bytes": at_least(0),
+        "ram_available_danger_bytes": at_least(0),
+        "swap_warning_bytes": at_least(0),
+        "swap_danger_bytes": at_least(0),
+        "temp_warning_c": above(0),
+        "temp_danger_c": above(0),
+        "disk_warning_bytes": at_least(0),
+        "disk_danger_bytes": at_least(0),
+    },
+    "notify": {"command": lambda value: None if not value or value[0].strip() else "must begin with a program"},
+    "profiles": {"use": filled, "ladder": names},
+    "tmux": {"socket": filled, "session": tmux_name},
+}
+
+ORDERED: tuple[tuple[str, str, str], ...] = (
+    ("hang", "min_s", "max_s"),
+    ("health", "ram_warning_pct", "ram_danger_pct"),
+    ("health", "ram_available_danger_bytes", "ram_available_warning_bytes"),
+    ("health", "swap_warning_bytes", "swap_danger_bytes"),
+    ("health", "temp_warning_c", "temp_danger_c"),
+    ("health", "disk_danger_bytes", "disk_warning_bytes"),
+)
+"""(section, lower, higher): the first must not be above the second."""
+
+
+def check_order(document: Document, settings: Settings) -> None:
+    """Note bounds that stand the wrong way round, at the one that is written."""
+    for section, low, high in ORDERED:
+        values: Any = getattr(settings, section)
+        if getattr(values, low) > getattr(values, high):
+            written = low if document.has(section, low) else high
+            document.add(
+                (section, written),
+                f'"{low}" ({getattr(values, low):g}) must not be above "{high}" ({getattr(values, high):g})',
+            )

@@ -1,0 +1,164 @@
+"""A TOML file with the line of each key, and the checking of its tables against the model's structs."""
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from .problem import ConfigError, Problem, did_you_mean, display_path, nearest
+from .toml_lines import KeyPath, key_lines
+
+Rule = Callable[[Any], str | None]
+"""A check of one value beyond its type: a sentence when it is bad ("must be more than 0"), else None."""
+
+
+class Document:
+    """One parsed file. Collects problems while it is being checked; ``finish`` raises them all."""
+
+    def __init__(self, path: Path, data: dict[str, Any], lines: dict[KeyPath, int]) -> None:
+        self.path = path
+        self.data = data
+        self.problems: list[Problem] = []
+        self._lines = lines
+
+    @classmethod
+    def read(cls, path: Path) -> "Document":
+        """Read and parse. Raises ConfigError: unreadable, not UTF-8, or not TOML (with its line)."""
+        try:
+            text = path.read_bytes().decode("utf-8-sig")
+        except OSError as error:
+            raise ConfigError([Problem(display_path(path), None, f"{error.strerror or error}")]) from error
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise ConfigError([Problem(display_path(path), line, "not UTF-8 text; save it as UTF-8")]) from error
+        return cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> "Document":
+        """Parse a text; ``path`` names it in problems. Raises ConfigError."""
+        try:
+            return cls(path, tomllib.loads(text), key_lines(text.replace("\r\n", "\n")))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError([_syntax_problem(path, text, error)]) from error
+
+    def line(self, *path: str | int) -> int | None:
+        """Return the line of a key, or of the nearest table around it; None when neither is written."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self._lines:
+                return self._lines[path[:length]]
+        return None
+
+    def has(self, *path: str | int) -> bool:
+        """Whether the key is written."""
+        return path in self._lines
+
+    def add(self, path: KeyPath, text: str) -> None:
+        """Note a problem at a key."""
+        self.problems.append(Problem(display_path(self.path), self.line(*path), text))
+
+    def finish(self) -> None:
+        """Raise ConfigError with all problems, by line, when there are any."""
+        if self.problems:
+            raise ConfigError(sorted(self.problems, key=lambda p: p.line or 0))
+
+    def table(self, path: KeyPath, value: Any) -> dict[str, Any]:
+        """Return the value if it is a table; else note the problem and return an empty one."""
+        if isinstance(value, dict):
+            return value
+        self.add(path, f'"{path[-1]}" is a table: write [{".".join(map(str, path))}] and its keys below')
+        return {}
+
+    def struct_values(
+        self,
+        path: KeyPath,
+        table: Mapping[str, Any],
+        struct: type[msgspec.Struct],
+        *,
+        rules: Mapping[str, Rule] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the good values of a table by field name, as the struct's types; note a problem for each bad one.
+
+        ``rules``: field → further check. ``elsewhere``: key → section, to name the right place of a misplaced key.
+        """
+        fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+        good: dict[str, Any] = {}
+        for key, value in table.items():
+            if key not in fields:
+                self.unknown_key((*path, key), fields, elsewhere or {})
+                continue
+            try:
+                converted = msgspec.convert(value, type=fields[key].type)
+            except msgspec.ValidationError as error:
+                self.add((*path, key), f'"{key}" must be {describe_type(fields[key].type)}, {_got(value, error)}')
+                continue
+            complaint = _endless(converted) or (rules or {}).get(fields[key].name, _fine)(converted)
+            if complaint:
+                self.add((*path, key), f'"{key}" {complaint}, got {show(value)}')
+            else:
+                good[fields[key].name] = converted
+        return good
+
+    def unknown_key(self, path: KeyPath, known: Mapping[str, Any], elsewhere: Mapping[str, str]) -> None:
+        """Note a key that does not exist, with the one that was probably meant."""
+        key = str(path[-1])
+        misplaced = None if nearest(key, known) else nearest(key, elsewhere)
+        if misplaced is not None:
+            hint = f'; did you mean "{misplaced}" in [{elsewhere[misplaced]}]?'
+        else:
+            hint = did_you_mean(key, known)
+        self.add(path, f'unknown key "{key}"{hint}')
+
+
+def describe_type(kind: Any) -> str:
+    """Return a type in words, such as ``a number``, ``a list of texts in quotes`` or ``"file" or "pty"``."""
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{choice}"' for choice in get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"a list of {_PLURALS.get(get_args(kind)[0], 'values')}"
+    if get_origin(kind) is dict:
+        return "a table of texts" if get_args(kind)[1] is str else "a table"
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return f"a table with {' and '.join(kind.__struct_fields__)}"
+    if get_args(kind):
+        return " or ".join(describe_type(part) for part in get_args(kind) if part is not type(None))
+    return _NOUNS.get(kind, str(kind))
+
+
+def show(value: Any) -> str:
+    """Return a value as TOML would write it, shortened."""
+    text = str(value) if isinstance(value, float) else msgspec.json.encode(value, enc_hook=str).decode()
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_NOUNS = {float: "a number", int: "a whole number", str: "a text in quotes", bool: "true or false"}
+_PLURALS = {float: "numbers", int: "whole numbers", str: "texts in quotes", bool: "true or false"}
+_PLACE = re.compile(r"\(at line (\d+), column \d+\)")
+
+
+def _got(value: Any, error: msgspec.ValidationError) -> str:
+    """Name the offending element of a list or table (msgspec ends its message with its path), else the value."""
+    found = re.search(r"at `\$\[(\d+)\]`", str(error))
+    if found and isinstance(value, list):
+        return f"got {show(value[int(found[1])])} in it"
+    return f"got {show(value)}"
+
+
+def _endless(value: Any) -> str | None:
+    """JSON has no Infinity and no NaN: such a setting would not survive in run.json."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return None if all(math.isfinite(n) for n in numbers if isinstance(n, float)) else "must be finite"
+
+
+def _fine(_: Any) -> str | None:
+    return None
+
+
+def _syntax_problem(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Problem:
+    found = _PLACE.search(str(error))
+    line = int(found[1]) if found else text.count("\n") + 1
+    return Problem(display_path(path), line, f"not TOML: {_PLACE.sub('', str(error)).strip()}")

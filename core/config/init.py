@@ -1,0 +1,153 @@
+"""The commented trainwatch.toml that ``trainwatch init`` writes."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..model.profile import Preset
+from ..model.settings import Settings
+from .detection import GENERIC, detect_preset, preset_of_config
+from .project import FILE_NAME
+from .run_section import AUTO
+
+_SCRIPTS = (
+    "train.py",
+    "train_network.py",
+    "sdxl_train_network.py",
+    "sdxl_train.py",
+    "flux_train_network.py",
+    "src/scripts/train.py",
+    "scripts/train.py",
+    "src/train.py",
+    "main.py",
+)
+"""Where trainers are found, best first."""
+_CONFIG_FOLDERS = (".", "configs", "config", "configs/training")
+_CONFIG_OPTIONS = {"kohya": "--config_file", "dit": "--config"}
+"""Preset → the trainer's own option for its config."""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder suggests. ``command`` may hold placeholders; ``config`` is relative to the folder.
+
+    ``guessed``: no command was given and none was found, so a person must fill it in.
+    """
+
+    command: tuple[str, ...]
+    config: str | None
+    preset: str
+    guessed: bool
+
+
+def survey_folder(
+    folder: Path, presets: Mapping[str, Preset], command: Sequence[str] = (), config: Path | None = None
+) -> Survey:
+    """Find out what is trained in a folder, from what the person said, else from the scripts and configs there."""
+    script = next((name for name in _SCRIPTS if (folder / name).is_file()), None)
+    words = tuple(command) or ("python", script or "train.py")
+    config = config or next((c for c in _configs(folder) if preset_of_config(c, presets) is not None), None)
+    preset = detect_preset(words, config, presets).name
+    option = _CONFIG_OPTIONS.get(preset)
+    if config is not None and option is not None and not command:
+        words = (*words, option, "{config}")
+    if preset == "kohya" and not command:
+        words = ("accelerate", "launch", *words[1:])
+    relative = None if config is None else os.path.relpath(config, folder)
+    return Survey(command=words, config=relative, preset=preset, guessed=not command and script is None)
+
+
+def config_text(survey: Survey, *, name: str, output_dir: str | None = None) -> str:
+    """Return a trainwatch.toml with every key and its comment; what is not known is a comment to be filled in."""
+    defaults = Settings()
+    return _TEMPLATE.format(
+        name=_text(name),
+        command=_texts(survey.command),
+        command_note="   # ← put your own command here" if survey.guessed else "",
+        preset=_text(survey.preset if survey.preset != GENERIC else AUTO),
+        config=f"config = {_text(survey.config)}" if survey.config else '# config = "configs/train.toml"',
+        output_dir=f"output_dir = {_text(output_dir)}" if output_dir else f"# output_dir = {_text(f'outputs/{name}')}",
+        interval_s=defaults.watch.interval_s,
+        deadline_factor=defaults.hang.deadline_factor,
+        min_s=f"{defaults.hang.min_s:g}",
+        max_s=f"{defaults.hang.max_s:g}",
+        max_restarts=defaults.restart.max_restarts,
+        backoff_s=", ".join(f"{s:g}" for s in defaults.restart.backoff_s),
+        keep_last=defaults.checkpoints.keep_last,
+    )
+
+
+def write_config(folder: Path, text: str) -> Path:
+    """Write trainwatch.toml into a folder and return its path. Never overwrites: raises FileExistsError, OSError."""
+    path = folder / FILE_NAME
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise FileExistsError(
+            f"{path} already exists; edit it, or move it away and run `trainwatch init` again"
+        ) from error
+    return path
+
+
+def _configs(folder: Path) -> Iterator[Path]:
+    for name in _CONFIG_FOLDERS:
+        if (folder / name).is_dir():
+            for path in sorted((folder / name).iterdir()):
+                if path.suffix in {".toml", ".yaml", ".yml"} and path.name != FILE_NAME and path.is_file():
+                    yield path
+
+
+def _text(value: str) -> str:
+    """A TOML basic string: JSON's escapes are TOML's, but for DEL."""
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
+
+
+def _texts(values: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"
+
+
+_TEMPLATE = """\
+# What trainwatch looks after, and how. Every key is shown with its default; delete what you do not change.
+
+[run]                                   # or [runs.NAME], several
+name = {name}
+# Filled in at each launch: {{config}} {{output_dir}} {{resume}} {{profile}}
+command = {command}{command_note}
+cwd = "."                               # relative paths in this file start at its folder
+env = {{}}                                # for example {{ TOKENIZERS_PARALLELISM = "false" }}
+preset = {preset}                       # what is known about the framework; "auto" detects it (`trainwatch presets`)
+# The trainer's own TOML or YAML. Each attempt gets a derived copy; this file is never written.
+{config}
+# Where the trainer writes its checkpoints. Without it nothing can be resumed.
+{output_dir}
+logs = []                               # log files besides the trainer's own stdout and stderr
+gpus = "auto"                           # or [0, 1]
+terminal = "file"                       # "pty" for trainers that want a terminal
+
+[profiles]                              # named bundles of training settings (`trainwatch profiles`)
+# use = "balanced"
+ladder = []                             # safest first, for example ["conservative", "balanced", "aggressive"]
+
+[watch]
+interval_s = {interval_s}                        # seconds between two looks at GPU, memory and processes
+
+[hang]
+deadline_factor = {deadline_factor}                   # x the slowest recent step or learned pause
+min_s = {min_s}                              # never sooner than this
+# max_s caps the deadline only while signs of life are weak or unknown; live evidence (busy GPU at its usual power,
+# growing files ...) is not capped.
+max_s = {max_s}
+
+[restart]
+max_restarts = {max_restarts}                        # without new verified progress in between
+backoff_s = [{backoff_s}]            # seconds before the n-th restart without progress in between; the last repeats
+
+[checkpoints]
+keep_last = {keep_last}                           # 0 = never delete; nothing is ever deleted unless you say so here
+
+[notify]
+command = []                            # run on incident, recovery, give-up and finish; the event as JSON on its stdin
+urls = []                               # apprise URLs: Telegram, Discord, ntfy, desktop ...
+"""

@@ -1,0 +1,129 @@
+"""The data that comes with trainwatch (profiles, presets, the failure catalogue), and the user's own on top."""
+
+import importlib.resources
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..model.failure import FailureCatalogue
+from ..model.profile import Preset, Profile
+from .document import Document, Rule
+from .problem import ConfigError, Problem
+
+CONFIGS = "trainwatch.configs"
+_Shape = TypeVar("_Shape", Profile, Preset)
+
+
+def load_profiles(project: Path | None = None) -> dict[str, Profile]:
+    """Return all profiles by name: the shipped ones, replaced by those in the folder ``profiles`` beside ``project``.
+
+    ``project``: a trainwatch.toml. Nested tables of ``[settings]`` become dotted keys. Raises ConfigError with the
+    problems of all files at once.
+    """
+    return {**_shipped_profiles(), **_load_all(_own(project, "profiles"), Profile)}
+
+
+def load_presets(project: Path | None = None) -> dict[str, Preset]:
+    """Return all presets by name, likewise with the folder ``presets`` beside ``project``."""
+    return {**_shipped_presets(), **_load_all(_own(project, "presets"), Preset)}
+
+
+@cache
+def load_failures() -> FailureCatalogue:
+    """Return the shipped failure catalogue. Raises ConfigError when the file is wrong (a defect of trainwatch)."""
+    return read_failures(importlib.resources.files(CONFIGS) / "failures.toml")
+
+
+def read_failures(file: Traversable) -> FailureCatalogue:
+    """Read a failure catalogue. Raises ConfigError."""
+    document = Document.parse(file.read_text(encoding="utf-8"), Path(str(file)))
+    try:
+        return msgspec.convert(document.data, type=FailureCatalogue)
+    except msgspec.ValidationError as error:
+        found = re.search(r"`\$\.(\w+)\[(\d+)\]", str(error))
+        place = (found[1], int(found[2])) if found else ()
+        document.add(place, str(error))
+        document.finish()
+        raise
+
+
+@cache
+def _shipped_profiles() -> dict[str, Profile]:
+    return _load_all(_shipped("profiles"), Profile)
+
+
+@cache
+def _shipped_presets() -> dict[str, Preset]:
+    return _load_all(_shipped("presets"), Preset)
+
+
+def _shipped(folder: str) -> list[Traversable]:
+    return _toml_files(importlib.resources.files(CONFIGS) / folder)
+
+
+def _own(project: Path | None, folder: str) -> list[Traversable]:
+    return _toml_files(project.absolute().parent / folder) if project is not None else []
+
+
+def _toml_files(folder: Traversable) -> list[Traversable]:
+    if not folder.is_dir():
+        return []
+    files = (file for file in folder.iterdir() if file.name.endswith(".toml") and not file.name.startswith("."))
+    return sorted(files, key=lambda file: file.name)
+
+
+def _load_all(files: Iterable[Traversable], shape: type[_Shape]) -> dict[str, _Shape]:
+    found: dict[str, _Shape] = {}
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            value = _load(Path(str(file)), shape)
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        if value.name in found:
+            problems.append(Problem(str(file), None, f'a second "{value.name}"; names must differ'))
+        found[value.name] = value
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+def _load(path: Path, shape: type[_Shape]) -> _Shape:
+    document = Document.read(path)
+    table: dict[str, Any] = {"name": path.stem, **document.data}
+    values = document.struct_values((), table, shape, rules=_RULES)
+    if isinstance(values.get("settings"), dict):
+        values["settings"] = dict(_dotted((), values["settings"]))
+    document.finish()
+    return shape(**values)
+
+
+def _dotted(path: tuple[str, ...], table: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Flatten: ``[settings.training] batch_size`` and ``"training.batch_size"`` are the same key."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted((*path, key), value)
+        else:
+            yield ".".join((*path, key)), value
+
+
+def _name(value: str) -> str | None:
+    return None if re.fullmatch(r"[A-Za-z0-9][\w.-]*", value) else "may hold letters, digits and . _ - only"
+
+
+def _patterns(value: tuple[str, ...]) -> str | None:
+    for pattern in value:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"holds no regular expression ({error})"
+    return None
+
+
+_RULES: dict[str, Rule] = {"name": _name, "detect_command": _patterns}

@@ -1,0 +1,215 @@
+"""From a config or a bare command, with what the command line says on top, to the RunSpec that is launched."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.profile import Preset
+from ..model.run import RunSpec
+from ..model.settings import Settings
+from .detection import detect_preset
+from .problem import ConfigError, Problem, did_you_mean
+from .project import Origin, Project
+from .run_section import AUTO, RunSection, absolute
+
+Identify = Callable[[str], str]
+"""Gives a run's id for its name (``new_run_id`` of the store)."""
+
+_LAUNCHERS = frozenset(
+    {"accelerate", "torchrun", "deepspeed", "uv", "poetry", "pipenv", "conda", "env", "nohup", "nice"}
+)
+_SCRIPTS = frozenset({".py", ".sh", ".bash", ".ipynb"})
+
+
+class Overrides(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says; None = nothing. Paths are relative to the working folder.
+
+    ``interval_s`` is ``--interval``, the period of the health line.
+    """
+
+    name: str | None = None
+    preset: str | None = None
+    profile: str | None = None
+    config: str | None = None
+    output_dir: str | None = None
+    interval_s: float | None = None
+    max_restarts: int | None = None
+
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    "name": ("--name", "run.name"),
+    "preset": ("--preset", "run.preset"),
+    "profile": ("--profile", "profiles.use"),
+    "config": ("--config", "run.config"),
+    "output_dir": ("--output-dir", "run.output_dir"),
+    "interval_s": ("--interval", "watch.summary_s"),
+    "max_restarts": ("--max-restarts", "restart.max_restarts"),
+}
+"""Override → (option, the key that it stands for)."""
+
+
+def spec_for_run(
+    project: Project,
+    run: RunSection,
+    *,
+    identify: Identify,
+    created_wall: float,
+    cwd: Path,
+    presets: Mapping[str, Preset],
+    profiles: Collection[str] | None = None,
+    overrides: Overrides = Overrides(),  # noqa: B008  frozen
+) -> RunSpec:
+    """Return the spec of a project's run. ``cwd``: the working folder of the command line, for paths given there.
+
+    Raises ConfigError with all problems: bad options, a config or working folder that is not there, a placeholder
+    without its value.
+    """
+    section = _with_overrides(run, overrides, cwd)
+    problems = _option_problems(overrides, presets, profiles)
+    problems += _launch_problems(section, lambda key: str(origins(project, run, overrides)[f"{run.key}.{key}"]))
+    if problems:
+        raise ConfigError(problems)
+    settings = _settings_with(project.settings, overrides)
+    return _spec(section, settings, presets, identify, created_wall, project=str(project.path))
+
+
+def spec_for_command(
+    argv: Sequence[str],
+    *,
+    identify: Identify,
+    created_wall: float,
+    cwd: Path,
+    presets: Mapping[str, Preset],
+    profiles: Collection[str] | None = None,
+    overrides: Overrides = Overrides(),  # noqa: B008  frozen
+) -> RunSpec:
+    """Return the spec of a bare command (``trainwatch run -- COMMAND``), with default settings. Raises ConfigError."""
+    problems = _option_problems(overrides, presets, profiles)
+    if not argv or not argv[0].strip():
+        problems.append(
+            Problem("run", None, "no command; write it behind --, as in `trainwatch run -- python train.py`")
+        )
+        raise ConfigError(problems)
+    base = RunSection(key="run", name=name_of_command(argv), command=tuple(argv), cwd=str(cwd.absolute()))
+    section = _with_overrides(base, overrides, cwd)
+    options = {key.removeprefix("run."): option for option, key in OPTIONS.values()}
+    problems += _launch_problems(section, lambda key: options.get(key, "run"))
+    if problems:
+        raise ConfigError(problems)
+    return _spec(section, _settings_with(Settings(), overrides), presets, identify, created_wall, project=None)
+
+
+def origins(project: Project, run: RunSection, overrides: Overrides) -> dict[str, Origin]:
+    """Return the project's provenance with what the command line replaces."""
+    found = dict(project.provenance)
+    for field, (option, key) in OPTIONS.items():
+        if getattr(overrides, field) is not None:
+            found[key.replace("run.", f"{run.key}.", 1) if key.startswith("run.") else key] = Origin(
+                "command line", option
+            )
+    return found
+
+
+def name_of_command(argv: Sequence[str]) -> str:
+    """Return a name for a bare command: its script, its module, else its program."""
+    words = list(argv)
+    for number, word in enumerate(words):
+        if Path(word).suffix in _SCRIPTS:
+            return Path(word).stem
+        if word == "-c":
+            break
+        if word == "-m" and number + 1 < len(words):
+            return words[number + 1].rpartition(".")[2]
+    programs = [w for w in words if not w.startswith("-") and "=" not in w and Path(w).name not in _LAUNCHERS]
+    return Path((programs or words)[0]).name or "run"
+
+
+def _with_overrides(run: RunSection, overrides: Overrides, cwd: Path) -> RunSection:
+    changes: dict[str, Any] = {}
+    for field in ("config", "output_dir"):
+        if getattr(overrides, field) is not None:
+            changes[field] = absolute(cwd.absolute(), getattr(overrides, field))
+    if overrides.name is not None:
+        changes["name"] = overrides.name
+    if overrides.preset is not None:
+        changes["preset"] = None if overrides.preset == AUTO else overrides.preset
+    return msgspec.structs.replace(run, **changes)
+
+
+def _settings_with(settings: Settings, overrides: Overrides) -> Settings:
+    replace = msgspec.structs.replace
+    if overrides.profile is not None:
+        settings = replace(settings, profiles=replace(settings.profiles, use=overrides.profile))
+    if overrides.interval_s is not None:
+        settings = replace(settings, watch=replace(settings.watch, summary_s=float(overrides.interval_s)))
+    if overrides.max_restarts is not None:
+        settings = replace(settings, restart=replace(settings.restart, max_restarts=overrides.max_restarts))
+    return settings
+
+
+def _option_problems(overrides: Overrides, presets: Collection[str], profiles: Collection[str] | None) -> list[Problem]:
+    problems: list[Problem] = []
+    if overrides.name is not None and not overrides.name.strip():
+        problems.append(Problem("--name", None, "must not be empty"))
+    if overrides.preset is not None and overrides.preset not in {*presets, AUTO}:
+        text = f'unknown preset "{overrides.preset}"{did_you_mean(overrides.preset, presets)}'
+        problems.append(Problem("--preset", None, text))
+    if overrides.profile is not None and profiles is not None and overrides.profile not in profiles:
+        text = f'unknown profile "{overrides.profile}"{did_you_mean(overrides.profile, profiles)}'
+        problems.append(Problem("--profile", None, text))
+    interval = overrides.interval_s
+    if interval is not None and not (interval > 0 and math.isfinite(interval)):
+        problems.append(Problem("--interval", None, f"must be more than 0 seconds, got {interval:g}"))
+    if overrides.max_restarts is not None and overrides.max_restarts < 0:
+        problems.append(Problem("--max-restarts", None, f"must be at least 0, got {overrides.max_restarts}"))
+    return problems
+
+
+def _launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Problem]:
+    """What would make every launch fail. ``place`` names where a key was written."""
+    problems: list[Problem] = []
+    if not Path(run.cwd).is_dir():
+        problems.append(Problem(place("cwd"), None, f'"cwd" is no folder: {run.cwd}'))
+    if run.config is not None and not Path(run.config).is_file():
+        problems.append(Problem(place("config"), None, f'"config" is no file: {run.config}'))
+    if run.output_dir is not None and Path(run.output_dir).exists() and not Path(run.output_dir).is_dir():
+        problems.append(Problem(place("output_dir"), None, f'"output_dir" is no folder: {run.output_dir}'))
+    for placeholder, value in (("config", run.config), ("output_dir", run.output_dir)):
+        if value is None and any(f"{{{placeholder}}}" in word for word in run.command):
+            option = OPTIONS[placeholder][0]
+            text = (
+                f'the command uses {{{placeholder}}}, but "{placeholder}" is not set; set it in the file or by {option}'
+            )
+            problems.append(Problem(place("command"), None, text))
+    return problems
+
+
+def _spec(
+    run: RunSection,
+    settings: Settings,
+    presets: Mapping[str, Preset],
+    identify: Identify,
+    created_wall: float,
+    *,
+    project: str | None,
+) -> RunSpec:
+    config = Path(run.config) if run.config else None
+    return RunSpec(
+        id=identify(run.name),
+        name=run.name,
+        command=run.command,
+        cwd=run.cwd,
+        created_wall=created_wall,
+        env=run.env,
+        preset=run.preset or detect_preset(run.command, config, presets).name,
+        config=run.config,
+        output_dir=run.output_dir,
+        logs=run.logs,
+        gpus=run.gpus,
+        terminal=run.terminal,
+        project=project,
+        settings=settings,
+    )
