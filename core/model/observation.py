@@ -99,12 +99,14 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
 class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
     r"""Text as the trainer wrote it, in any chunking, ``\r`` and ANSI included. ``source`` None = its stdout/stderr.
 
-    ``skipped_bytes``: what a burst left out between the previous chunk and this one (only lines without news).
+    ``skipped_bytes``: what a burst left out between the previous chunk and this one (only lines without news);
+    ``skipped_lines``: line ends in it, None = not counted. A chunk that skipped begins a line.
     """
 
     text: str
     source: str | None = None
     skipped_bytes: int = 0
+    skipped_lines: int | None = 0
 
 
 CheckpointChange = Literal["created", "growing", "complete", "removed"]

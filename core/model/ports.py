@@ -75,12 +75,16 @@ class Actor(Protocol):
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True):
-    r"""A stretch of a log: whole lines, ``\r`` folded, ANSI removed. ``start``/``end``: byte offsets in the file."""
+    r"""A stretch of a log: whole lines, ``\r`` folded, ANSI removed. ``start``/``end``: byte offsets in the file.
+
+    ``unfinished``: the line behind ``end`` that has no end yet (a progress bar), as it stands; only with ``at_end``.
+    """
 
     lines: tuple[str, ...]
     start: int
     end: int
     at_end: bool
+    unfinished: str = ""
 
 
 class LogReader(Protocol):

@@ -1,0 +1,331 @@
+"""The directory that checkpoints appear in."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ..model.checkpoint import Checkpoint
+from ..model.observation import CheckpointChange, CheckpointEvent
+from ..model.ports import AttemptTarget, Clock, Inbox
+from ..model.settings import Watch
+from .checkpoint_entries import Signature, candidates, is_candidate, signature
+from .directory_events import DirectoryEvents, Means
+from .sampling import JOIN_S
+from .trouble import OnTrouble, TroubleReport, unheard
+
+COALESCE_S = 0.1
+"""A save fires hundreds of events; they become one look."""
+LATE_S = 1.0
+"""Period of looking for a directory that does not exist yet."""
+GROWING_S = 1.0
+"""Shortest time between two reports of growth of one checkpoint."""
+
+
+HOT_S = 2.0
+"""Period of a look at the directories that changed last: what happens inside them fires no events here."""
+HOT_DIRECTORIES = 16
+
+
+class _Entry(msgspec.Struct):
+    """What is known of one entry. ``changed_s``: when its signature last differed (monotonic seconds).
+
+    ``checkpoint`` None: it is none (of a directory then only the top is looked at: a folder of pictures costs one
+    call). ``judged``: it stood still and was inspected.
+    """
+
+    signature: Signature
+    is_directory: bool
+    changed_s: float
+    judged: bool
+    checkpoint: Checkpoint | None = None
+    reported_s: float = 0.0
+
+
+class CheckpointDir:
+    """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
+
+    created: it appeared (verdict "writing"), or it stands still and is not whole (verdict and reason say why).
+    growing: its size changes. complete: it stood still for ``watch.settle_s`` and its structure is whole. removed: it
+    is gone. Those that are there at the start are reported at once. Structure is judged by ``inspect`` (None = no
+    checkpoint) and, for the first look, ``list_directory``; both may raise OSError. File events tell when to look; a
+    full look every ``watch.rescan_s`` and a second look at what changed need no events.
+    """
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        watch: Watch,
+        directory: str | None,
+        inspect: Callable[[Path], Checkpoint | None],
+        list_directory: Callable[[Path], tuple[Checkpoint, ...]],
+        mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
+        on_trouble: OnTrouble = unheard,
+    ) -> None:
+        self._inbox = inbox
+        self._clock = clock
+        self._watch = watch
+        self._directory = None if directory is None else Path(directory)
+        self._inspect = inspect
+        self._list_directory = list_directory
+        self._trouble = TroubleReport(on_trouble)
+        self._mountinfo = mountinfo
+        self._events: DirectoryEvents | None = None
+        self._inode: tuple[int, int] | None = None
+        self._entries: dict[str, _Entry] = {}
+        self._changed: set[str] = set()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def means(self) -> Means | None:
+        """How changes are noticed; None while there is no directory."""
+        return None if self._events is None else self._events.means
+
+    def start(self) -> None:
+        """Begin. Returns at once."""
+        if self._directory is not None:
+            self._thread = threading.Thread(target=self._run, name="sense-checkpoints", daemon=True)
+            self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """A change of attempt is a good moment for a full look."""
+        del target
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End and join."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        rescan_due = hot_due = 0.0
+        while not self._stopping:
+            now = time.monotonic()
+            try:
+                if not self._is_open():
+                    self._open()
+                    rescan_due = now + self._watch.rescan_s
+                elif now >= rescan_due:
+                    self._look(None)
+                    rescan_due = now + self._watch.rescan_s
+                else:
+                    hot = self._hot() if now >= hot_due else set()
+                    hot_due = now + HOT_S if now >= hot_due else hot_due
+                    self._look(self._taken() | self._unsettled() | hot)
+                self._trouble.clear("directory")
+            except Exception as fault:
+                self._trouble.say(
+                    "directory",
+                    f"{self._directory}: checkpoints cannot be looked at ({fault}); it is tried again",
+                )
+            self._wait(min(rescan_due, hot_due) if self._hot() else rescan_due)
+        self._close()
+
+    def _wait(self, due: float) -> None:
+        """Until something changed, something may have settled, or a look is due."""
+        limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
+        if self._unsettled():
+            limit = min(limit, self._watch.settle_s / 2)
+        if self._wake.wait(limit) and not self._stopping:
+            time.sleep(COALESCE_S)
+        self._wake.clear()
+
+    def _taken(self) -> set[str]:
+        with self._lock:
+            taken, self._changed = self._changed, set()
+        return taken
+
+    def _unsettled(self) -> set[str]:
+        return {name for name, entry in self._entries.items() if not entry.judged}
+
+    def _hot(self) -> set[str]:
+        directories = [(entry.signature.mtime_ns, name) for name, entry in self._entries.items() if entry.is_directory]
+        return {name for _, name in sorted(directories)[-HOT_DIRECTORIES:]}
+
+    def _on_change(self, name: str, is_directory: bool) -> None:
+        """Called by the observer's thread. Logs and pictures do not wake ours."""
+        if is_candidate(name, is_directory=is_directory):
+            with self._lock:
+                self._changed.add(name)
+            self._wake.set()
+
+    # --- the directory ---
+
+    def _is_open(self) -> bool:
+        """Whether the directory is still the one that is watched."""
+        if self._events is None or self._directory is None:
+            return False
+        if self._directory_key() == self._inode:
+            return True
+        self._close()
+        for name in list(self._entries):
+            self._forget(name)
+        return False
+
+    def _directory_key(self) -> tuple[int, int] | None:
+        try:
+            status = self._directory.stat() if self._directory is not None else None
+        except FileNotFoundError:
+            return None
+        return None if status is None else (status.st_dev, status.st_ino)
+
+    def _open(self) -> None:
+        """Begin to watch a directory that exists: events first, then the first look, so that nothing falls between."""
+        self._inode = self._directory_key()
+        if self._inode is None or self._directory is None:
+            return
+        self._events = DirectoryEvents(self._directory, self._on_change, self._mountinfo)
+        try:
+            self._events.open()
+        except OSError as fault:
+            self._trouble.say(
+                "events",
+                f"{self._directory}: no file events ({fault.strerror or fault}); it is looked at every "
+                f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
+            )
+        self._first_look(self._directory)
+
+    def _close(self) -> None:
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+    # --- looking ---
+
+    def _first_look(self, directory: Path) -> None:
+        """Report what is there. What changed in the last moment may still be written and goes the usual way."""
+        present = candidates(directory)
+        signatures = {name: signature(directory / name) for name in present}
+        known = {checkpoint.name: checkpoint for checkpoint in self._list_directory(directory)}
+        recent_ns = (self._clock.wall() - 2 * self._watch.settle_s) * 1e9
+        for name, found in signatures.items():
+            if found is None:
+                continue
+            if found.mtime_ns > recent_ns:
+                self._appeared(name, found, is_directory=present[name])
+                continue
+            entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
+            self._judge(name, entry, known.get(name))
+
+    def _look(self, names: set[str] | None) -> None:
+        """Look at the named entries, or (None) at all, present and known."""
+        if self._directory is None:
+            return
+        present: dict[str, bool] | None = None
+        if names is None or not names.issubset(self._entries):
+            present = candidates(self._directory)
+            names = {*present, *self._entries} if names is None else names
+        for name in names:
+            if self._stopping:
+                return
+            entry = self._entries.get(name)
+            if present is not None and name not in present:
+                self._forget(name)
+            elif entry is not None:
+                self._look_again(name, entry)
+            elif present is not None:
+                found = signature(self._directory / name)
+                if found is not None:
+                    self._appeared(name, found, is_directory=present[name])
+
+    def _look_again(self, name: str, entry: _Entry) -> None:
+        found = self._signature(name, entry)
+        now = time.monotonic()
+        if found is None:
+            self._forget(name)
+        elif found != entry.signature:
+            self._moved(name, entry)
+        elif not entry.judged and now - entry.changed_s >= self._watch.settle_s:
+            self._judge(name, entry, self._inspected(name))
+
+    def _signature(self, name: str, entry: _Entry) -> Signature | None:
+        return signature(Path(str(self._directory), name), shallow=entry.judged and entry.checkpoint is None)
+
+    # --- what becomes of an entry ---
+
+    def _appeared(self, name: str, found: Signature, *, is_directory: bool) -> None:
+        entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False)
+        entry.checkpoint = self._inspected(name)
+        if entry.checkpoint is not None:
+            self._report(entry, "created", entry.checkpoint, verdict="writing")
+
+    def _moved(self, name: str, entry: _Entry) -> None:
+        now = time.monotonic()
+        was_judged, entry.judged = entry.judged, False
+        found = self._signature(name, entry)
+        if found is None:
+            self._forget(name)
+            return
+        grew = found.size_bytes != entry.signature.size_bytes
+        entry.signature, entry.changed_s = found, now
+        if entry.checkpoint is None:
+            self._appeared(name, found, is_directory=entry.is_directory)
+        elif was_judged or (grew and now - entry.reported_s >= GROWING_S):
+            self._report(entry, "growing", entry.checkpoint, verdict="writing")
+
+    def _judge(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
+        """It stands still."""
+        entry.checkpoint, entry.judged = checkpoint, True
+        if checkpoint is None:
+            entry.signature = self._signature(name, entry) or entry.signature
+        elif checkpoint.verdict == "complete":
+            self._report(entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+        else:
+            self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+
+    def _forget(self, name: str) -> None:
+        entry = self._entries.pop(name, None)
+        if entry is not None and entry.checkpoint is not None:
+            self._report(entry, "removed", entry.checkpoint)
+
+    def _inspected(self, name: str) -> Checkpoint | None:
+        path = Path(str(self._directory), name)
+        try:
+            checkpoint = self._inspect(path)
+        except FileNotFoundError:
+            return None
+        except OSError as fault:
+            self._trouble.say(name, f"{path}: cannot be inspected ({fault.strerror or fault}); it is not resumed from")
+            return None
+        self._trouble.clear(name)
+        return checkpoint
+
+    def _report(
+        self,
+        entry: _Entry,
+        event: CheckpointChange,
+        checkpoint: Checkpoint,
+        *,
+        verdict: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        entry.reported_s = time.monotonic()
+        size, mtime = (
+            (checkpoint.size_bytes, checkpoint.mtime)
+            if entry.judged
+            else (entry.signature.size_bytes, entry.signature.mtime_ns / 1e9)
+        )
+        self._inbox.put(
+            CheckpointEvent(
+                t=self._clock.now(),
+                path=str(Path(str(self._directory), checkpoint.name)),
+                event=event,
+                size_bytes=None if event == "removed" else float(size),
+                step=checkpoint.step,
+                epoch=checkpoint.epoch,
+                verdict=verdict,
+                reason=reason,
+                mtime=mtime,
+            )
+        )

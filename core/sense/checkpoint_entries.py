@@ -1,0 +1,82 @@
+"""The entries of a checkpoint directory by size and time, cheap enough to look at often."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+SUFFIXES = frozenset({".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".tar", ".npz"})
+"""Names of single-file checkpoints; what such a file really is says ``inspect``. Logs and pictures grow all the time
+and must cost nothing."""
+FILES_PER_DIRECTORY = 4096
+"""Files of one checkpoint directory that are looked at (a sharded one of a thousand ranks has about two thousand)."""
+DEPTH = 3
+"""Levels of a checkpoint directory that are looked at: ``checkpoint-500/unet/model.safetensors`` is two."""
+
+
+class Signature(NamedTuple):
+    """Changes when the entry does. Bytes, newest modification time (ns), number of files, inode of the top."""
+
+    size_bytes: int
+    mtime_ns: int
+    files: int
+    inode: int
+
+
+def is_candidate(name: str, *, is_directory: bool) -> bool:
+    """Whether an entry of that name may be a checkpoint. Hidden and temporary names are none."""
+    return not name.startswith(".") and (is_directory or Path(name).suffix.lower() in SUFFIXES)
+
+
+def candidates(directory: Path) -> dict[str, bool]:
+    """Name → is it a directory, of all entries that may be checkpoints. Links that leave ``directory`` are left out.
+
+    Raises OSError when the directory cannot be read.
+    """
+    found = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            try:
+                is_directory = entry.is_dir()
+                if is_candidate(entry.name, is_directory=is_directory) and not (entry.is_symlink() and leaves(entry)):
+                    found[entry.name] = is_directory
+            except OSError:
+                continue  # it vanished, or its file system does not answer: the next look tells
+    return found
+
+
+def leaves(entry: os.DirEntry[str]) -> bool:
+    """Whether a link leads out of its directory (or nowhere)."""
+    link = Path(entry.path)
+    try:
+        return not link.resolve(strict=True).is_relative_to(link.parent.resolve(strict=True))
+    except (OSError, RuntimeError):
+        return True
+
+
+def signature(path: Path, *, shallow: bool = False) -> Signature | None:
+    """Signature of a file, or of a directory with what is in it (``shallow``: the top only). None = not there."""
+    try:
+        top = path.stat()
+        if not path.is_dir():
+            return Signature(top.st_size, top.st_mtime_ns, 1, top.st_ino)
+        size, newest, files = (0, top.st_mtime_ns, 0) if shallow else _contents(path, DEPTH, top.st_mtime_ns)
+    except OSError:
+        return None
+    return Signature(size, newest, files, top.st_ino)
+
+
+def _contents(directory: Path, depth: int, newest: int) -> tuple[int, int, int]:
+    """(bytes, newest time, files) below a directory; links are not followed."""
+    size = files = 0
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            newest = max(newest, status.st_mtime_ns)
+            if not entry.is_dir(follow_symlinks=False):
+                size, files = size + status.st_size, files + 1
+            elif depth > 1:
+                inner_size, newest, inner_files = _contents(Path(entry.path), depth - 1, newest)
+                size, files = size + inner_size, files + inner_files
+            if files >= FILES_PER_DIRECTORY:
+                break
+    return size, newest, files

@@ -1,0 +1,66 @@
+"""Being told at once when a process ends: a pidfd becomes readable, for a zombie too."""
+
+import os
+import select
+from collections.abc import Mapping
+
+from ..model.run import ProcessIdentity
+from .identity import is_alive
+
+POLL_S = 0.1
+"""Period of looking where the kernel has no pidfd (before 5.3, some sandboxes) or descriptors ran out."""
+
+
+class DeathWatch:
+    """Watches some processes by name; ``wait`` returns when one of them is gone, or ``wake`` was called."""
+
+    def __init__(self, watched: Mapping[str, ProcessIdentity | None]) -> None:
+        self._alive = {name: identity for name, identity in watched.items() if identity is not None}
+        self._fds: dict[str, int] = {}
+        self._poll = select.poll()
+        for name, identity in list(self._alive.items()):
+            fd = _open(identity)
+            # The pid may have been given to another process before the descriptor was opened: look again afterwards.
+            if not is_alive(identity):
+                del self._alive[name]
+                if fd is not None:
+                    os.close(fd)
+            elif fd is not None:
+                self._fds[name] = fd
+                self._poll.register(fd, select.POLLIN)
+
+    def alive(self, name: str) -> bool:
+        """Whether the process had not ended at the last ``wait`` (False also for one that was never there)."""
+        return name in self._alive
+
+    def wait(self, timeout_s: float | None, wake_fd: int) -> None:
+        """Block until one ends, ``wake_fd`` is readable, or the time is over (None: no limit)."""
+        blind = [name for name in self._alive if name not in self._fds]
+        if blind:
+            timeout_s = POLL_S if timeout_s is None else min(timeout_s, POLL_S)
+        self._poll.register(wake_fd, select.POLLIN)
+        ended = {fd for fd, _ in self._poll.poll(None if timeout_s is None else timeout_s * 1000)}
+        self._poll.unregister(wake_fd)
+        for name in list(self._alive):
+            fd = self._fds.get(name)
+            if fd in ended or (fd is None and not is_alive(self._alive[name])):
+                del self._alive[name]
+                self._close(name)
+
+    def close(self) -> None:
+        """Let go of all."""
+        for name in list(self._fds):
+            self._close(name)
+
+    def _close(self, name: str) -> None:
+        fd = self._fds.pop(name, None)
+        if fd is not None:
+            self._poll.unregister(fd)
+            os.close(fd)
+
+
+def _open(identity: ProcessIdentity) -> int | None:
+    try:
+        return os.pidfd_open(identity.pid)
+    except OSError:
+        return None

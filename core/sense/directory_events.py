@@ -1,0 +1,62 @@
+"""File events of one directory (not below it): inotify, or polling where events never come."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
+from watchdog.observers.polling import PollingObserver
+
+from .filesystem import is_network_filesystem
+
+POLL_S = 5.0
+"""Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""
+IGNORED = frozenset({"opened", "closed_no_write"})
+"""Reading changes nothing."""
+
+OnChange = Callable[[str, bool], None]
+Means = Literal["events", "polling", "rescan"]
+
+
+class DirectoryEvents:
+    """Calls ``on_change(name of the entry, is it a directory)`` from a thread of its own, once ``open``."""
+
+    def __init__(self, directory: Path, on_change: OnChange, mountinfo: Callable[[], str]) -> None:
+        self._directory = directory
+        self._on_change = on_change
+        self._mountinfo = mountinfo
+        self._observer: BaseObserver | None = None
+        self.means: Means = "rescan"
+
+    def open(self) -> None:
+        """Begin. Raises OSError when the kernel has no watch left (``means`` stays "rescan")."""
+        polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
+        observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
+        observer.daemon = True
+        observer.schedule(_Handler(self._directory, self._on_change), str(self._directory), recursive=False)
+        observer.start()
+        self._observer, self.means = observer, "polling" if polling else "events"
+
+    def close(self) -> None:
+        """End; does not wait for a stuck file system."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join(0.5)
+            self._observer, self.means = None, "rescan"
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, directory: Path, on_change: OnChange) -> None:
+        self._directory = str(directory)
+        self._on_change = on_change
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        """Name both ends of a rename."""
+        if event.event_type in IGNORED:
+            return
+        for path in (event.src_path, event.dest_path):
+            if path and os.path.dirname(os.fsdecode(path)) == self._directory:  # noqa: PTH120
+                self._on_change(os.path.basename(os.fsdecode(path)), event.is_directory)  # noqa: PTH119

@@ -1,0 +1,144 @@
+"""The machine: memory, swap, disk, processor, pressure."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ..model.observation import HostSample
+from ..model.ports import Clock, Inbox
+from .disk_space import DiskSpace
+from .memory_limit import MemoryLimit, memory_limit
+from .sampling import Sampler
+from .trouble import OnTrouble, unheard
+
+KIB = 1024
+
+
+class HostMemory(NamedTuple):
+    """``/proc/meminfo`` in bytes; None where the kernel does not say."""
+
+    total: float | None
+    available: float | None
+    swap_total: float | None
+    swap_free: float | None
+
+
+class Share(NamedTuple):
+    """Memory that the training can count on."""
+
+    total: float | None
+    used: float | None
+    available: float | None
+
+
+def parse_meminfo(text: str) -> HostMemory:
+    """Parse ``/proc/meminfo``."""
+    kib = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(":")
+        value = rest.split()
+        if value and value[0].isdecimal():
+            kib[name] = float(value[0]) * KIB
+    return HostMemory(kib.get("MemTotal"), kib.get("MemAvailable"), kib.get("SwapTotal"), kib.get("SwapFree"))
+
+
+def parse_pressure(text: str) -> float | None:
+    """``some avg10`` of a PSI file in per cent, or None."""
+    for line in text.splitlines():
+        if line.startswith("some "):
+            for word in line.split():
+                name, _, value = word.partition("=")
+                if name == "avg10":
+                    return float(value)
+    return None
+
+
+def parse_busy(text: str) -> tuple[int, int] | None:
+    """(busy, all) processor ticks since boot from ``/proc/stat``; waiting for disks is not busy."""
+    first = text.partition("\n")[0].split()
+    if len(first) < 6 or first[0] != "cpu":
+        return None
+    ticks = [int(t) for t in first[1:9]]  # guest time is part of user time already
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def share_of(memory: HostMemory, limit: MemoryLimit | None) -> Share:
+    """The cgroup's view where its limit is tighter than the host, else the host's. Used = what is not available."""
+    total, available = memory.total, memory.available
+    if limit is None or (total is not None and limit.limit_bytes >= total):
+        return Share(total, _difference(total, available), available)
+    left = float(max(0, limit.limit_bytes - limit.used_bytes))
+    return Share(float(limit.limit_bytes), float(limit.used_bytes), left if available is None else min(left, available))
+
+
+def _difference(whole: float | None, part: float | None) -> float | None:
+    return None if whole is None or part is None else whole - part
+
+
+class Host(Sampler):
+    """Puts a ``HostSample`` every ``interval_s``.
+
+    Disk free is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's where an attempt is
+    followed, else our own. ``proc`` is another place to read from, for tests.
+    """
+
+    name = "host"
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        interval_s: float,
+        output_dir: str | None = None,
+        proc: Path = Path("/proc"),
+        on_trouble: OnTrouble = unheard,
+    ) -> None:
+        super().__init__(interval_s=interval_s, on_trouble=on_trouble)
+        self._inbox = inbox
+        self._clock = clock
+        self._proc = proc
+        self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
+        self._busy: tuple[int, int] | None = None
+
+    def sample(self) -> None:
+        """Look once."""
+        memory = parse_meminfo(self._read("meminfo"))
+        limit = self._limit()
+        share = share_of(memory, limit)
+        self._inbox.put(
+            HostSample(
+                t=self._clock.now(),
+                ram_used_bytes=share.used,
+                ram_total_bytes=share.total,
+                ram_available_bytes=share.available,
+                swap_used_bytes=_difference(memory.swap_total, memory.swap_free),
+                swap_total_bytes=memory.swap_total,
+                disk_free_bytes=self._disk.free_bytes(),
+                cpu_pct=self._cpu_pct(),
+                psi_memory_pct=parse_pressure(self._read("pressure/memory")),
+                oom_kills=limit.oom_kills if limit and limit.limit_bytes == share.total else self._oom_kills(),
+            )
+        )
+
+    def _limit(self) -> MemoryLimit | None:
+        target = self.target
+        trainer = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
+        return trainer or memory_limit("self", proc=self._proc)
+
+    def _cpu_pct(self) -> float | None:
+        before, self._busy = self._busy, parse_busy(self._read("stat"))
+        if before is None or self._busy is None or self._busy[1] <= before[1]:
+            return None
+        return 100.0 * max(0, self._busy[0] - before[0]) / (self._busy[1] - before[1])
+
+    def _oom_kills(self) -> int | None:
+        for line in self._read("vmstat").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+        return None
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self._proc / name).read_text("ascii", errors="replace")
+        except OSError:
+            return ""

@@ -1,0 +1,193 @@
+"""What the trainer writes, as it writes it."""
+
+import codecs
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from ..model.observation import LogChunk
+from ..model.ports import AttemptTarget, Clock, Inbox
+from .log_burst import BurstReduction
+from .log_file import FollowedFile
+from .sampling import JOIN_S
+from .trouble import OnTrouble, TroubleReport, unheard
+
+POLL_S = 0.1
+"""Reading by the clock works on every file system; a look at an idle file costs two system calls."""
+CHUNK_BYTES = 65536
+BURST_BYTES = 262144
+"""More than this at one look is faster than can be judged line by line (2.6 MB/s) and is reduced."""
+STRETCH_BYTES = 64 << 20
+"""Longest stretch that becomes one reduction, so that a flood without end is told of while it lasts."""
+BLOCK_BYTES = 1 << 20
+ADOPTED_BYTES = 4 << 20
+"""How far before its end a log that is already long is begun at: an adopting supervisor must not read 10 GB again."""
+
+
+def all_news(_line: str) -> bool:
+    """Every line that contains one of the words of log_burst is kept."""
+    return True
+
+
+class FollowedLog:
+    """Text of one log. ``source`` as in LogChunk."""
+
+    def __init__(self, file: FollowedFile, source: str | None, is_news: Callable[[str], bool]) -> None:
+        self.file = file
+        self.source = source
+        self._is_news = is_news
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def read(self, t: Callable[[], float]) -> Iterator[LogChunk]:
+        """All that waits now. Raises OSError as the file does."""
+        waiting, left_out = self.file.refresh()
+        if left_out is not None:
+            yield from self._chunks(t, b"", final=True)
+            if left_out:
+                yield LogChunk(t=t(), text="", source=self.source, skipped_bytes=left_out, skipped_lines=None)
+        while waiting > BURST_BYTES:
+            size = min(waiting, STRETCH_BYTES)
+            waiting -= size
+            yield from self._reduced(t, size)
+        while waiting > 0 and (data := self.file.read(min(waiting, CHUNK_BYTES // 2))):
+            waiting -= len(data)
+            yield from self._chunks(t, data)
+
+    def _chunks(
+        self, t: Callable[[], float], data: bytes, *, skipped: int = 0, lines: int = 0, final: bool = False
+    ) -> Iterator[LogChunk]:
+        if skipped:  # the rest of a character before a gap will not come
+            yield from self._chunks(t, b"", final=True)
+        text = self._decoder.decode(data, final)
+        if final:
+            self._decoder.reset()
+        if text or skipped:
+            yield LogChunk(t=t(), text=text, source=self.source, skipped_bytes=skipped, skipped_lines=lines)
+
+    def _reduced(self, t: Callable[[], float], size: int) -> Iterator[LogChunk]:
+        reduction = BurstReduction(self._is_news)
+        while size > 0 and (block := self.file.read(min(size, BLOCK_BYTES))):
+            size -= len(block)
+            reduction.feed(block)
+        for piece in reduction.finish():
+            yield from self._chunks(t, piece.data, skipped=piece.skipped_bytes, lines=piece.skipped_lines)
+
+
+class LogTail:
+    """Puts LogChunks of the followed attempt's log (``source`` None) and of ``logs`` (``source`` = path).
+
+    A log that exists when its attempt is first followed begins at most ``begin_within_bytes`` before its end, each of
+    ``logs`` at its end: what an earlier training wrote into it is not ours. Chunks are at most 64 kB. A chunk with
+    ``skipped_bytes`` begins a line. Files that cannot be read are told of through ``on_trouble`` and tried again.
+    """
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        logs: Sequence[str] = (),
+        is_news: Callable[[str], bool] = all_news,
+        begin_within_bytes: int = ADOPTED_BYTES,
+        poll_s: float = POLL_S,
+        on_trouble: OnTrouble = unheard,
+    ) -> None:
+        self._inbox = inbox
+        self._clock = clock
+        self._is_news = is_news
+        self._begin_within_bytes = begin_within_bytes
+        self._poll_s = poll_s
+        self._trouble = TroubleReport(on_trouble)
+        self._extra = [FollowedLog(FollowedFile(path, begin_within_bytes=0), path, is_news) for path in logs]
+        self._main: FollowedLog | None = None
+        self._followed: AttemptTarget | None = None
+        self._target: AttemptTarget | None = None
+        self._wake = threading.Event()
+        self._passes = threading.Condition()
+        self._wanted = 0
+        self._finished = 0
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin. Returns at once."""
+        self._thread = threading.Thread(target=self._run, name="sense-log", daemon=True)
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Read this attempt's log from now on. After None the last one is still read to its end once."""
+        self._target = target
+        self._wake.set()
+
+    def drain(self, timeout_s: float = 1.0) -> bool:
+        """Block until all that was written before the call is in the inbox; False when it takes longer."""
+        with self._passes:
+            self._wanted += 1
+            wanted = self._wanted
+            self._wake.set()
+            return self._passes.wait_for(lambda: self._finished >= wanted or self._stopping, timeout_s)
+
+    def stop(self) -> None:
+        """End and join."""
+        self._stopping = True
+        self._wake.set()
+        with self._passes:
+            self._passes.notify_all()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+
+    def look(self) -> None:
+        """Read all that waits now. Called by the thread; tests call it directly."""
+        if self._target != self._followed:
+            self._leave()
+        main = self._main
+        if main is not None:
+            self._read(main)
+        for log in self._extra:
+            if main is None or log.file.path != main.file.path:
+                self._read(log)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            with self._passes:
+                wanted = self._wanted
+            try:
+                self.look()
+            except Exception as fault:
+                self._trouble.say("log", f"the log cannot be followed ({fault!r}); it is tried again")
+            with self._passes:
+                self._finished = wanted
+                self._passes.notify_all()
+            self._wake.wait(self._poll_s)
+        for log in (self._main, *self._extra):
+            if log is not None:
+                log.file.close()
+
+    def _leave(self) -> None:
+        """Read the last attempt's log to its end, then turn to the next one's."""
+        before, self._followed = self._followed, self._target
+        path = None if self._followed is None else self._followed.log
+        if self._main is not None and before is not None and path == before.log:
+            return
+        if self._main is not None:
+            self._read(self._main)
+            self._main.file.close()
+        self._main = (
+            None
+            if path is None
+            else FollowedLog(FollowedFile(path, begin_within_bytes=self._begin_within_bytes), None, self._is_news)
+        )
+
+    def _read(self, log: FollowedLog) -> None:
+        try:
+            for chunk in log.read(self._clock.now):
+                self._inbox.put(chunk)
+                if self._stopping:
+                    return
+            self._trouble.clear(log.file.path)
+        except OSError as fault:
+            why = fault.strerror or str(fault)
+            self._trouble.say(
+                log.file.path,
+                f"{log.file.path}: the log cannot be read ({why}); progress is judged without it until it can",
+            )

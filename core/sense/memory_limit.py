@@ -1,0 +1,106 @@
+"""The memory limit of a control group (a container, a systemd unit), v2 and v1.
+
+A process that grows past it is killed although the host has memory to spare; ``virtual_memory()`` shows the host.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+UNLIMITED_BYTES = 1 << 60
+"""v1 writes "no limit" as a number close to 2^63; no machine has an exbibyte."""
+
+
+class MemoryLimit(NamedTuple):
+    """The tightest limit on the way up to the root. ``used_bytes`` without cache that can be dropped at once."""
+
+    limit_bytes: int
+    used_bytes: int
+    oom_kills: int | None
+
+
+class _Layout(NamedTuple):
+    """File names of one cgroup version."""
+
+    limit: str
+    used: str
+    cache: str
+    events: str
+
+
+_V2 = _Layout("memory.max", "memory.current", "inactive_file", "memory.events")
+_V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control")
+
+
+def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
+    """Limit that applies to a process, or None (no limit, no cgroups, not readable)."""
+    limits = []
+    for layout, base, group in _groups(pid, proc):
+        found = [limit for folder in _upwards(base, group) if (limit := _read(folder, layout)) is not None]
+        limits.extend(found)
+    return min(limits, key=lambda limit: limit.limit_bytes, default=None)
+
+
+def _groups(pid: int | str, proc: Path) -> list[tuple[_Layout, Path, str]]:
+    """(layout, mount point, path below it) of the process's memory groups."""
+    mounts = _mounts(proc)
+    groups = []
+    for line in _text(proc / str(pid) / "cgroup").splitlines():
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        layout = _V2 if number == "0" and not controllers else _V1 if "memory" in controllers.split(",") else None
+        if layout is not None and layout in mounts:
+            root, point = mounts[layout]
+            # In a container the mount shows only a part of the hierarchy; paths are given from its top.
+            below = path[len(root) :] if root != "/" and path.startswith(root) else path
+            groups.append((layout, point, below))
+    return groups
+
+
+def _mounts(proc: Path) -> dict[_Layout, tuple[str, Path]]:
+    """Layout → (part of the hierarchy that is mounted, mount point), from mountinfo (proc(5))."""
+    mounts = {}
+    for line in _text(proc / "self" / "mountinfo").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(), right.split()
+        if len(fields) < 5 or len(kind) < 3:
+            continue
+        if kind[0] == "cgroup2":
+            mounts[_V2] = (fields[3], Path(fields[4]))
+        elif kind[0] == "cgroup" and "memory" in kind[2].split(","):
+            mounts[_V1] = (fields[3], Path(fields[4]))
+    return mounts
+
+
+def _upwards(base: Path, group: str) -> list[Path]:
+    """Folders from the group up to the mount point. A path outside the mount (``/../…``) leaves the mount point."""
+    parts = [part for part in group.split("/") if part]
+    if ".." in parts:
+        parts = []
+    return [base.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+
+
+def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
+    limit, used = _number(folder / layout.limit), _number(folder / layout.used)
+    if limit is None or used is None or limit >= UNLIMITED_BYTES:
+        return None
+    droppable = _field(folder / "memory.stat", layout.cache) or 0
+    return MemoryLimit(limit, max(0, used - droppable), _field(folder / layout.events, "oom_kill"))
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _field(path: Path, name: str) -> int | None:
+    for line in _text(path).splitlines():
+        key, _, value = line.partition(" ")
+        if key == name and value.isdecimal():
+            return int(value)
+    return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,95 @@
+"""The trainer's processes: who they are and what they do."""
+
+import os
+from collections import Counter, deque
+from collections.abc import Mapping
+
+from ..model.observation import ProcessSample
+from ..model.ports import AttemptTarget, Clock, Inbox
+from ..model.run import ProcessIdentity
+from .identity import boot_id
+from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
+from .sampling import Sampler
+from .tree_activity import Member, TreeActivity
+from .trouble import OnTrouble, unheard
+
+
+def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
+    """The members among ``processes``: the trainer, its descendants, and all other descendants of the runner.
+
+    Workers whose parent died hang below the runner (a sub-reaper). The runner itself is not a member.
+    """
+    children: dict[int, list[int]] = {}
+    for stat in processes.values():
+        children.setdefault(stat.parent, []).append(stat.pid)
+    trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
+    waiting = deque([trainer] if trainer is not None else [])
+    waiting.extend(children.get(runner, ()) if runner is not None else ())
+    members: dict[int, ProcStat] = {}
+    while waiting:
+        pid = waiting.popleft()
+        if pid not in members and pid in processes and pid != runner:
+            members[pid] = processes[pid]
+            waiting.extend(children.get(pid, ()))
+    return members
+
+
+def tree_pids(target: AttemptTarget) -> frozenset[int]:
+    """Pids of the tree now."""
+    return frozenset(tree_of(target, read_all()))
+
+
+def _living(identity: ProcessIdentity | None, processes: Mapping[int, ProcStat]) -> int | None:
+    stat = None if identity is None else processes.get(identity.pid)
+    if identity is None or stat is None or identity.boot_id != boot_id():
+        return None
+    return stat.pid if stat.start_ticks == identity.start_ticks else None
+
+
+class ProcessTree(Sampler):
+    """Puts a ``ProcessSample`` every ``interval_s`` while an attempt is followed.
+
+    ``cpu_cores`` is None at the first look (there is no interval yet). Bytes are None where the kernel does not say,
+    else cumulative and never falling, although members end. ``rss_bytes`` is a plain sum: pages that forked workers
+    share with the trainer count for each of them. ``procs`` and ``states`` include zombies (``Z``).
+    """
+
+    name = "process tree"
+
+    def __init__(self, *, inbox: Inbox, clock: Clock, interval_s: float, on_trouble: OnTrouble = unheard) -> None:
+        super().__init__(interval_s=interval_s, on_trouble=on_trouble)
+        self._inbox = inbox
+        self._clock = clock
+        self._followed: AttemptTarget | None = None
+        self._activity = TreeActivity()
+        self._looked_t: float | None = None
+
+    def sample(self) -> None:
+        """Look once."""
+        target = self.target
+        if target != self._followed:
+            self._followed, self._activity, self._looked_t = target, TreeActivity(), None
+        if target is None:
+            return
+        tree = tree_of(target, read_all())
+        members = {pid: Member(stat, read_io(pid)) for pid, stat in tree.items()}
+        t = self._clock.now()
+        done = self._activity.look(members)
+        elapsed = None if self._looked_t is None else t - self._looked_t
+        self._looked_t = t
+        io_known = any(m.io is not None for m in members.values()) or (
+            not members and self._activity.total != (0, 0, 0)
+        )
+        self._inbox.put(
+            ProcessSample(
+                t=t,
+                cpu_cores=None
+                if elapsed is None or elapsed <= 0
+                else min(done.ticks / TICKS_PER_S / elapsed, float(os.cpu_count() or 1)),
+                read_bytes=float(self._activity.total.read_bytes) if io_known else None,
+                write_bytes=float(self._activity.total.write_bytes) if io_known else None,
+                procs=len(tree),
+                states=dict(Counter(stat.state for stat in tree.values())),
+                rss_bytes=float(sum(stat.rss_bytes for stat in tree.values())),
+            )
+        )

@@ -1,0 +1,86 @@
+"""What a process tree did since the last look, exactly once, although its members come and go. Pure.
+
+The kernel adds the CPU time and the bytes of a child to the parent that waits for it. A naive sum over the living
+therefore jumps (a loader that worked ten minutes ends: ten minutes of CPU in one second) or falls. Here each
+member's own growth counts, and what a parent inherits is set off against what was already counted of the child.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .proc_stat import ProcIo, ProcStat
+
+INHERITANCE_LOOKS = 2
+"""Looks during which a parent may still show what it inherited from a child that vanished. Longer would hide real
+work of a parent whose children are waited for by nobody (SIGCHLD ignored: nothing is inherited)."""
+
+
+class Member(NamedTuple):
+    """One process of the tree at one look. ``io`` None = not readable."""
+
+    stat: ProcStat
+    io: ProcIo | None
+
+
+class Work(NamedTuple):
+    """CPU ticks and bytes."""
+
+    ticks: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+
+    def plus(self, other: "Work") -> "Work":
+        """Sum."""
+        return Work(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def minus(self, other: "Work") -> "Work":
+        """Difference, never below zero in any part."""
+        return Work(*(max(0, a - b) for a, b in zip(self, other, strict=True)))
+
+
+def work_of(member: Member) -> Work:
+    """All that the kernel says of one process, inherited parts included."""
+    io = member.io or ProcIo(0, 0)
+    return Work(member.stat.own_ticks + member.stat.children_ticks, io.read_bytes, io.write_bytes)
+
+
+class TreeActivity:
+    """Feed it looks; ``total`` grows by what was done between them and never falls."""
+
+    def __init__(self) -> None:
+        self.total = Work()
+        self._members: dict[tuple[int, int], Member] = {}
+        self._inherited: dict[int, tuple[Work, int]] = {}
+        """Parent pid → (counted work of vanished children that it may yet show, looks left)."""
+
+    def look(self, members: Mapping[int, Member]) -> Work:
+        """Take the tree as it is now; return what it did since the last look (all of it at the first)."""
+        now = {(m.stat.pid, m.stat.start_ticks): self._with_last_io(m) for m in members.values()}
+        self._expect_inheritance(now)
+        done = Work()
+        for key, member in now.items():
+            before = self._members.get(key)
+            grown = work_of(member) if before is None else work_of(member).minus(work_of(before))
+            done = done.plus(self._without_inheritance(member.stat.pid, grown))
+        self._members = now
+        self._inherited = {pid: (work, left - 1) for pid, (work, left) in self._inherited.items() if left > 1}
+        self.total = self.total.plus(done)
+        return done
+
+    def _with_last_io(self, member: Member) -> Member:
+        """A zombie's io can no longer be read; its last one still counts as known."""
+        before = self._members.get((member.stat.pid, member.stat.start_ticks))
+        return member if member.io is not None or before is None else member._replace(io=before.io)
+
+    def _expect_inheritance(self, now: Mapping[tuple[int, int], Member]) -> None:
+        for key, member in self._members.items():
+            if key not in now:
+                known, _ = self._inherited.get(member.stat.parent, (Work(), 0))
+                self._inherited[member.stat.parent] = (known.plus(work_of(member)), INHERITANCE_LOOKS)
+
+    def _without_inheritance(self, pid: int, grown: Work) -> Work:
+        if pid not in self._inherited:
+            return grown
+        known, left = self._inherited[pid]
+        self._inherited[pid] = (known.minus(grown), left)
+        return grown.minus(known)
