@@ -1,0 +1,108 @@
+"""The command line: one file per verb, plus wiring.py which puts the rooms of core together."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from trainwatch import __version__
+
+from .failure import CliError, ExitCode
+
+VERBS = (
+    "init",
+    "run",
+    "adopt",
+    "status",
+    "runs",
+    "events",
+    "attach",
+    "stop",
+    "kill",
+    "restart",
+    "resume",
+    "pause",
+    "unpause",
+    "wait",
+    "profile",
+    "ack",
+    "check",
+    "checkpoints",
+    "diagnose",
+    "progress",
+    "replay",
+    "export",
+    "profiles",
+    "presets",
+    "demo",
+    "supervise",
+)
+"""Each is a module ``verb_NAME.py`` or shares one (see MODULES) with ``add(subparsers)``."""
+
+MODULES = {
+    "attach": "verb_attach",
+    "stop": "verbs_operator",
+    "kill": "verbs_operator",
+    "restart": "verbs_operator",
+    "resume": "verbs_operator",
+    "pause": "verbs_operator",
+    "unpause": "verbs_operator",
+    "wait": "verbs_operator",
+    "profile": "verbs_operator",
+    "ack": "verbs_operator",
+    "profiles": "verbs_shipped",
+    "presets": "verbs_shipped",
+}
+
+EPILOG = """examples:
+  trainwatch run -- python train.py --config cfg.yaml      launch a command and look after it
+  trainwatch                                               open the screen on this project's run
+  trainwatch --headless                                    look after it without a screen (tmux, SSH, systemd)
+  trainwatch status --json                                 what is going on, for scripts
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. Returns its exit code (see ``failure.ExitCode``)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    command: list[str] | None = None
+    if "--" in words:  # everything behind it belongs to the trainer, whatever it looks like
+        at = words.index("--")
+        words, command = words[:at], words[at + 1 :]
+    try:
+        args = _parser(words).parse_args(words)
+        args.command_after_dashes = command
+        return int(args.act(args))
+    except CliError as error:
+        print(f"trainwatch: {error}", file=sys.stderr)
+        return int(error.code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # `trainwatch events | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.DONE)
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="trainwatch",
+        description="Looks after a long training run: launches it, shows it, notices when it hangs or dies, says why, "
+        "and brings it back from a good checkpoint.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
+    from . import verb_screen
+
+    verb_screen.add(parser)
+    subparsers = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb")
+    # Only the verb that was asked for is imported: `--help` and a wrong verb need all of them.
+    wanted = [word for word in words if word in VERBS][:1] or VERBS
+    added: set[str] = set()
+    for verb in wanted:
+        name = MODULES.get(verb, f"verb_{verb}")
+        if name not in added:
+            added.add(name)
+            importlib.import_module(f".{name}", __name__).add(subparsers)
+    return parser

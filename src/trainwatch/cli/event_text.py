@@ -1,0 +1,111 @@
+"""A journal record as one line for people: what ``events`` and ``--headless`` print."""
+
+import time
+from typing import assert_never
+
+from trainwatch.core.model.decision import EndWatch, NotifyPeople
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    BudgetChanged,
+    CheckpointKnown,
+    CommandReceived,
+    Fact,
+    HealthChanged,
+    IncidentOpened,
+    IncidentUpdated,
+    JudgeSnapshot,
+    Note,
+    PhaseChanged,
+    ProfileChanged,
+    ProgressMade,
+    RunCreated,
+    StateChanged,
+    SupervisorEnded,
+    SupervisorStarted,
+)
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.record import Record
+
+
+def event_line(record: Record) -> str | None:
+    """Time of day, then one sentence; None for records that only machines read."""
+    text = _text(record)
+    if text is None:
+        return None
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(record.wall))}  {text}"
+
+
+def _text(record: Record) -> str | None:
+    if record.fact is not None:
+        return _fact_text(record.fact)
+    if record.decision is not None:
+        if isinstance(record.decision, NotifyPeople | EndWatch):
+            return None
+        name = str(record.decision.__struct_config__.tag)
+        return f"-> {name.replace('_', ' ')}: {record.decision.reason}"
+    if record.outcome is not None:
+        if record.outcome.action == "notify" and record.outcome.ok:
+            return None
+        done = "done" if record.outcome.ok else "FAILED"
+        detail = f": {record.outcome.detail}" if record.outcome.detail else ""
+        return f"   {record.outcome.action.replace('_', ' ')} {done}{detail}"
+    return None
+
+
+def _fact_text(fact: Fact) -> str | None:
+    match fact:
+        case RunCreated():
+            return f"run {fact.name} created: {' '.join(fact.command)}"
+        case SupervisorStarted():
+            adopted = f", adopts attempt {fact.adopted_attempt}" if fact.adopted_attempt else ""
+            return f"supervisor {fact.pid} watches{adopted}"
+        case SupervisorEnded():
+            return f"supervisor {fact.pid} ended: {fact.why}"
+        case StateChanged():
+            return f"{fact.state.replace('_', ' ')}" + (f": {fact.reason}" if fact.reason else "")
+        case AttemptStarted():
+            start = (
+                f"from {fact.resume_from} (step {_known(fact.resume_step)})" if fact.resume_from else "from the start"
+            )
+            return f"attempt {fact.attempt} runs, pid {fact.pid}, {start}"
+        case AttemptEnded():
+            status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"
+            return f"attempt {fact.attempt} ended ({fact.how}, {status}), last step {_known(fact.last_step)}"
+        case ProgressMade() | JudgeSnapshot() | BudgetChanged():
+            return None
+        case PhaseChanged():
+            return f"phase {fact.phase}" + (f": {fact.why}" if fact.why else "")
+        case CheckpointKnown():
+            known = fact.checkpoint
+            if fact.removed:
+                return f"checkpoint {known.name} removed"
+            why = f" ({known.reason})" if known.reason else ""
+            return f"checkpoint {known.name}: {known.verdict}{why}, step {_known(known.step)}"
+        case IncidentOpened():
+            return "\n".join(_incident_lines(fact.incident))
+        case IncidentUpdated():
+            return None if fact.incident.open else f"incident {fact.incident.id} closed: {fact.incident.ending}"
+        case HealthChanged():
+            value = "–" if fact.value is None else f"{fact.value:.3g}"
+            return f"{fact.metric} is {fact.level} ({value} {fact.unit})"
+        case ProfileChanged():
+            return f"profile {fact.profile or '–'}" + (" at the next start" if fact.pending else "") + f": {fact.why}"
+        case CommandReceived():
+            return f"{fact.by} asks: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
+        case Note():
+            return fact.text
+        case _:
+            assert_never(fact)
+
+
+def _incident_lines(incident: Incident) -> list[str]:
+    lines = [f"INCIDENT {incident.id}: {incident.kind} {incident.class_}: {incident.reason}"]
+    for evidence in incident.evidence:
+        where = f" (log line {evidence.line})" if evidence.line else ""
+        lines.append(f"{'':21}evidence: {evidence.what}{where}")
+    return lines
+
+
+def _known(value: object) -> object:
+    return "–" if value is None else value

@@ -1,0 +1,63 @@
+"""Finding the run that a verb means, and reading its state from outside (no supervisor needed)."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from trainwatch.core.store.home import trainwatch_home
+from trainwatch.core.store.run_directory import AmbiguousRun, RunDirectory, RunNotFound, RunUnreadable, list_runs
+from trainwatch.core.store.run_directory import find_run as find_known_run
+
+from .failure import CliError, ExitCode
+
+RUN_HELP = "name or id of a run (default: this project's, else the one started in this folder, else the only one)"
+
+
+def home() -> Path:
+    """The state folder of this user (``TRAINWATCH_HOME``)."""
+    return trainwatch_home(os.environ)
+
+
+def all_runs() -> list[RunDirectory]:
+    """Every run that can be opened, newest first."""
+    return list_runs(home())
+
+
+def find_run(name: str | None, *, newest: bool = False) -> RunDirectory:
+    """The run that is meant; ends the verb with exit code 3 when there is none, 2 when several answer.
+
+    ``newest``: where several answer and none was named, the newest will do (verbs that only read).
+    """
+    from trainwatch.core.config.project import find_project
+
+    try:
+        return find_known_run(home(), name, project=find_project(Path.cwd()), cwd=Path.cwd())
+    except RunNotFound as error:
+        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
+    except AmbiguousRun as error:
+        if newest and name is None:
+            return all_runs()[0]
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    except RunUnreadable as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+
+
+def read_status(run: RunDirectory) -> dict[str, Any]:
+    """The status object of one run, from its journal, its metric history and its lock."""
+    from trainwatch.core.store.history import HistoryReader
+    from trainwatch.core.store.journal import load_story
+    from trainwatch.core.store.lock import holder_pid
+    from trainwatch.core.views.status import status_object
+
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+    return status_object(
+        load_story(run.journal),
+        run=run.load_spec().name,
+        wall=time.time(),
+        gpu=latest.gpu,
+        host=latest.host,
+        progress=latest.progress,
+        supervisor_pid=holder_pid(run.lock),
+    )

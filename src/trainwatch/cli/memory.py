@@ -1,0 +1,41 @@
+"""What a supervisor remembers beside the journal: metric history for charts, a bounded trace for replay."""
+
+from collections.abc import Sequence
+
+from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.trace import TraceWriter
+
+
+class RunMemory:
+    """Implements the supervisor's ``Memory``. Best effort: a full disk costs charts, never the watch."""
+
+    def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None) -> None:
+        self._history = history
+        self._trace = trace
+        self._gpu: GpuSample | None = None
+        if meta is not None:
+            trace.write(meta)
+
+    def add(self, observation: Observation) -> None:
+        """Keep one observation."""
+        if isinstance(observation, GpuSample):
+            self._gpu = observation
+        self._history.add(observation)
+        self._trace.write(observation)
+
+    def commit(self, t: float, state: JudgeState) -> None:
+        """Make it visible, with the progress as the judge sees it."""
+        self._history.add(ProgressPoint(t=t, progress=state.progress))
+        self._history.commit()
+        self._trace.flush()
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._history.close()
+        self._trace.close()
+
+    def gpus_now(self) -> Sequence[GpuReading] | None:
+        """The newest readings; None where no GPU can be seen (asked by the GPU gate from the acting thread)."""
+        return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None

@@ -1,0 +1,50 @@
+"""The run of this project: made from trainwatch.toml at its first start, brought up to date at each later one."""
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from trainwatch.core.config.project import find_project
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.atomic import write_atomically
+from trainwatch.core.store.home import runs_folder
+from trainwatch.core.store.lock import is_held
+from trainwatch.core.store.run_directory import RunDirectory
+
+from .failure import CliError, ExitCode
+from .known_runs import find_run, home
+from .specs import overrides_of, spec_of_project
+
+
+def project_spec(args: argparse.Namespace) -> RunSpec | None:
+    """What trainwatch.toml says now; None without one (then a run started in this folder may be meant)."""
+    project = find_project(Path.cwd())
+    return None if project is None else spec_of_project(project, args.run_name, overrides_of(args))
+
+
+def project_run(args: argparse.Namespace) -> RunDirectory:
+    """The run to look after. Creates its folder at the first call; takes changed settings over while nobody watches.
+
+    Ends with exit code 3 where there is neither a trainwatch.toml nor a run that was started in this folder.
+    """
+    spec = project_spec(args)
+    if spec is None:
+        if args.run_name is None and find_project(Path.cwd()) is None:
+            try:
+                return find_run(None)
+            except CliError as error:
+                raise CliError(
+                    ExitCode.NOT_FOUND,
+                    "no trainwatch.toml here or above, and no run was started in this folder; write one with "
+                    "`trainwatch init -- COMMAND`, or start a command with `trainwatch run -- COMMAND`",
+                ) from error
+        return find_run(args.run_name)
+    run = RunDirectory(runs_folder(home()) / spec.id)
+    if not run.path.exists():
+        return RunDirectory.create(home(), spec)
+    known = run.load_spec()
+    current = msgspec.structs.replace(spec, created_wall=known.created_wall, labels=known.labels)
+    if current != known and not is_held(run.lock):
+        write_atomically(run.spec, msgspec.json.encode(current))
+    return run

@@ -1,0 +1,43 @@
+"""``trainwatch check``: before a night, look at everything that could end it."""
+
+import argparse
+from typing import Any
+
+from .failure import ExitCode
+from .output import print_json
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "check",
+        help="pre-flight: what could end the night, before it does",
+        description="Looks at config, disk, GPU, the trainer's interpreter, the resume point, tmux and the host's own "
+        "habits (ending a user's processes at logout, sleeping). Changes nothing.",
+        epilog="example: trainwatch check --json",
+    )
+    parser.add_argument(
+        "--run", dest="run_name", metavar="NAME", help="which run of trainwatch.toml, where it has several"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(act=act)
+
+
+MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
+
+
+def act(args: argparse.Namespace) -> int:
+    """Print the checks; 1 when one failed."""
+    from .preflight import preflight
+    from .project_run import project_spec
+
+    checks = preflight(project_spec(args))
+    failed = any(c.result == "fail" for c in checks)
+    if args.json:
+        print_json({"passed": not failed, "checks": checks})
+        return ExitCode.FAILED if failed else ExitCode.DONE
+    for check in checks:
+        print(f"{MARKS[check.result]}  {check.name:14} {check.found}")
+        if check.remedy and check.result != "pass":
+            print(f"{'':21}{check.remedy}")
+    return ExitCode.FAILED if failed else ExitCode.DONE

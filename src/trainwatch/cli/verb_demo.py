@@ -1,0 +1,133 @@
+"""``trainwatch demo``: a real small training with scripted trouble, looked after for real."""
+
+import argparse
+import shutil
+import sys
+import time
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trainwatch.core.model.story import RunStory
+
+from .failure import CliError, ExitCode
+from .known_runs import home
+from .output import print_json
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="a real small training with scripted trouble, in about a minute",
+        description="Launches a small real training that crashes once and hangs once, and shows how it is brought "
+        "back. Everything is real: processes, checkpoints, evidence, restarts. State goes to TRAINWATCH_HOME/demo.",
+        epilog="example: trainwatch demo --headless --json",
+    )
+    parser.add_argument(
+        "--torch", action="store_true", help="the PyTorch trainer (needs torch) instead of the numpy one"
+    )
+    parser.add_argument("--headless", dest="demo_headless", action="store_true", help="no screen; report line by line")
+    parser.add_argument("--json", action="store_true", help="with --headless: JSON lines, the result object last")
+    parser.add_argument("--fake-gpu", action="store_true", help="show a simulated GPU, labelled as such")
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Run the demo; 0 when it reached its last step after the crash and the hang."""
+    from trainwatch.tui.terminal import can_show_screen
+
+    run = _prepare(torch=args.torch, fake_gpu=args.fake_gpu)
+    if not args.demo_headless and not args.json and can_show_screen():
+        from .detached import start_detached
+        from .verb_screen import open_screen
+
+        try:
+            start_detached(run)
+        except RuntimeError as error:
+            raise CliError(ExitCode.FAILED, str(error)) from None
+        code = open_screen(run)
+        print(f"The demo's story: trainwatch events {run.id}")
+        return code
+    from .headless import supervise
+
+    code = supervise(run, as_json=args.json)
+    from trainwatch.core.store.journal import load_story
+
+    outcome = result(load_story(run.journal))
+    if args.json:
+        print_json(outcome)
+    else:
+        print(
+            f"\nfinished: {outcome['finished']} · attempts: {outcome['attempts']} "
+            f"· steps done again: {outcome['lost_steps']} · seen after: {', '.join(f'{k} {v:.1f} s' for k, v in outcome['detect_s'].items() if v is not None)}"
+        )
+    return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
+
+
+def result(story: RunStory) -> dict[str, Any]:
+    """The object that ends ``demo --headless --json``. ``detect_s``: seconds from death, or from the last step."""
+    troubles = [i for i in story.incidents if i.kind in {"crash", "hang"}]
+    return {
+        "finished": story.state == "finished",
+        "attempts": len(story.attempts),
+        "incidents": [
+            {"kind": i.kind, "class": i.class_, "reason": i.reason, "step": i.step, "ending": i.ending}
+            for i in troubles
+        ],
+        "resumed_steps": [a.resume_step for a in story.attempts if a.resume_from is not None],
+        "lost_steps": sum(i.lost_steps or 0 for i in troubles),
+        "detect_s": {kind: next((i.detect_s for i in troubles if i.kind == kind), None) for kind in ("crash", "hang")},
+        "checkpoints": len(story.checkpoints),
+        "state": story.state,
+    }
+
+
+def _prepare(*, torch: bool, fake_gpu: bool) -> Any:
+    """A fresh folder with the demo's own trainwatch.toml, and its run. Earlier demos stay as they are."""
+    from trainwatch.core.config.spec import Overrides
+    from trainwatch.core.store.home import make_private
+    from trainwatch.core.store.run_directory import RunDirectory
+
+    from .specs import spec_of_project
+
+    if torch:
+        _need_torch()
+    folder = _fresh_folder(make_private(home() / "demo"))
+    template = "demo_torch.toml" if torch else "demo.toml"
+    with as_file(files("trainwatch.configs") / "examples") as examples:
+        for name in (template, "dit_demo.yaml"):
+            if (examples / name).exists():
+                shutil.copyfile(examples / name, folder / ("trainwatch.toml" if name == template else name))
+        text = (folder / "trainwatch.toml").read_text(encoding="utf-8")
+        text = text.replace("@PYTHON@", sys.executable).replace("@EXAMPLES@", str(examples))
+        (folder / "trainwatch.toml").write_text(text, encoding="utf-8")
+    spec = spec_of_project(folder / "trainwatch.toml", None, Overrides(), fresh=True)
+    if fake_gpu:
+        spec = msgspec.structs.replace(spec, labels={"simulated_gpu": True})
+    return RunDirectory.create(home(), spec)
+
+
+def _fresh_folder(parent: Path) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    number = 1
+    while True:
+        folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def _need_torch() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise CliError(
+            ExitCode.FAILED,
+            f"demo --torch needs PyTorch in {sys.prefix}: install it there (./trainwatch.sh demo --torch does)",
+        )

@@ -1,0 +1,50 @@
+"""``trainwatch events [RUN] [--follow]``: the journal, for people and (``--json``) as JSON lines."""
+
+import argparse
+import time
+from typing import Any
+
+from trainwatch.core.model.record import Record
+
+from .event_text import event_line
+from .failure import ExitCode
+from .known_runs import RUN_HELP, find_run
+from .output import print_json
+
+POLL_S = 0.25
+"""How often ``--follow`` looks for new records."""
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "events",
+        help="the story of a run, from its journal",
+        description="Prints what was seen, concluded, decided and done, oldest first.",
+        epilog="example: trainwatch events --follow",
+    )
+    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    parser.add_argument("--follow", "-f", action="store_true", help="go on as new events come (Ctrl-C ends)")
+    parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Print the journal; a missing one is an empty story."""
+    from trainwatch.core.store.journal import JournalFollower
+
+    follower = JournalFollower(find_run(args.run, newest=True).journal)
+    while True:
+        for record in follower.poll():
+            show(record, as_json=args.json)
+        if not args.follow:
+            return ExitCode.DONE
+        time.sleep(POLL_S)
+
+
+def show(record: Record, *, as_json: bool) -> None:
+    """One record: all of it as JSON, or a line for people (records without news have none)."""
+    if as_json:
+        print_json(record)
+    elif line := event_line(record):
+        print(line, flush=True)

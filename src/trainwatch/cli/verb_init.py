@@ -1,0 +1,53 @@
+"""``trainwatch init``: write a commented trainwatch.toml; never overwrites."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .failure import CliError, ExitCode
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "init",
+        help="write a commented trainwatch.toml",
+        description="Writes trainwatch.toml into this folder, with every key and what it means. The framework is "
+        "recognised from the command and the config. An existing file is never overwritten.",
+        epilog="example: trainwatch init --output-dir outputs -- python train.py --config cfg.yaml",
+    )
+    parser.add_argument("--name", help="the run's name (default: the folder's)")
+    parser.add_argument("--preset", help="framework preset (default: recognised)")
+    parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML")
+    parser.add_argument("--output-dir", metavar="D", help="where the trainer saves checkpoints")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Write it; 2 when it exists or something does not fit."""
+    from trainwatch.core.config.init import config_text, survey_folder, write_config
+    from trainwatch.core.config.project import FILE_NAME
+    from trainwatch.core.config.shipped import load_presets
+
+    folder = Path.cwd()
+    presets = load_presets(folder / FILE_NAME)
+    if args.preset is not None and args.preset not in presets:
+        raise CliError(ExitCode.USAGE, f'no preset "{args.preset}"; there are: {", ".join(presets)}')
+    config = Path(args.config) if args.config else None
+    if config is not None and not config.is_file():
+        raise CliError(ExitCode.NOT_FOUND, f"{args.config}: no such config; give the trainer's own TOML or YAML")
+    survey = survey_folder(folder, presets, tuple(args.command_after_dashes or args.words), config)
+    if args.preset is not None:
+        survey = msgspec.structs.replace(survey, preset=args.preset)
+    text = config_text(survey, name=args.name or folder.name, output_dir=args.output_dir)
+    try:
+        path = write_config(folder, text)
+    except FileExistsError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
+    print(f"{path}: written (preset {survey.preset}); look through it, then: trainwatch check, trainwatch")
+    return ExitCode.DONE

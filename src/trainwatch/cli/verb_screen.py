@@ -1,0 +1,73 @@
+"""``trainwatch``: the screen on this project's run. ``trainwatch --headless``: looking after it without one."""
+
+import argparse
+import sys
+from typing import Any
+
+from .failure import CliError, ExitCode
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of the bare command."""
+    parser.add_argument("--headless", action="store_true", help="look after this project's run without a screen")
+    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, where there are several")
+    parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds (--headless)")
+    parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
+    parser.add_argument("--profile", metavar="P", help="profile to start with (--headless)")
+    parser.add_argument(
+        "--stop-trainer",
+        action="store_true",
+        help="with --headless: TERM ends the training, too (else it goes on)",
+    )
+    parser.add_argument("--read-only", action="store_true", help="a screen that can change nothing")
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Open the screen, or watch in the foreground; without a terminal: the plain status."""
+    from .project_run import project_run
+
+    if args.headless:
+        from .headless import supervise
+
+        return supervise(project_run(args), stop_trainer=args.stop_trainer)
+    from trainwatch.tui.terminal import can_show_screen
+
+    if not can_show_screen():
+        return _plain(args)
+    return open_screen(_run_to_open(args), read_only=args.read_only)
+
+
+def _run_to_open(args: argparse.Namespace) -> Any:
+    """The run of this project, or None: the list of runs."""
+    from .project_run import project_run
+
+    try:
+        return project_run(args)
+    except CliError as error:
+        if error.code is ExitCode.NOT_FOUND:
+            return None
+        raise
+
+
+def _plain(args: argparse.Namespace) -> int:
+    """No terminal to draw on: what ``status`` would say."""
+    from .known_runs import read_status
+    from .verb_runs import act as show_runs
+    from .verb_status import status_lines
+
+    run = _run_to_open(args)
+    if run is None:
+        args.json = False
+        return show_runs(args)
+    for line in status_lines(read_status(run)):
+        print(line)
+    sys.stdout.flush()
+    return ExitCode.DONE
+
+
+def open_screen(run: Any, *, read_only: bool = False) -> int:
+    """Show the screen on a run (a RunDirectory), or the list of runs (None). Training and supervisor go on after it."""
+    from .screen_doors import app_for
+
+    return int(app_for(run, read_only=read_only).run() or 0)

@@ -1,0 +1,75 @@
+"""``trainwatch status [RUN]``: what is going on."""
+
+import argparse
+import time
+from typing import Any
+
+from .failure import ExitCode
+from .known_runs import RUN_HELP, find_run, read_status
+from .output import print_json
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "status",
+        help="what is going on",
+        description="Says where a run stands: state, progress, machine, checkpoints, incidents.",
+        epilog="example: trainwatch status --json",
+    )
+    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Print the status; 0 whenever the run is known."""
+    status = read_status(find_run(args.run, newest=True))
+    if args.json:
+        print_json(status)
+        return ExitCode.DONE
+    for line in status_lines(status):
+        print(line)
+    return ExitCode.DONE
+
+
+def status_lines(status: dict[str, Any]) -> list[str]:
+    """The status as text, the most important line first; unknown values are left out, never shown as 0."""
+    progress = status["progress"]
+    alive = status["supervisor"]["alive"]
+    lines = [f"{status['run']}: {status['state']}" + (f" ({status['reason']})" if status["reason"] else "")]
+    position = []
+    if progress["step"] is not None:
+        total = f" of {progress['total_steps']:,}" if progress["total_steps"] else ""
+        position.append(f"step {progress['step']:,}{total}")
+    if progress["epoch"] is not None:
+        position.append(f"epoch {progress['epoch']:g}")
+    if progress["loss"] is not None:
+        position.append(f"loss {progress['loss']:.4g}")
+    if progress["sec_per_step"] is not None:
+        position.append(f"{progress['sec_per_step']:.3g} s/step")
+    if progress["eta_s"] is not None and status["state"] == "running":
+        position.append(f"done about {time.strftime('%a %H:%M', time.localtime(time.time() + progress['eta_s']))}")
+    if position:
+        lines.append("  " + " · ".join(position))
+    lines.append(
+        f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
+        f"restarts {status['budget']['used']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
+    )
+    newest = status["checkpoints"]["newest"]
+    if newest:
+        age_min = status["checkpoints"]["age_s"] / 60
+        lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
+    else:
+        lines.append("  no checkpoint yet")
+    lines.extend(
+        f"  {'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {i['reason']}"
+        for i in status["incidents"][-5:]
+    )
+    if status["gpu_trouble"]:
+        lines.append(f"  GPU: {status['gpu_trouble']}")
+    if status["log"]:
+        lines.append(f"  log {status['log']}")
+    if not alive and status["state"] not in {"finished", "given_up", "stopped"}:
+        lines.append("  no supervisor is watching: start one with `trainwatch --headless` (or S on the screen)")
+    return lines

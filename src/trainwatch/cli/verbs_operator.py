@@ -1,0 +1,132 @@
+"""The keystrokes as commands: stop, kill, restart, resume, pause, unpause, wait, profile, ack."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trainwatch.core.model.observation import Command
+
+from .failure import CliError, ExitCode
+from .known_runs import RUN_HELP, find_run, read_status
+
+
+class Verb(msgspec.Struct, frozen=True, kw_only=True):
+    """One operator verb. ``asks``: what it costs, asked on a terminal unless --yes."""
+
+    help: str
+    asks: str | None = None
+    starts_supervisor: bool = False
+
+
+VERBS: dict[str, Verb] = {
+    "stop": Verb(
+        help="let it save if it can, then end it (INT, TERM, KILL with grace); holds restarts",
+        asks="End the training of {run} (it may save first) and hold restarts?",
+    ),
+    "kill": Verb(
+        help="end the whole process tree at once; holds restarts",
+        asks="Kill {run} now? What was not saved since the last checkpoint is lost.",
+    ),
+    "restart": Verb(help="end this attempt and start the next from the newest good checkpoint", starts_supervisor=True),
+    "resume": Verb(help="go on after a stop, an interruption or a give-up", starts_supervisor=True),
+    "pause": Verb(help="freeze the process tree (SIGSTOP); GPU memory stays held"),
+    "unpause": Verb(help="let a paused run go on"),
+    "wait": Verb(help="be patient with a suspected hang"),
+    "profile": Verb(help="switch the settings profile, at the next checkpoint or --now"),
+    "ack": Verb(help="acknowledge the newest open incident (or --incident N)"),
+}
+
+
+def add(subparsers: Any) -> None:
+    """Register all of them."""
+    for name, verb in VERBS.items():
+        parser = subparsers.add_parser(
+            name, help=verb.help, description=verb.help, epilog=f"example: trainwatch {name}" + _example(name)
+        )
+        if name == "profile":
+            parser.add_argument("profile", metavar="NAME", help="profile to switch to (see `trainwatch profiles`)")
+            when = parser.add_mutually_exclusive_group()
+            when.add_argument("--now", action="store_true", help="restart at once")
+            when.add_argument("--at-checkpoint", action="store_true", help="at the next checkpoint (the default)")
+        if name == "resume":
+            parser.add_argument(
+                "--from", dest="checkpoint", metavar="CHECKPOINT", help="file or directory to resume from"
+            )
+        if name == "ack":
+            parser.add_argument("--incident", type=int, metavar="N", help="which incident")
+        if verb.asks:
+            parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+        parser.add_argument("run", nargs="?", help=RUN_HELP)
+        parser.set_defaults(act=act)
+
+
+def _example(name: str) -> str:
+    return {"profile": " conservative --now", "resume": " --from outputs/name-000004.safetensors"}.get(name, "")
+
+
+def act(args: argparse.Namespace) -> int:
+    """Send the command; 0 when the supervisor accepted it."""
+    from trainwatch.core.model.wire import Request
+    from trainwatch.core.store.control import NoSupervisor, send
+
+    verb = VERBS[args.verb]
+    run = find_run(args.run)
+    command = Command(
+        t=0.0,
+        verb=args.verb,
+        by="command line",
+        checkpoint=_checkpoint(getattr(args, "checkpoint", None)),
+        profile=getattr(args, "profile", None),
+        now=getattr(args, "now", False),
+        incident=getattr(args, "incident", None),
+    )
+    if verb.asks and not args.yes and sys.stdin.isatty():
+        _ask(verb.asks.format(run=run.load_spec().name))
+    try:
+        reply = send(run, Request(command=command))
+    except NoSupervisor:
+        if not verb.starts_supervisor:
+            raise CliError(
+                ExitCode.NO_SUPERVISOR,
+                f"no supervisor is running for {run.load_spec().name}: start one with `trainwatch --headless`, "
+                "or S on the screen",
+            ) from None
+        return _start_with(run, command)
+    if not reply.ok:
+        raise CliError(ExitCode.FAILED, reply.message)
+    print(reply.message or f"{args.verb}: accepted")
+    return ExitCode.DONE
+
+
+def _start_with(run: Any, command: Command) -> int:
+    """No supervisor: start a detached one whose first word is this command."""
+    from .detached import start_detached
+
+    state = read_status(run)["state"]
+    if state == "finished" and command.verb == "resume" and command.checkpoint is None:
+        print(f"{run.load_spec().name} is finished: nothing to resume (give --from CHECKPOINT to train on)")
+        return ExitCode.DONE
+    try:
+        pid = start_detached(run, command)
+    except RuntimeError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    print(f"{command.verb}: a supervisor (pid {pid}) watches {run.load_spec().name} now")
+    return ExitCode.DONE
+
+
+def _checkpoint(given: str | None) -> str | None:
+    if given is None:
+        return None
+    path = Path(given).absolute()
+    if not path.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{given}: no such checkpoint; see `trainwatch checkpoints list DIR`")
+    return str(path)
+
+
+def _ask(question: str) -> None:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise CliError(ExitCode.FAILED, "left as it is")

@@ -1,0 +1,222 @@
+"""The only place that knows all rooms of core: it builds a run's supervisor, screen doors and views out of them."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from trainwatch import __version__
+from trainwatch.core.act import tmux
+from trainwatch.core.act.actor import RunActor
+from trainwatch.core.act.attach import attach_command
+from trainwatch.core.act.derive import Derived, preview
+from trainwatch.core.act.launch import find_attempt
+from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
+from trainwatch.core.config.project import FILE_NAME
+from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles
+from trainwatch.core.inbox import BoundedInbox
+from trainwatch.core.judge import Judge, Knowledge, from_snapshot, to_snapshot
+from trainwatch.core.judge.diagnosis import compile_catalogue, is_news
+from trainwatch.core.judge.line_shapes import SHAPES
+from trainwatch.core.judge.state import SNAPSHOT_VERSION, JudgeState
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.fact import RunCreated
+from trainwatch.core.model.observation import Meta
+from trainwatch.core.model.ports import AttemptTarget, Inbox, Sensor
+from trainwatch.core.model.profile import Preset, Profile
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.sense.checkpoint_dir import CheckpointDir
+from trainwatch.core.sense.exit import ExitWatch
+from trainwatch.core.sense.filesystem import is_network_filesystem
+from trainwatch.core.sense.gpu import Gpu
+from trainwatch.core.sense.host import Host
+from trainwatch.core.sense.kernel_log import KernelLog
+from trainwatch.core.sense.log_tail import LogTail
+from trainwatch.core.sense.process_tree import ProcessTree
+from trainwatch.core.sense.simulated_gpu import SimulatedGpu
+from trainwatch.core.store.clock import RunClock
+from trainwatch.core.store.history import HistoryWriter
+from trainwatch.core.store.journal import JournalWriter, latest_snapshot
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.trace import TraceWriter
+from trainwatch.core.supervisor import Supervisor
+
+from .memory import RunMemory
+
+
+def build_supervisor(
+    run: RunDirectory, story: RunStory, *, on_records: Callable[[Sequence[Record]], None]
+) -> Supervisor:
+    """All that looks after one run, ready to ``run()``. The caller holds the run's lock."""
+    spec = run.load_spec()
+    preset, profiles = _framework(spec)
+    clock = RunClock(spec.created_wall, not_before=story.t)
+    inbox = BoundedInbox()
+    journal = JournalWriter(run.journal)
+    if story.run is None:
+        on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec),)))
+    memory = RunMemory(
+        HistoryWriter(run.history, network=is_network_filesystem(run.path)),
+        TraceWriter(run.trace),
+        Meta(t=clock.now(), command=spec.command, preset=spec.preset, output_dir=spec.output_dir)
+        if story.run is None
+        else None,
+    )
+    judge = Judge(_knowledge(spec, preset, profiles))
+    live = live_attempt(run, story)
+    actor = RunActor(
+        spec=spec,
+        preset=preset,
+        profiles=profiles,
+        attempt_folder=run.attempt,
+        incident_folder=run.incident,
+        verify=lambda path, deep: verify(path, deep=deep),
+        gpus_now=memory.gpus_now,
+        show=lambda target: tmux.show(spec, target).detail,
+        base_env=os.environ,
+    )
+    supervisor = Supervisor(
+        judge=judge,
+        state=_state(run, judge),
+        snapshot=to_snapshot,
+        snapshot_version=SNAPSHOT_VERSION,
+        journal=journal,
+        memory=memory,
+        inbox=inbox,
+        clock=clock,
+        actor=actor,
+        pid=os.getpid(),
+        live=live,
+        on_records=on_records,
+    )
+    supervisor.sense_with(_sensors(spec, inbox, clock, supervisor.note))
+    return supervisor
+
+
+def _framework(spec: RunSpec) -> tuple[Preset, Mapping[str, Profile]]:
+    project = Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME)
+    presets = load_presets(project)
+    return presets.get(spec.preset, presets["generic"]), load_profiles(project)
+
+
+def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:
+    return Knowledge(
+        catalogue=compile_catalogue(load_failures()),
+        shapes=SHAPES,
+        settings=spec.settings,
+        preset=preset,
+        profiles=tuple(profiles),
+        run=spec.name,
+        created_wall=spec.created_wall,
+        output_dir=spec.output_dir,
+    )
+
+
+def _created(spec: RunSpec) -> RunCreated:
+    return RunCreated(
+        run=spec.id,
+        name=spec.name,
+        command=spec.command,
+        cwd=spec.cwd,
+        preset=spec.preset,
+        output_dir=spec.output_dir,
+        profile=spec.settings.profiles.use,
+        max_restarts=spec.settings.restart.max_restarts,
+        trainwatch_version=__version__,
+    )
+
+
+def _state(run: RunDirectory, judge: Judge) -> JudgeState:
+    """The judge as it was when the last watch ended; a new one where that is unknown or of another version."""
+    snapshot = latest_snapshot(run.journal)
+    known = from_snapshot(snapshot.state) if snapshot is not None and snapshot.version == SNAPSHOT_VERSION else None
+    return known if known is not None else judge.start()
+
+
+def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
+    """The newest launched attempt, unless its end is in the journal. It may have died while nobody watched."""
+    ended = {a.number for a in story.attempts if a.ended_t is not None}
+    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
+    for folder in folders:
+        target = find_attempt(folder)
+        if target is not None:
+            return None if target.number in ended else target
+    return None
+
+
+def own_gpus(spec: RunSpec, environ: Mapping[str, str]) -> tuple[int, ...] | None:
+    """GPU indices that the trainer may use; None = all."""
+    if spec.gpus is not None:
+        return spec.gpus
+    visible = spec.env.get("CUDA_VISIBLE_DEVICES", environ.get("CUDA_VISIBLE_DEVICES", ""))
+    indices = [word.strip() for word in visible.split(",") if word.strip()]
+    return tuple(int(i) for i in indices) if indices and all(i.isdigit() for i in indices) else None
+
+
+def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]) -> list[Sensor]:
+    watch = spec.settings.watch
+    catalogue = compile_catalogue(load_failures())
+    log = LogTail(
+        inbox=inbox,
+        clock=clock,
+        logs=spec.logs,
+        is_news=lambda line: is_news(line, catalogue),
+        on_trouble=on_trouble,
+    )
+    sensors: list[Sensor] = [
+        log,
+        ExitWatch(inbox=inbox, clock=clock, before_exit=lambda: log.drain() and None, on_trouble=on_trouble),
+        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_trouble=on_trouble),
+        Host(
+            inbox=inbox,
+            clock=clock,
+            interval_s=watch.interval_s,
+            output_dir=spec.output_dir or spec.cwd,
+            on_trouble=on_trouble,
+        ),
+        KernelLog(inbox=inbox, clock=clock, on_trouble=on_trouble),
+    ]
+    if spec.labels.get("simulated_gpu"):
+        sensors.append(SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s))
+    else:
+        sensors.append(
+            Gpu(
+                inbox=inbox,
+                clock=clock,
+                interval_s=watch.interval_s,
+                timeout_s=watch.gpu_timeout_s,
+                own_gpus=own_gpus(spec, os.environ),
+            )
+        )
+    if spec.output_dir is not None:
+        sensors.append(
+            CheckpointDir(
+                inbox=inbox,
+                clock=clock,
+                watch=watch,
+                directory=spec.output_dir,
+                inspect=inspect,
+                list_directory=_list_directory,
+                on_trouble=on_trouble,
+            )
+        )
+    return sensors
+
+
+def _list_directory(directory: Path) -> tuple[Checkpoint, ...]:
+    return list_checkpoints(directory).checkpoints
+
+
+def plan_first_launch(spec: RunSpec) -> Derived:
+    """What the first launch of a run would be; writes nothing."""
+    preset, profiles = _framework(spec)
+    profile = profiles.get(spec.settings.profiles.use) if spec.settings.profiles.use else None
+    return preview(spec, preset, profile, None, (), Path("ATTEMPT"), base_env=os.environ)
+
+
+def attach_argv(run: RunDirectory) -> list[str]:
+    """The command that shows the trainer's terminal or log. Raises RuntimeError with a sentence."""
+    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
+    target = next((t for t in map(find_attempt, folders) if t is not None), None)
+    return attach_command(run.load_spec(), target)
