@@ -1,0 +1,47 @@
+"""What each path loads: the headless path no screen, the judge nothing that could do I/O, start-up no heavy library."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_by(statement: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {statement}; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    return set(done.stdout.split())
+
+
+def roots(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
+    modules = loaded_by("import trainwatch.cli.headless")
+    assert not roots(modules) & {"textual", "rich", "numpy", "torch", "libtmux"}
+    assert not any(name.startswith("trainwatch.tui") for name in modules)
+
+
+def test_the_runner_is_made_of_the_standard_library() -> None:
+    modules = loaded_by("import trainwatch.core.act.runner")
+    foreign = {n for n in roots(modules) - {"trainwatch"} if n not in sys.stdlib_module_names and not n.startswith("_")}
+    assert foreign <= {"sitecustomize", "usercustomize"}
+    assert not any(n.startswith(("trainwatch.core.model", "trainwatch.core.judge")) for n in modules)
+
+
+@pytest.mark.parametrize("package", ["trainwatch.core.judge", "trainwatch.core.model.story"])
+def test_the_pure_rooms_import_no_way_to_do_io(package: str) -> None:
+    # Judged by their own import statements (import contracts); here: that none drags in another room.
+    modules = loaded_by(f"import {package}")
+    rooms = {n.split(".")[2] for n in modules if n.startswith("trainwatch.core.")}
+    assert rooms <= {"judge", "model"}
+
+
+def test_help_loads_neither_screen_nor_core_machinery() -> None:
+    modules = loaded_by("import trainwatch.cli as c; c._parser(['status'])")
+    assert not roots(modules) & {"textual", "numpy", "psutil", "watchdog", "sqlite3"}

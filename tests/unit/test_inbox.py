@@ -1,0 +1,61 @@
+"""The queue between sensors and supervisor."""
+
+import threading
+
+from trainwatch.core.inbox import BoundedInbox
+from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Tick
+
+
+def test_a_newer_sample_replaces_an_older_one_of_its_kind() -> None:
+    inbox = BoundedInbox()
+    inbox.put(GpuSample(t=1.0))
+    inbox.put(HostSample(t=1.0, swap_used_bytes=1.0))
+    inbox.put(GpuSample(t=2.0, trouble="newer"))
+
+    taken = [inbox.take(0.0), inbox.take(0.0), inbox.take(0.0)]
+
+    assert taken == [GpuSample(t=2.0, trouble="newer"), HostSample(t=1.0, swap_used_bytes=1.0), None]
+
+
+def test_what_must_not_be_lost_keeps_its_order() -> None:
+    inbox = BoundedInbox()
+    sent = [LogChunk(t=1.0, text="a"), LogChunk(t=1.0, text="b"), Exit(t=2.0, code=1), Tick(t=3.0)]
+    for observation in sent:
+        inbox.put(observation)
+
+    assert [inbox.take(0.0) for _ in sent] == sent
+
+
+def test_a_full_inbox_holds_its_sensor_until_there_is_room() -> None:
+    inbox = BoundedInbox(kept=1)
+    inbox.put(LogChunk(t=1.0, text="first"))
+    through = threading.Event()
+
+    def push() -> None:
+        inbox.put(LogChunk(t=2.0, text="second"))
+        through.set()
+
+    sensor = threading.Thread(target=push)
+    sensor.start()
+    assert not through.wait(0.05)
+    assert inbox.take(0.0) == LogChunk(t=1.0, text="first")
+    assert through.wait(5.0)
+    sensor.join()
+    assert inbox.take(0.0) == LogChunk(t=2.0, text="second")
+
+
+def test_samples_get_through_a_full_inbox() -> None:
+    inbox = BoundedInbox(kept=1)
+    inbox.put(LogChunk(t=1.0, text="full"))
+    inbox.put(GpuSample(t=2.0))
+    assert inbox.take(0.0) == GpuSample(t=2.0)
+
+
+def test_closing_lets_waiting_sensors_go() -> None:
+    inbox = BoundedInbox(kept=1)
+    inbox.put(LogChunk(t=1.0, text="full"))
+    sensor = threading.Thread(target=inbox.put, args=(LogChunk(t=2.0, text="late"),))
+    sensor.start()
+    inbox.close()
+    sensor.join(5.0)
+    assert not sensor.is_alive()

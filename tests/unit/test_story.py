@@ -1,0 +1,128 @@
+"""The one fold over the journal."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointKnown,
+    Fact,
+    IncidentOpened,
+    IncidentUpdated,
+    RunCreated,
+    StateChanged,
+)
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory, apply
+
+
+def told(*facts: tuple[float, Fact]) -> RunStory:
+    story = RunStory()
+    for seq, (t, fact) in enumerate(facts, 1):
+        story = apply(story, Record(seq=seq, t=t, wall=1000.0 + t, fact=fact))
+    return story
+
+
+def checkpoint(step: int, mtime: float, verdict: str = "complete") -> Checkpoint:
+    return Checkpoint(
+        path=f"/out/c-{step}",
+        name=f"c-{step}",
+        kind="directory",
+        step=step,
+        epoch=None,
+        size_bytes=10,
+        mtime=mtime,
+        verdict=verdict,  # type: ignore[arg-type]
+    )
+
+
+def incident(number: int, *, is_open: bool = True) -> Incident:
+    return Incident(
+        id=number, t=5.0, wall=1005.0, attempt=1, kind="crash", class_="cuda_oom", reason="out of memory", open=is_open
+    )
+
+
+CREATED = RunCreated(run="r-1", name="r", command=("x",), cwd="/", preset="generic", max_restarts=3)
+
+
+def test_an_attempt_is_told_from_start_to_end() -> None:
+    story = told(
+        (0.0, CREATED),
+        (1.0, AttemptStarted(attempt=1, pid=42, log="/log")),
+        (9.0, AttemptEnded(attempt=1, how="crashed", code=1, last_step=120, productive_s=7.0)),
+    )
+    assert story.attempt is not None
+    assert (story.attempt.pid, story.attempt.how, story.attempt.last_step) == (42, "crashed", 120)
+    assert story.attempt.ended_t == 9.0
+    assert story.wall0 == 1000.0
+    assert story.budget_max == 3
+
+
+def test_an_adopted_attempt_stays_one_attempt() -> None:
+    story = told(
+        (0.0, CREATED),
+        (1.0, AttemptStarted(attempt=1, pid=42, resume_from="/out/c-5", resume_step=5)),
+        (60.0, AttemptStarted(attempt=1, pid=42, adopted=True)),
+    )
+    assert len(story.attempts) == 1
+    assert story.attempts[0].adopted
+    assert story.attempts[0].resume_step == 5
+    assert story.attempts[0].t == 1.0
+
+
+def test_checkpoints_are_ordered_and_keep_their_first_time() -> None:
+    story = told(
+        (0.0, CREATED),
+        (2.0, CheckpointKnown(checkpoint=checkpoint(20, mtime=200.0, verdict="writing"))),
+        (3.0, CheckpointKnown(checkpoint=checkpoint(10, mtime=100.0))),
+        (4.0, CheckpointKnown(checkpoint=checkpoint(20, mtime=201.0))),
+    )
+    assert [c.step for c in story.checkpoints] == [10, 20]
+    assert story.checkpoints[-1].verdict == "complete"
+    assert story.checkpoint_times["/out/c-20"] == 2.0
+
+
+def test_a_removed_checkpoint_is_no_longer_there() -> None:
+    known = checkpoint(10, mtime=100.0)
+    story = told((1.0, CheckpointKnown(checkpoint=known)), (2.0, CheckpointKnown(checkpoint=known, removed=True)))
+    assert story.checkpoints == ()
+
+
+def test_an_incident_closes() -> None:
+    story = told(
+        (1.0, IncidentOpened(incident=incident(1))),
+        (2.0, IncidentUpdated(incident=msgspec.structs.replace(incident(1, is_open=False), ending="recovered"))),
+    )
+    assert story.open_incidents == ()
+    assert story.incidents[0].ending == "recovered"
+
+
+def test_the_state_says_since_when() -> None:
+    story = told((7.0, StateChanged(state="backing_off", reason="wait", until_t=17.0)))
+    assert (story.state, story.state_t, story.until_t) == ("backing_off", 7.0, 17.0)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                CREATED,
+                AttemptStarted(attempt=1, pid=1),
+                AttemptStarted(attempt=2, pid=2),
+                AttemptEnded(attempt=2, how="lost"),
+                IncidentOpened(incident=incident(1)),
+                IncidentUpdated(incident=incident(2)),
+                StateChanged(state="running", reason=""),
+                CheckpointKnown(checkpoint=checkpoint(1, 1.0)),
+            ]
+        )
+    )
+)
+def test_any_order_of_facts_can_be_told_and_written(facts: list[Fact]) -> None:
+    story = told(*[(float(i), fact) for i, fact in enumerate(facts)])
+    assert story.seq == len(facts)
+    assert msgspec.json.decode(msgspec.json.encode(story), type=RunStory) == story
