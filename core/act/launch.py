@@ -41,8 +41,9 @@ def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> Attemp
     """
     directory = Path(os.path.abspath(directory))  # noqa: PTH100 - resolve() would follow links
     _put_order(order, directory)
-    _start_runner(directory, order.attempt, in_scope=scope)
     deadline = time.monotonic() + START_TIMEOUT_S
+    if not _start_runner(directory, order.attempt, deadline, in_scope=scope) and desk.claim(str(directory)):
+        raise LaunchError(_why_silent(directory))
     called_off = False
     while True:
         start = read_start(directory)
@@ -128,21 +129,30 @@ def _put_order(order: LaunchOrder, directory: Path) -> None:
         raise LaunchError(f"cannot write the launch order into {directory}: {fault.strerror}; {remedy}") from fault
 
 
-def _start_runner(directory: Path, attempt: int, *, in_scope: bool) -> None:
+def _start_runner(directory: Path, attempt: int, deadline: float, *, in_scope: bool) -> bool:
+    """Whether a runner was forked off. It may not have read its order yet."""
     # -P: a trainwatch/ or json.py in the current directory must not be taken for ours.
     argv = [sys.executable, "-P", "-m", "trainwatch.core.act.runner", str(directory)]
     if in_scope and scope.why_not() is None:
-        argv = [*scope.command(f"{directory.parent.name}-{attempt}"), *argv]
+        scoped = [*scope.command(f"{directory.parent.name}-{attempt}"), *argv]
+        # A user manager that fails between the probe and now must not cost the launch.
+        if _fork_off(scoped, directory, deadline) or (directory / desk.CLAIM).exists():
+            return True
+    return _fork_off(argv, directory, deadline)
+
+
+def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
     words = directory / desk.RUNNER_LOG
     try:
         with os.fdopen(os.open(words, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as output:
             starter = subprocess.Popen(  # it forks the runner off and ends, so that we have no child to wait for later
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
             )
-        starter.wait(START_TIMEOUT_S)
+        return starter.wait(max(0.0, deadline - time.monotonic())) == 0
     except subprocess.TimeoutExpired:
         starter.kill()
         starter.wait()
+        return False
     except OSError as fault:
         raise LaunchError(f"cannot start the runner: {fault}") from fault
 

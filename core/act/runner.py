@@ -2,10 +2,10 @@
 
 ``python -P -m trainwatch.core.act.runner ATTEMPT_DIR`` reads ``order.json`` there, detaches itself (own session,
 child of init), starts the trainer with stdout and stderr opened *directly on the log*, writes ``start.json`` and, the
-moment the trainer was waited for, ``exit.json``. As sub-reaper it inherits every orphan of the trainer and stays for as
-long as one of them lives, so that a stop request still reaches them. SIGUSR1 = read ``stop.json`` (the ladder), SIGUSR2 = read
-``stacks.json`` (py-spy). It ignores SIGHUP, SIGINT and SIGTERM: nothing that ends a terminal, a login or a supervisor
-ends the training. Killing the runner in file mode leaves the trainer alive, writing to its log.
+moment the trainer was waited for, ``exit.json``. As sub-reaper it inherits every orphan of the trainer and stays for
+as long as one of them lives, so that a stop request still reaches them. SIGUSR1 = read ``stop.json`` (the ladder),
+SIGUSR2 = read ``stacks.json`` (py-spy). It ignores SIGHUP, SIGINT and SIGTERM: nothing that ends a terminal, a login or
+a supervisor ends the training. Killing the runner in file mode leaves the trainer alive, writing to its log.
 
 Standard library only, without pathlib, subprocess, dataclasses: about 10 MB.
 """

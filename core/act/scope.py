@@ -10,6 +10,7 @@ import getpass
 import os
 import secrets
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 PROBE_TIMEOUT_S = 5.0
@@ -26,13 +27,18 @@ def command(unit: str) -> list[str]:
 @functools.cache
 def why_not() -> str | None:
     """None where scopes really work (tried once per process), else a sentence that says what is missing."""
-    if not (os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("DBUS_SESSION_BUS_ADDRESS")):
+    return probe(os.environ, LINGER)
+
+
+def probe(environ: Mapping[str, str], linger: Path) -> str | None:
+    """Try it. ``linger``: the folder in which systemd notes who lingers. Blocks at most 5 s."""
+    if not (environ.get("XDG_RUNTIME_DIR") or environ.get("DBUS_SESSION_BUS_ADDRESS")):
         return "no systemd user session here (XDG_RUNTIME_DIR is not set); the run is detached without a scope"
     try:
         user = getpass.getuser()
     except (OSError, KeyError):
         user = str(os.getuid())
-    if not (LINGER / user).exists():
+    if not (linger / user).exists():
         return f"lingering is off; `loginctl enable-linger {user}` keeps runs alive after logout on every host"
     try:
         trial = subprocess.run(
@@ -41,6 +47,7 @@ def why_not() -> str | None:
             capture_output=True,
             timeout=PROBE_TIMEOUT_S,
             check=False,
+            env=dict(environ),
         )
     except FileNotFoundError:
         return "systemd-run is not installed; the run is detached without a scope"

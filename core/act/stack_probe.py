@@ -55,7 +55,10 @@ def capture(request: dict[str, Any]) -> dict[str, Any]:
         notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
     else:
         for turn in range(1, request["rounds"] + 1):
-            if turn > 1 and processes:
+            if turn > 1:  # who could not be seen the first time will not be seen now
+                processes = [process for process in processes if stacks[process.pid]]
+                if not processes:
+                    break
                 time.sleep(max(0.0, min(request["pause_s"], deadline - time.monotonic())))
             for process in processes:
                 left_s = deadline - time.monotonic()
@@ -89,7 +92,7 @@ def dump(spy: str, process: tree.Process, timeout_s: float, notes: list[str]) ->
             check=False,
         )
     except subprocess.TimeoutExpired:
-        notes.append(f"py-spy took more than {timeout_s:.0f} s on process {process.pid} ({process.name})")
+        notes.append(f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})")
         return None
     except OSError as fault:
         notes.append(f"py-spy could not be started: {fault}")

@@ -16,6 +16,7 @@ from .stop import members
 POLL_S = 0.05
 MARGIN_S = 2.0
 """For the probe to start (a Python) and to write its answer."""
+LATER = {None: "", False: ", and stayed there", True: ", and moved on"}
 
 
 class StackReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +36,7 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
         """The first process's innermost frame, or why there is none."""
         for pid, frames in self.frames.items():
             if frames:
-                still = {False: ", and stayed there", True: ", and moved on"}.get(self.moved.get(pid, None) is True, "")
-                return f"process {pid} was in {frames[0]}{still if pid in self.moved else ''}"
+                return f"process {pid} was in {frames[0]}{LATER[self.moved.get(pid)]}"
         return self.notes[0] if self.notes else "no Python stack was seen"
 
 

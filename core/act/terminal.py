@@ -28,7 +28,7 @@ POLL_S = 0.05
 
 
 def connect(directory: str, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
-    """The runner's terminal socket. Raises OSError when there is none after ``timeout_s``."""
+    """The runner's terminal socket. Raises OSError when there is none after ``timeout_s``, or the attempt has ended."""
     deadline = time.monotonic() + timeout_s
     while True:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -45,7 +45,7 @@ def connect(directory: str, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.sock
             return link
         except OSError:
             link.close()
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or desk.read(directory, desk.EXIT) is not None:
                 raise
             time.sleep(POLL_S)
 

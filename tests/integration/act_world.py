@@ -19,7 +19,7 @@ DEADLINE_S = 20.0
 T = TypeVar("T")
 
 
-def wait_for(look: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
+def wait_for(look: Callable[[], T | None], what: str, deadline_s: float = DEADLINE_S) -> T:
     """The first true result of ``look``."""
     end = time.monotonic() + deadline_s
     while True:

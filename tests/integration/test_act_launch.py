@@ -62,7 +62,7 @@ def test_the_trainer_starts_with_a_clean_slate(run: World) -> None:
             "blocked": [int(s) for s in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
             "leader": os.getsid(0) == os.getpid() == os.getpgid(0),
             "stdin": os.readlink("/proc/self/fd/0"),
-            "extra": [fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and os.path.exists(f"/proc/self/fd/{fd}")],
+            "extra": [n for n in os.listdir("/proc/self/fd") if int(n) > 2 and os.path.exists(f"/proc/self/fd/{n}")],
             "unbuffered": os.environ.get("PYTHONUNBUFFERED"),
             "mark": os.environ["TRAINWATCH_ATTEMPT"],
         }))"""

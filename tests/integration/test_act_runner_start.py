@@ -1,0 +1,105 @@
+"""When the runner itself has trouble starting: late, never, or through systemd."""
+
+import getpass
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import World, wait_for, world
+from trainwatch.core.act import scope
+from trainwatch.core.act import launch as launching
+from trainwatch.core.act.launch import LaunchError
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_runner_that_comes_too_late_starts_nothing(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run.root / "done"
+    late = f'(sleep 0.5; "{sys.executable}" "$@"; sleep 0.5; touch "{done}") &'
+    monkeypatch.setattr(sys, "executable", script(run.root / "late", late))
+    monkeypatch.setattr(launching, "START_TIMEOUT_S", 0.2)
+    trace = run.root / "trace"
+    with pytest.raises(LaunchError, match="the runner did not report"):
+        run.launch("touch", str(trace))
+    wait_for(done.exists, "the late runner came and went")
+    assert not trace.exists()
+
+
+def test_a_runner_that_cannot_start_is_reported_at_once_with_its_words(
+    run: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", script(run.root / "broken", "echo 'No module named trainwatch' >&2; exit 1"))
+    with pytest.raises(LaunchError, match=r"the runner did not report: No module named trainwatch; see .*runner\.log"):
+        run.launch("true")
+
+
+def test_an_order_that_cannot_be_written_is_a_sentence(run: World) -> None:
+    (run.root / "attempts").write_text("a file where the folder should be")
+    with pytest.raises(LaunchError, match=r"cannot write the launch order into .*check its owner"):
+        run.launch("true")
+
+
+WORKING = 'while [ "$1" != "--" ]; do shift; done; shift; [ "$1" = true ] || touch "$(dirname "$0")/scoped"; exec "$@"'
+
+
+@pytest.mark.parametrize(
+    ("text", "scoped"), [(WORKING, True), ('case "$*" in *"-- true") exit 0;; esac; exit 1', False)]
+)
+def test_a_scope_is_used_where_it_works_and_its_failure_costs_nothing(
+    run: World, monkeypatch: pytest.MonkeyPatch, text: str, scoped: bool
+) -> None:
+    tools = run.root / "bin"
+    tools.mkdir()
+    script(tools / "systemd-run", text)
+    linger = run.root / "linger"
+    linger.mkdir()
+    (linger / getpass.getuser()).touch()
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(run.root))
+    assert scope.probe(os.environ, linger) is None
+    monkeypatch.setattr(scope, "LINGER", linger)
+    scope.why_not.cache_clear()
+    try:
+        target = run.launch("true")
+    finally:
+        scope.why_not.cache_clear()
+    assert run.exit(target).code == 0
+    assert (tools / "scoped").exists() == scoped
+
+
+@pytest.mark.parametrize(
+    ("environ", "lingers", "sentence"),
+    [
+        ({}, True, "no systemd user session"),
+        ({"XDG_RUNTIME_DIR": "/run/user/1"}, False, "loginctl enable-linger"),
+        ({"XDG_RUNTIME_DIR": "/run/user/1", "PATH": "/nowhere"}, True, "systemd-run is not installed"),
+        ({"XDG_RUNTIME_DIR": "/nowhere", "PATH": os.environ["PATH"]}, True, "systemd-run "),
+    ],
+)
+def test_why_there_is_no_scope_is_said(tmp_path: Path, environ: dict[str, str], lingers: bool, sentence: str) -> None:
+    if lingers:
+        (tmp_path / getpass.getuser()).touch()
+    why = scope.probe(environ, tmp_path)
+    assert why is not None
+    assert sentence in why
+
+
+def test_the_name_of_a_scope_is_one_systemd_accepts() -> None:
+    words = scope.command("mein Lauf/ü;" + "x" * 200)
+    unit = next(word for word in words if word.startswith("--unit=")).removeprefix("--unit=")
+    assert unit.startswith("trainwatch-mein-Lauf---x")
+    assert len(unit) < 120
+    assert words[-1] == "--"

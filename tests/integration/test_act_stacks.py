@@ -1,0 +1,116 @@
+"""Stacks of real processes through py-spy, by the runner and without it."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import World, python, wait_for, world
+from trainwatch.core.act import tree
+from trainwatch.core.act.launch import is_alive
+from trainwatch.core.act.pause import pause_attempt
+from trainwatch.core.act.stack_probe import log_tail, main_frames
+from trainwatch.core.act.stacks import capture_stacks
+
+STUCK = """if True:
+    import subprocess, sys, time
+    def waits_for_data():
+        time.sleep(600)
+    subprocess.Popen(["sleep", "600"])
+    print("bar 1\\rbar 2\\rup", flush=True)
+    waits_for_data()"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("by", ["runner", "supervisor"])
+def test_the_frame_it_sits_in_is_found(run: World, by: str) -> None:
+    target = run.launch(*python(STUCK))
+    run.log_has(target, "up")
+    if by == "supervisor":
+        assert target.runner is not None
+        os.kill(target.runner.pid, signal.SIGKILL)
+        wait_for(lambda: not is_alive(target.runner), "the runner is dead")
+    folder = run.root / "incident"
+    report = capture_stacks(target, folder, pause_s=0.1)
+    pid = target.trainer.pid
+    assert report.by == by
+    assert report.frames[pid][0].startswith("waits_for_data (")
+    assert report.moved == {pid: False}
+    assert report.sentence == f"process {pid} was in {report.frames[pid][0]}, and stayed there"
+    names = {Path(path).name for path in report.files}
+    assert {f"stacks-{pid}-1.txt", f"stacks-{pid}-2.txt", f"proc-{pid}.txt", "log-tail.txt"} <= names
+    assert all(Path(path).stat().st_mode & 0o777 == 0o600 for path in report.files)
+    assert (folder / "log-tail.txt").read_text() == "bar 1\nbar 2\nup\n"
+    assert "== wchan" in (folder / f"proc-{pid}.txt").read_text()
+    assert any("(sleep)" in note for note in report.notes)  # no Python: said, not hidden
+    assert tree.look(pid).state == "S"  # type: ignore[union-attr]
+
+
+def test_without_py_spy_the_rest_is_still_there(run: World) -> None:
+    target = run.launch(*python(STUCK))
+    run.log_has(target, "up")
+    report = capture_stacks(target, run.root / "incident", py_spy="/no/such/py-spy")
+    assert report.frames == {}
+    assert any("py-spy could not be started" in note for note in report.notes)
+    assert any(path.endswith(f"proc-{target.trainer.pid}.txt") for path in report.files)
+
+
+def test_a_slow_py_spy_is_given_up(run: World) -> None:
+    slow = run.root / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 600\n")
+    slow.chmod(0o755)
+    target = run.launch(*python("print('up', flush=True)\nimport time\ntime.sleep(600)"))
+    run.log_has(target, "up")
+    report = capture_stacks(target, run.root / "incident", py_spy=str(slow), rounds=1, timeout_s=0.3)
+    assert report.notes[0].startswith(f"py-spy took more than 0.3 s on process {target.trainer.pid} (")
+
+
+def test_a_py_spy_that_leaves_it_stopped_is_put_right(run: World) -> None:
+    rude = run.root / "rude"
+    rude.write_text('#!/bin/sh\nkill -STOP "$4"\necho "Thread 1: \\"MainThread\\""\n')
+    rude.chmod(0o755)
+    target = run.launch(*python("print('up', flush=True)\nimport time\ntime.sleep(600)"))
+    run.log_has(target, "up")
+    report = capture_stacks(target, run.root / "incident", py_spy=str(rude), rounds=1)
+    assert any("it was continued" in note for note in report.notes)
+    wait_for(lambda: tree.look(target.trainer.pid).state == "S", "it goes on")  # type: ignore[union-attr]
+
+
+def test_a_paused_trainer_stays_paused(run: World) -> None:
+    target = run.launch(*python(STUCK))
+    run.log_has(target, "up")
+    assert pause_attempt(target).ok
+    capture_stacks(target, run.root / "incident", rounds=1)
+    assert tree.look(target.trainer.pid).state == "T"  # type: ignore[union-attr]
+
+
+def test_a_dead_trainer_leaves_its_log_to_look_at(run: World) -> None:
+    target = run.launch(*python("print('last words')"))
+    run.exit(target)
+    wait_for(lambda: not is_alive(target.runner), "all gone")
+    report = capture_stacks(target, run.root / "incident")
+    assert [Path(path).name for path in report.files] == ["log-tail.txt"]
+    assert report.sentence == "the process tree is gone; only the log is left to look at"
+
+
+def test_frames_of_the_main_thread_come_first() -> None:
+    text = 'Process 1: x\n\nThread 9 (idle): "pin"\n    a (a.py:1)\nThread 1 (active): "MainThread"\n'
+    text += "    b (b.py:2)\n    c (c.py:3)\n"
+    assert main_frames(text) == ("b (b.py:2)", "c (c.py:3)")
+    assert main_frames("nothing") == ()
+
+
+def test_a_huge_log_costs_one_small_read(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 3_000_000 + b"\nlast\n")
+    notes: list[str] = []
+    assert log_tail(str(path), 1, notes) == "last\n"
+    assert log_tail(str(tmp_path / "none"), 1, notes) == ""
+    assert len(notes) == 1

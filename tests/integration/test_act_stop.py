@@ -1,0 +1,221 @@
+"""Ending real trees: polite ones, deaf ones, scattered ones, with a runner, without one, and adopted."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import World, lives, python, wait_for, world
+from trainwatch.core.act import tree
+from trainwatch.core.act.launch import identify, is_alive
+from trainwatch.core.act.pause import pause_attempt, unpause_attempt
+from trainwatch.core.act.stop import StopReport, members, stop_attempt
+from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import ProcessIdentity
+
+POLITE = """if True:
+    import signal, sys, time
+    def save(*_):
+        print("saved", flush=True)
+        sys.exit(3)
+    signal.signal(signal.SIGINT, save)
+    print("up", flush=True)
+    while True: time.sleep(0.05)"""
+DEAF = """if True:
+    import signal, time
+    signal.signal(signal.SIGINT, lambda *_: print("INT", flush=True))
+    signal.signal(signal.SIGTERM, lambda *_: print("TERM", flush=True))
+    print("up", flush=True)
+    while True: time.sleep(0.05)"""
+# A worker, one in its own session, and one that was orphaned by a double fork into its own session.
+SCATTERED = f"""if True:
+    import os, subprocess, sys, time
+    deaf = {DEAF!r}
+    a = subprocess.Popen([sys.executable, "-c", deaf])
+    b = subprocess.Popen([sys.executable, "-c", deaf], start_new_session=True)
+    c = subprocess.run([sys.executable, "-c",
+        "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True,"
+        " stdout=subprocess.DEVNULL).pid)", deaf], stdout=subprocess.PIPE, text=True).stdout.strip()
+    print(f"a={{a.pid}}\\nb={{b.pid}}\\nc={{c}}\\nup", flush=True)
+    time.sleep(600)"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+def stop(target: AttemptTarget, mode: str = "gentle", interrupt: float = 10.0, terminate: float = 10.0) -> StopReport:
+    return stop_attempt(
+        target,
+        mode,  # type: ignore[arg-type]
+        interrupt_grace_s=interrupt,
+        terminate_grace_s=terminate,
+    )
+
+
+def started(run: World, code: str, **more: object) -> AttemptTarget:
+    target = run.launch(*python(code), **more)
+    run.log_has(target, "up")
+    return target
+
+
+def kill_runner(target: AttemptTarget) -> None:
+    assert target.runner is not None
+    os.kill(target.runner.pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(target.runner), "the runner is dead")
+
+
+@pytest.mark.parametrize("terminal", ["file", "pty"])
+def test_a_polite_trainer_saves_and_ends_at_the_first_signal(run: World, terminal: str) -> None:
+    target = started(run, POLITE, terminal=terminal)
+    report = stop(target)
+    assert (report.gone, report.signal, report.processes, report.by) == (True, "SIGINT", 1, "runner")
+    assert "saved" in run.log(target)
+    record = run.exit(target)
+    assert (record.code, record.stopped_by, record.stop_signal) == (3, "stop", "SIGINT")
+    assert not lives(target.trainer.pid)
+
+
+@pytest.mark.parametrize("terminal", ["file", "pty"])
+def test_a_deaf_trainer_is_killed_after_both_graces(run: World, terminal: str) -> None:
+    target = started(run, DEAF, terminal=terminal)
+    report = stop(target, interrupt=0.3, terminate=0.3)
+    assert (report.gone, report.signal) == (True, "SIGKILL")
+    assert [w for w in run.log(target).split() if w in {"INT", "TERM"}] == ["INT", "TERM"]
+    record = run.exit(target)
+    assert (record.signal, record.stopped_by, record.stop_signal) == (9, "stop", "SIGKILL")
+    assert report.sentence.startswith("1 process ended by SIGKILL after ")
+
+
+def test_kill_asks_nobody(run: World) -> None:
+    target = started(run, POLITE)
+    report = stop(target, "kill")
+    assert (report.gone, report.signal) == (True, "SIGKILL")
+    assert "saved" not in run.log(target)
+    assert run.exit(target).stopped_by == "kill"
+
+
+@pytest.mark.parametrize("runner_lives", [True, False])
+def test_the_whole_tree_goes_also_from_other_sessions(run: World, runner_lives: bool) -> None:
+    target = started(run, SCATTERED)
+    pids = [target.trainer.pid, *(run.pid_said(target, name) for name in "abc")]
+    assert sorted(process.pid for process in members(target)) == sorted(pids)
+    if not runner_lives:
+        kill_runner(target)
+        wait_for(lambda: len(members(target)) == 4, "all are still found without the runner")
+    report = stop(target, interrupt=0.2, terminate=0.2)
+    assert (report.gone, report.signal, report.processes) == (True, "SIGKILL", 4)
+    assert report.by == ("runner" if runner_lives else "supervisor")
+    assert not any(lives(pid) for pid in pids)
+
+
+def test_workers_left_by_a_crash_are_ended_too(run: World) -> None:
+    code = f"""if True:
+        import subprocess, sys
+        print("w=%d" % subprocess.Popen([sys.executable, "-c", {DEAF!r}]).pid, flush=True)
+        sys.exit(1)"""
+    target = run.launch(*python(code))
+    assert run.exit(target).code == 1
+    worker = run.pid_said(target, "w")
+    run.log_has(target, "up")
+    assert lives(worker)
+    report = stop(target, "kill")
+    assert (report.gone, report.processes) == (True, 1)
+    assert not lives(worker)
+    assert run.exit(target).stopped_by is None  # it crashed before anybody asked
+
+
+def test_a_stopped_runner_does_not_make_a_run_unstoppable(run: World) -> None:
+    target = started(run, POLITE)
+    assert target.runner is not None
+    os.kill(target.runner.pid, signal.SIGSTOP)
+    assert stop(target).gone
+    assert not lives(target.trainer.pid)
+
+
+def test_a_suspended_trainer_is_woken_so_that_it_can_react(run: World) -> None:
+    target = started(run, POLITE)
+    assert pause_attempt(target).ok
+    assert tree.look(target.trainer.pid).state == "T"  # type: ignore[union-attr]
+    report = stop(target)
+    assert (report.gone, report.signal) == (True, "SIGINT")
+    assert "saved" in run.log(target)
+
+
+def test_a_kill_overtakes_a_gentle_stop(run: World) -> None:
+    target = started(run, DEAF)
+    reports: list[StopReport] = []
+    gentle = threading.Thread(target=lambda: reports.append(stop(target, interrupt=60.0)))
+    gentle.start()
+    run.log_has(target, "INT")
+    assert stop(target, "kill").gone
+    gentle.join(20)
+    assert reports
+    assert reports[0].gone
+    assert run.exit(target).stopped_by == "kill"
+
+
+def test_stopping_what_is_gone_is_no_trouble(run: World) -> None:
+    target = run.launch("true")
+    run.exit(target)
+    wait_for(lambda: not is_alive(target.runner), "the runner is gone")
+    report = stop(target)
+    assert (report.gone, report.signal, report.processes) == (True, None, 0)
+
+
+def test_an_adopted_process_is_ended_and_its_shell_is_not(run: World) -> None:
+    """An adopted trainer sits in a shell's session, which must not be taken for its own."""
+    script = f"{sys.executable} -c '{DEAF}' & echo pid=$!; wait; echo shell; sleep 600"
+    log = run.root / "adopted.log"
+    with log.open("w") as output:
+        shell = subprocess.Popen(["sh", "-c", script], stdout=output, start_new_session=True)
+    try:
+        wait_for(lambda: "up" in log.read_text(), "it is up")
+        pid = int(log.read_text().partition("pid=")[2].split()[0])
+        trainer = identify(pid)
+        assert trainer is not None
+        target = AttemptTarget(number=1, trainer=trainer, runner=None, log=str(log), directory=str(run.root))
+        report = stop(target, interrupt=0.2, terminate=0.2)
+        assert (report.gone, report.signal, report.processes) == (True, "SIGKILL", 1)
+        wait_for(lambda: "shell" in log.read_text(), "the shell goes on")
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+
+def test_a_reused_pid_is_never_signalled(run: World) -> None:
+    bystander = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        real = identify(bystander.pid)
+        assert real is not None
+        stale = ProcessIdentity(boot_id=real.boot_id, pid=real.pid, start_ticks=real.start_ticks - 1)
+        other_boot = ProcessIdentity(boot_id="another", pid=real.pid, start_ticks=real.start_ticks)
+        for identity in (stale, other_boot):
+            target = AttemptTarget(number=1, trainer=identity, runner=identity, log=None, directory=str(run.root))
+            report = stop(target, "kill")
+            assert (report.gone, report.processes) == (True, 0)
+            assert pause_attempt(target).processes == 0
+        assert not tree.send((stale.pid, stale.start_ticks), signal.SIGKILL)
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_pause_stops_every_process_and_unpause_lets_all_go_on(run: World) -> None:
+    target = started(run, SCATTERED)
+    run.pid_said(target, "c")
+    report = pause_attempt(target)
+    assert (report.ok, report.processes, report.reluctant) == (True, 4, ())
+    assert {process.state for process in members(target)} == {"T"}
+    assert is_alive(target.runner)
+    report = unpause_attempt(target)
+    assert (report.ok, report.processes) == (True, 4)
+    assert "T" not in {process.state for process in members(target)}

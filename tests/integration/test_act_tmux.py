@@ -1,0 +1,260 @@
+"""The window on a trainer: real tmux servers of our own, real keys, real deaths."""
+
+import os
+import shutil
+import signal
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import World, python, wait_for, world
+from trainwatch.core.act import tmux
+from trainwatch.core.act.attach import attach_command, is_log_view
+from trainwatch.core.act.launch import is_alive
+from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Settings, Tmux
+
+pytestmark = [pytest.mark.tmux, pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")]
+
+TICKING = """if True:
+    import signal, time
+    signal.signal(signal.SIGINT, lambda *_: print("INTERRUPTED", flush=True))
+    for i in range(100000):
+        print(f"tick {i}")
+        time.sleep(0.02)"""
+
+
+class Desk:
+    """A world with a tmux server of its own."""
+
+    def __init__(self, run: World, environ: dict[str, str]) -> None:
+        self.run = run
+        self.environ = environ
+        self.socket = f"trainwatch-test-{uuid.uuid4().hex[:12]}"
+
+    def spec(self, name: str = "luca", **more: object) -> RunSpec:
+        settings = Settings(tmux=Tmux(socket=self.socket, **more.pop("tmux", {})))  # type: ignore[arg-type]
+        values: dict[str, object] = {
+            "id": f"id-{name}",
+            "name": name,
+            "command": ("x",),
+            "cwd": str(self.run.root),
+            "created_wall": 0.0,
+            "settings": settings,
+        }
+        return RunSpec(**(values | more))  # type: ignore[arg-type]
+
+    def tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-L", self.socket, *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=self.environ,
+            timeout=10,
+        )
+        return done.stdout
+
+    def screen(self, session: str) -> str:
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", f"={session}:trainer")
+
+    def shows(self, session: str, text: str) -> None:
+        wait_for(lambda: text in self.screen(session), f"{text!r} in the window")
+
+    def server_pid(self) -> int:
+        return int(self.tmux("display-message", "-p", "#{pid}"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    environ = {key: value for key, value in os.environ.items() if key not in {"TMUX", "TMUX_PANE"}}
+    environ["TMUX_TMPDIR"] = str(tmp_path)
+    with world(tmp_path) as made:
+        place = Desk(made, environ | {"LC_ALL": "C.UTF-8"})
+        try:
+            yield place
+        finally:
+            subprocess.run(
+                ["tmux", "-L", place.socket, "kill-server"], capture_output=True, check=False, env=environ, timeout=10
+            )
+
+
+def test_a_run_is_seen_in_a_session_of_its_name(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    report = tmux.show(desk.spec("my run.v2:a"), target, desk.environ)
+    assert (report.ok, report.session) == (True, "trainwatch-my-run-v2-a")
+    assert report.session is not None
+    desk.shows(report.session, "this is the log of my run.v2:a, attempt 1 (file mode)")
+    desk.shows(report.session, "tick 5")
+    window = "#{window_name} #{history_limit} #{remain-on-exit} #{window_panes}"
+    assert desk.tmux("list-windows", "-t", f"={report.session}", "-F", window) == "trainer 50000 on 1\n"
+    assert tmux.find_session(desk.spec("my run.v2:a"), desk.environ) == report.session
+
+
+def test_options_of_the_user_are_left_alone(desk: Desk) -> None:
+    desk.tmux("-f", "/dev/null", "new-session", "-d", "-s", "mine", "sleep", "600")
+    before = [
+        desk.tmux("show-options", "-g"),
+        desk.tmux("show-options", "-gw"),
+        desk.tmux("show-options", "-t", "=mine:"),
+    ]
+    target = desk.run.launch(*python(TICKING))
+    assert tmux.show(desk.spec(), target, desk.environ).ok
+    after = [
+        desk.tmux("show-options", "-g"),
+        desk.tmux("show-options", "-gw"),
+        desk.tmux("show-options", "-t", "=mine:"),
+    ]
+    assert after == before
+    assert desk.tmux("list-windows", "-t", "=mine:", "-F", "x") == "x\n"
+
+
+def test_keys_in_the_log_view_cannot_reach_the_trainer(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    session = tmux.show(desk.spec(), target, desk.environ).session
+    assert session is not None
+    desk.shows(session, "tick 3")
+    for key in ("C-c", "C-\\", "C-z", "C-c"):
+        desk.tmux("send-keys", "-t", f"={session}:trainer", key)
+    lines = desk.run.log(target).count("\n")
+    later = f"tick {lines + 10}"
+    desk.run.log_has(target, later)
+    desk.shows(session, later)  # and the view itself goes on too
+    assert "INTERRUPTED" not in desk.run.log(target)
+    assert is_alive(target.trainer)
+
+
+def test_a_new_attempt_is_shown_in_the_same_window(desk: Desk) -> None:
+    first = desk.run.launch(*python("print('first attempt here')"))
+    session = tmux.show(desk.spec(), first, desk.environ).session
+    assert session is not None
+    desk.shows(session, "first attempt here")
+    desk.run.exit(first)
+    second = desk.run.launch(*python("print('second attempt here')"))
+    report = tmux.show(desk.spec(), second, desk.environ)
+    assert (report.session, report.detail) == (session, f"shown again in tmux session {session}")
+    desk.shows(session, "second attempt here")
+    assert desk.tmux("list-panes", "-a", "-F", "#{session_name}") == f"{session}\n"
+
+
+def test_a_window_that_a_person_closed_is_opened_again(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    session = tmux.show(desk.spec(), target, desk.environ).session
+    assert session is not None
+    desk.tmux("new-window", "-d", "-t", f"={session}:", "-n", "own", "sleep", "600")
+    desk.tmux("kill-window", "-t", f"={session}:trainer")
+    assert tmux.show(desk.spec(), target, desk.environ).session == session
+    desk.shows(session, "tick 3")
+    assert sorted(desk.tmux("list-windows", "-t", f"={session}", "-F", "#{window_name}").split()) == ["own", "trainer"]
+
+
+def test_a_session_of_the_same_name_is_not_taken_for_ours(desk: Desk) -> None:
+    desk.tmux("-f", "/dev/null", "new-session", "-d", "-s", "trainwatch-luca", "sleep", "600")
+    target = desk.run.launch(*python(TICKING))
+    report = tmux.show(desk.spec(), target, desk.environ)
+    assert report.session == "trainwatch-luca-2"
+    assert tmux.close(desk.spec(), desk.environ)
+    assert desk.tmux("list-sessions", "-F", "#{session_name}") == "trainwatch-luca\n"
+    assert not tmux.close(desk.spec(), desk.environ)
+    assert is_alive(target.trainer)
+
+
+def test_names_and_paths_with_hard_signs_survive(desk: Desk) -> None:
+    target = desk.run.launch(*python("print('über ✓')"), log=str(desk.run.root / "a 'b\" $HOME;"))
+    report = tmux.show(desk.spec("x;"), target, desk.environ)
+    assert report.session == "trainwatch-x-"
+    desk.shows("trainwatch-x-", "über ✓")
+
+
+def test_killing_the_tmux_server_costs_the_training_nothing(desk: Desk) -> None:
+    code = "import time\nfor i in range(100):\n    print(i)\n    time.sleep(0.01)"
+    target = desk.run.launch(*python(code))
+    assert tmux.show(desk.spec(), target, desk.environ).ok
+    desk.run.log_has(target, "3\n")
+    os.kill(desk.server_pid(), signal.SIGKILL)
+    assert desk.run.exit(target).code == 0
+    assert desk.run.log(target) == "".join(f"{i}\n" for i in range(100))
+    assert tmux.find_session(desk.spec(), desk.environ) is None
+    assert tmux.show(desk.spec(), target, desk.environ).ok  # a new server shows the log again
+
+
+def test_a_stopped_server_delays_a_launch_and_no_more(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = desk.run.launch(*python(TICKING))
+    assert tmux.show(desk.spec(), target, desk.environ).ok
+    server = desk.server_pid()
+    monkeypatch.setattr(tmux, "TIMEOUT_S", 0.3)
+    os.kill(server, signal.SIGSTOP)
+    try:
+        report = tmux.show(desk.spec(), target, desk.environ)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert not report.ok
+    assert report.detail == (
+        "no tmux window: the tmux server did not answer within 0.3 s; the training goes on without one"
+    )
+
+
+def test_without_tmux_the_log_is_shown_plainly(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    environ = desk.environ | {"PATH": str(desk.run.root)}
+    report = tmux.show(desk.spec(), target, environ)
+    assert (report.ok, report.session) == (False, None)
+    assert report.detail == (
+        "no tmux window: tmux is not installed (apt install tmux); the training goes on without one"
+    )
+    argv = attach_command(desk.spec(), target, environ)
+    assert is_log_view(argv)
+    assert "--pane" not in argv
+
+
+def test_tmux_can_be_switched_off(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    report = tmux.show(desk.spec(tmux={"enabled": False}), target, desk.environ)
+    assert report.detail == "no tmux window: switched off (tmux.enabled)"
+
+
+def test_attach_knows_where_it_is(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    spec = desk.spec()
+    session = tmux.show(spec, target, desk.environ).session
+    assert attach_command(spec, target, desk.environ) == [
+        "tmux",
+        "-L",
+        desk.socket,
+        "attach-session",
+        "-t",
+        f"={session}",
+    ]
+    path = tmux.socket_path(spec.settings.tmux, desk.environ)
+    inside = desk.environ | {"TMUX": f"{path},123,0"}
+    assert attach_command(spec, target, inside)[3:] == ["switch-client", "-t", f"={session}"]
+    elsewhere = desk.environ | {"TMUX": "/tmp/another,123,0"}
+    assert is_log_view(attach_command(spec, target, elsewhere))
+    assert is_log_view(attach_command(spec, target, desk.environ, plain=True))
+
+
+def test_nothing_to_attach_to_is_a_sentence(desk: Desk) -> None:
+    with pytest.raises(RuntimeError, match="luca was never launched"):
+        attach_command(desk.spec(), None, desk.environ)
+    target = desk.run.launch("true")
+    adopted = AttemptTarget(number=1, trainer=target.trainer, runner=None, log=None, directory=target.directory)
+    with pytest.raises(RuntimeError, match="adopted without a log"):
+        attach_command(desk.spec(), adopted, desk.environ)
+
+
+def test_the_trainers_own_terminal_is_shown_in_pty_mode(desk: Desk) -> None:
+    code = "print('name?', flush=True); print('hello', input())\nimport time; time.sleep(600)"
+    target = desk.run.launch(*python(code), terminal="pty")
+    spec = desk.spec(terminal="pty")
+    session = tmux.show(spec, target, desk.environ).session
+    assert session is not None
+    desk.shows(session, "name?")
+    desk.shows(session, "keys reach it")
+    desk.tmux("send-keys", "-t", f"={session}:trainer", "-l", "Ada")
+    desk.tmux("send-keys", "-t", f"={session}:trainer", "Enter")
+    desk.shows(session, "hello Ada")
+    desk.run.log_has(target, "hello Ada")

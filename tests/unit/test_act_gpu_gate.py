@@ -1,0 +1,83 @@
+"""The GPU gate on readings and a clock of our own."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from trainwatch.core.act.gpu_gate import GateReport, wait_until_clear
+from trainwatch.core.model.observation import GpuReading
+
+TOLERANCE = 0.5e9
+
+
+class Time:
+    now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def gate(
+    turns: Iterable[Sequence[tuple[int, float | None]] | None],
+    baseline: dict[int, float],
+    *,
+    own: tuple[int, ...] | None = None,
+    timeout_s: float = 60.0,
+) -> GateReport:
+    time = Time()
+    listed = list(turns)
+
+    def read() -> Sequence[GpuReading] | None:
+        turn = listed.pop(0) if len(listed) > 1 else listed[0]
+        return None if turn is None else [GpuReading(index=i, mem_used_bytes=used) for i, used in turn]
+
+    return wait_until_clear(read, baseline, own, TOLERANCE, timeout_s, poll_s=1.0, clock=time.clock, sleep=time.sleep)
+
+
+def test_it_waits_until_the_memory_is_back_at_the_baseline() -> None:
+    report = gate([[(0, 15e9)], [(0, 8e9)], [(0, 1.4e9)]], {0: 1e9})
+    assert (report.clear, report.known, report.waited_s, report.released_bytes) == (True, True, 2.0, 13.6e9)
+    assert report.detail == "GPU memory is released (2.0 s)"
+
+
+def test_memory_that_stays_is_reported_with_its_gpu_after_the_time_limit() -> None:
+    report = gate([[(0, 1e9), (1, 9e9)]], {0: 1e9, 1: 1e9}, timeout_s=3.0)
+    assert (report.clear, report.waited_s, report.released_bytes) == (False, 3.0, 0.0)
+    assert report.detail == "still held after 3.0 s: GPU 1 9.0 GB (before: 1.0 GB)"
+    assert [gpu.clear for gpu in report.gpus] == [True, False]
+
+
+def test_the_gpus_of_others_are_not_waited_for() -> None:
+    assert gate([[(0, 1e9), (1, 70e9)]], {0: 1e9, 1: 1e9}, own=(0,)).clear
+
+
+@pytest.mark.parametrize("turn", [None, []])
+def test_no_gpu_is_clear_at_once_and_says_so(turn: list[tuple[int, float]] | None) -> None:
+    report = gate([turn], {})
+    assert (report.clear, report.known, report.waited_s, report.released_bytes) == (True, False, 0.0, None)
+    assert "no GPU" in report.detail
+
+
+@pytest.mark.parametrize(("used", "baseline"), [(None, {0: 1e9}), (9e9, {})])
+def test_what_is_not_known_holds_nobody_up_and_is_said(used: float | None, baseline: dict[int, float]) -> None:
+    report = gate([[(0, used)]], baseline)
+    assert (report.clear, report.known, report.released_bytes) == (True, False, None)
+    assert report.detail == "memory of GPU 0 is not known"
+
+
+def test_own_gpus_that_cannot_be_seen_are_said() -> None:
+    report = gate([[(0, 9e9)]], {0: 1e9}, own=(5,))
+    assert (report.clear, report.known) == (True, False)
+    assert report.detail == "none of our GPUs can be seen; not waited for"
+
+
+def test_it_can_be_called_off() -> None:
+    time = Time()
+    readings = [GpuReading(index=0, mem_used_bytes=9e9)]
+    report = wait_until_clear(
+        lambda: readings, {0: 1e9}, None, TOLERANCE, 60, clock=time.clock, sleep=time.sleep, cancelled=lambda: True
+    )
+    assert (report.clear, report.waited_s) == (False, 0.0)

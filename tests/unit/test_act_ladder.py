@@ -1,0 +1,93 @@
+"""The ladder's order of signals, on a clock of our own and real processes that are never reached."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from trainwatch.core.act import tree
+from trainwatch.core.act.ladder import KILL_GRACE_S, Ladder, rungs
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(
+        ["sh", "-c", "trap '' INT TERM; echo up; while :; do sleep 1; done"], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def seen(process: "subprocess.Popen[bytes]") -> list[tree.Process]:
+    found = tree.look(process.pid)
+    return [] if found is None else [found]
+
+
+def test_each_rung_gets_its_grace(sleeper: "subprocess.Popen[bytes]") -> None:
+    clock = Clock()
+    ladder = Ladder(rungs("gentle", 20.0, 10.0), lambda: seen(sleeper), clock)
+    trace = []
+    for clock.now in (0.0, 19.9, 20.0, 29.9):
+        assert ladder.advance() is None
+        trace.append(ladder.last_signal)
+    assert trace == ["SIGINT", "SIGINT", "SIGTERM", "SIGTERM"]
+    clock.now = 30.0
+    assert ladder.advance() is None
+    assert ladder.last_signal == "SIGKILL"
+    assert sleeper.wait(10) == -signal.SIGKILL
+    assert ladder.advance() is None  # one empty look proves nothing
+    result = ladder.advance()
+    assert result is not None
+    assert (result.gone, result.signal, result.processes, result.seconds) == (True, "SIGKILL", 1, 30.0)
+
+
+def test_kill_has_one_rung() -> None:
+    assert [(step.signal, step.grace_s) for step in rungs("kill", 20.0, 10.0)] == [(signal.SIGKILL, KILL_GRACE_S)]
+
+
+def test_what_cannot_be_killed_is_a_survivor_with_its_state() -> None:
+    """pid 2 (kthreadd), or pid 1, takes no SIGKILL from a test: here it is only looked at, with signal 0."""
+    clock = Clock()
+    process = tree.look(1)
+    assert process is not None
+    ladder = Ladder((rungs("kill", 0, 0)[0]._replace(signal=0),), lambda: [process], clock)
+    ladder._signal = lambda living: None  # type: ignore[method-assign]
+    assert ladder.advance() is None
+    clock.now = KILL_GRACE_S
+    result = ladder.advance()
+    assert result is not None
+    assert not result.gone
+    assert [(survivor.pid, survivor.name) for survivor in result.survivors] == [(1, process.name)]
+
+
+def test_an_empty_tree_needs_no_signal() -> None:
+    ladder = Ladder(rungs("gentle", 1, 1), list)
+    assert ladder.advance() is None
+    result = ladder.advance()
+    assert result is not None
+    assert (result.gone, result.signal, result.processes) == (True, None, 0)
+
+
+def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: object) -> None:
+    code = "import ctypes,time; ctypes.CDLL(None).prctl(15, b'a) R (b c', 0, 0, 0); print(flush=True); time.sleep(60)"
+    with subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = tree.look(process.pid)
+        process.kill()
+    assert found is not None
+    assert found.name == "a) R (b c"
+    assert found.session == os.getsid(0)
