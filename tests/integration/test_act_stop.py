@@ -1,6 +1,7 @@
 """Ending real trees: polite ones, deaf ones, scattered ones, with a runner, without one, and adopted."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -219,3 +220,32 @@ def test_pause_stops_every_process_and_unpause_lets_all_go_on(run: World) -> Non
     report = unpause_attempt(target)
     assert (report.ok, report.processes) == (True, 4)
     assert "T" not in {process.state for process in members(target)}
+
+
+def test_a_tree_that_breeds_while_it_is_ended_goes_too(run: World) -> None:
+    """A watchdog parent that replaces each killed worker at once (elastic launchers do)."""
+    code = """if True:
+        import signal, subprocess, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        workers = []
+        print("up", flush=True)
+        while True:
+            workers = [w for w in workers if w.poll() is None]
+            while len(workers) < 4:
+                workers.append(subprocess.Popen(["sleep", "600"], start_new_session=True))
+            time.sleep(0.001)"""
+    target = started(run, code)
+    wait_for(lambda: len(members(target)) >= 5, "the workers are there")
+    report = stop(target, interrupt=0.2, terminate=0.2)
+    assert (report.gone, report.signal) == (True, "SIGKILL")
+    assert members(target) == []
+
+
+def test_losing_the_state_directory_harms_neither_training_nor_stopping(run: World) -> None:
+    target = started(run, POLITE)
+    shutil.rmtree(target.directory)
+    report = stop(target, interrupt=10.0)
+    assert (report.gone, report.signal, report.by) == (True, "SIGINT", "supervisor")
+    assert "saved" in run.log(target)
+    wait_for(lambda: not is_alive(target.runner), "the runner ends without a place for its records")
