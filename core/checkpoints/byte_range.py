@@ -1,0 +1,93 @@
+"""A stretch of a file, read with ``pread``.
+
+Never mapped: truncating a mapped file kills its reader with SIGBUS, and trainers rotate checkpoints under our eyes.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .damage import Corrupt, Sealed, Torn
+
+_PREFETCH_BYTES = 8 << 20
+"""How far the kernel is asked to read ahead, so that disk and checks overlap without a thread of ours."""
+
+
+class ByteRange:
+    """``size`` bytes of an open file from ``start``. Offsets in all methods are relative to ``start``."""
+
+    __slots__ = ("_prefetched", "fd", "size", "start")
+
+    def __init__(self, fd: int, start: int, size: int) -> None:
+        self.fd = fd
+        self.start = start
+        self.size = size
+        self._prefetched = 0
+
+    def part(self, offset: int, size: int) -> "ByteRange":
+        """A stretch inside this one. Raises Torn when it reaches beyond the end."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
+        return ByteRange(self.fd, self.start + offset, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Exactly ``size`` bytes. Raises Torn when there are fewer, Corrupt when the disk cannot read them."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
+        buffer = bytearray(size)
+        self.fill(memoryview(buffer), offset)
+        return bytes(buffer)
+
+    def fill(self, buffer: memoryview, offset: int) -> None:
+        """Fill the whole buffer from ``offset``. Raises as ``read``."""
+        done, wanted = 0, len(buffer)
+        while done < wanted:
+            try:
+                got = os.preadv(self.fd, [buffer[done:]], self.start + offset + done)
+            except OSError as error:
+                raise unreadable(error, f"byte {offset + done}") from error
+            if got == 0:
+                raise Torn(f"ends at byte {offset + done} while it is being read: it was cut just now")
+            done += got
+
+    def prefetch(self, offset: int) -> None:
+        """Tell the kernel that the bytes after ``offset`` are wanted next."""
+        if offset + _PREFETCH_BYTES // 2 < self._prefetched or offset >= self.size:
+            return
+        self._prefetched = offset + _PREFETCH_BYTES
+        try:
+            os.posix_fadvise(self.fd, self.start + offset, _PREFETCH_BYTES, os.POSIX_FADV_WILLNEED)
+        except OSError:
+            self._prefetched = self.size  # not offered by this filesystem; reading works all the same
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[ByteRange]:
+    """Open a regular file for reading.
+
+    A named pipe or device is refused unopened (opening one may block or act). Raises FileNotFoundError, Sealed (no
+    permission, no regular file), Corrupt (the disk cannot read it).
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise unreadable(error, "the start") from error
+    try:
+        before = os.fstat(fd)
+        if not stat.S_ISREG(before.st_mode):
+            raise Sealed("is no regular file")
+        yield ByteRange(fd, 0, before.st_size)
+    finally:
+        os.close(fd)
+
+
+def unreadable(error: OSError, where: str) -> Corrupt | Sealed:
+    """The finding for a read that the system refused."""
+    if error.errno in {errno.EACCES, errno.EPERM, errno.ENXIO, errno.EISDIR, errno.ELOOP}:
+        return Sealed(f"cannot be opened: {error.strerror}")
+    return Corrupt(f"cannot be read at {where}: {error.strerror}")

@@ -1,0 +1,83 @@
+"""What one tensor file holds, whatever its format: regions of bytes, and tensors as views of them."""
+
+from typing import Literal
+
+import msgspec
+
+from .element import Element
+from .pickle_values import PickleValue
+
+FileFormat = Literal["safetensors", "torch_zip", "torch_legacy", "pickle"]
+Packing = Literal["stored", "deflated"]
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of a file that is checked as one: a safetensors tensor, a zip member, a legacy storage.
+
+    ``start``: byte in the file. ``packed_bytes`` there, ``size_bytes`` unpacked. ``element`` None: bytes whose values
+    are not judged. ``crc`` None: the format stores none.
+    """
+
+    label: str
+    start: int
+    size_bytes: int
+    element: Element | None = None
+    crc: int | None = None
+    packing: Packing = "stored"
+    packed_bytes: int = 0
+    big_endian: bool = False
+
+
+class Tensor(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor as a view of a region. ``offset`` and ``strides`` in elements; ``strides`` None: contiguous.
+
+    ``region`` None: a tensor without bytes (meta device). ``judged`` False: infinities belong there.
+    """
+
+    name: str
+    element: Element
+    shape: tuple[int, ...]
+    region: int | None
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+    judged: bool = True
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        count = 1
+        for length in self.shape:
+            count *= length
+        return count
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether its elements lie one after the other in row-major order."""
+        if self.strides is None:
+            return True
+        expected = 1
+        for length, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if length != 1 and stride != expected:
+                return False
+            expected *= length
+        return True
+
+
+class FileContents(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor file, its structure found sound.
+
+    ``opaque``: names of objects beyond tensors and plain values. ``refused``: names of callables that no known
+    framework stores and that loading the file would call; ``hostile``: those of them, and mentions, that run commands.
+    ``tree``: the pickled object as inert values (None for
+    safetensors). ``metadata``: as stored by safetensors. ``notes``: what is odd but harmless.
+    """
+
+    format: FileFormat
+    regions: tuple[Region, ...]
+    tensors: tuple[Tensor, ...]
+    opaque: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    hostile: tuple[str, ...] = ()
+    tree: PickleValue = None
+    metadata: dict[str, str] = {}
+    notes: tuple[str, ...] = ()

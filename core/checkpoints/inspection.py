@@ -1,0 +1,115 @@
+"""The verdict on one checkpoint: quick from structure and sizes, deep from every byte."""
+
+import stat
+from pathlib import Path
+
+from ..model.checkpoint import Checkpoint
+from .damage import Corrupt, Growing, worst
+from .directory import bytes_to_scan
+from .idle_io import idle_io_priority
+from .members import Members
+from .names import INDEX_SUFFIX, SHARD, is_part, is_temporary
+from .pace import Pace, ProgressCallback
+from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
+
+
+def inspect(path: Path) -> Checkpoint | None:
+    """Quick verdict: structure and sizes, no tensor values.
+
+    None: it is gone, or it is no checkpoint (a log, an optimizer alone, one shard of a set that has an index, an output
+    directory). A name that writers use until they are done (``*.tmp``, ``tmp-checkpoint-500``) is ``writing``.
+    Never raises for what it finds in the file.
+    """
+    try:
+        subject = subject_of(path)
+        return None if subject is None else conclude(subject, subject.examine(None))
+    except FileNotFoundError:
+        return None
+
+
+def verify(
+    path: Path,
+    *,
+    deep: bool,
+    progress: ProgressCallback | None = None,
+    rate_limit_bytes_per_s: float | None = None,
+) -> Checkpoint:
+    """Verdict on one checkpoint, asked for by name.
+
+    Deep: checksums of all members and every value of every tensor, optimizer state included, in buffers of 1 MB, at
+    idle disk priority and at most ``rate_limit_bytes_per_s``. ``progress(done, total)`` in bytes; what it raises ends
+    the verification and reaches the caller. Raises FileNotFoundError. Any other file gets a verdict, too.
+    """
+    subject = subject_of(path) or _anything(path)
+    if not deep:
+        return conclude(subject, subject.examine(None))
+    from .finite import Scanner  # numpy, only where values are read
+
+    pace = Pace(bytes_to_scan(subject.members), progress, rate_limit_bytes_per_s)
+    before = _signature(subject.members)
+    with idle_io_priority():
+        finding = subject.examine(Scanner(pace))
+    changed = next((name for name, seen in _signature(subject.members).items() if seen != before[name]), None)
+    if changed is not None:
+        finding = finding.with_damage(Growing(f"{changed}: changed while it was read"))
+    pace.finish()
+    return conclude(subject, finding)
+
+
+def subject_of(path: Path) -> Subject | None:
+    """What to look at when this path is named, or None when it is no checkpoint. Raises FileNotFoundError."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        return directory_subject(path)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    if path.name.endswith(INDEX_SUFFIX):
+        return index_subject(path)
+    if is_part(path.name):
+        return None
+    shard = SHARD.match(path.name)
+    if shard and int(shard["total"]) > 1:
+        return orphan_subject(path, shard)
+    return file_subject(path)
+
+
+def conclude(subject: Subject, finding: Finding) -> Checkpoint:
+    """Put a finding into words."""
+    damages = [*finding.damages]
+    if is_temporary(subject.path.name):
+        damages.append(Growing(f"{subject.path.name}: has a name that is used until writing is done"))
+    deciding = worst(damages)
+    notes = "; ".join(finding.notes) or None
+    return Checkpoint(
+        path=str(subject.path),
+        name=subject.path.name,
+        kind=finding.kind,
+        step=finding.counts.step,
+        epoch=finding.counts.epoch,
+        size_bytes=subject.members.size_bytes,
+        mtime=subject.mtime,
+        verdict="complete" if deciding is None else deciding.verdict,
+        reason=notes if deciding is None else deciding.reason,
+        opaque=finding.opaque,
+    )
+
+
+def _anything(path: Path) -> Subject:
+    """A subject for a path that is no checkpoint by its name, but was asked about."""
+    status = path.stat()
+    forced = file_subject(path, force=True) if stat.S_ISREG(status.st_mode) else None
+    if forced is not None:
+        return forced
+    return Subject.hopeless(path, Corrupt(f"{path.name}: is no checkpoint of a known layout"))
+
+
+def _signature(members: Members) -> dict[str, tuple[int, int, int] | None]:
+    """Size, time and identity of each file, to notice a change."""
+    seen: dict[str, tuple[int, int, int] | None] = {}
+    for name, member in members.files.items():
+        try:
+            status = member.path.stat()
+            seen[name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+        except OSError:
+            seen[name] = None
+    return seen

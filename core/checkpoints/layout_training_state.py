@@ -1,0 +1,33 @@
+"""``model.pt``, ``optimizer.pt``, ``training_state.json``, and ``scheduler.pt`` and ``ema_model.pt`` if in use."""
+
+from .damage import Damage
+from .layout import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
+from .members import Members
+from .names import NameCounts, is_checkpoint_directory_name
+
+STATE = "training_state.json"
+MODEL = "model.pt"
+
+
+def read_training_state(members: Members, _: Findings) -> LayoutReading | None:
+    """Recognised by its state file or model.
+
+    Without the state file the trainer counts on from the name; with it the optimizer must be there, too.
+    """
+    if not members.has(STATE, MODEL):
+        return None
+    damages: list[Damage] = []
+    notes: list[str] = []
+    counts = NameCounts()
+    if STATE in members.files:
+        counts = read_counts(members, STATE, damages)
+    else:
+        notes.append(f"{STATE} is missing: step and epoch are taken from the name")
+    if not any(name.rpartition("/")[2].startswith(("model", "pytorch_model")) for name in weights_in(members)):
+        damages.append(missing(members, MODEL, "it holds the weights"))
+    if not optimizer_in(members):
+        if STATE in members.files or is_checkpoint_directory_name(members.root.name):
+            damages.append(missing(members, "optimizer.pt", "training cannot go on without it"))
+        else:
+            notes.append("weights only, no optimizer state")
+    return LayoutReading(layout="training_state", damages=tuple(damages), notes=tuple(notes), counts=counts)

@@ -1,0 +1,95 @@
+"""The checkpoints of one output directory."""
+
+import os
+import re
+from pathlib import Path
+
+from ..model.checkpoint import Checkpoint, CheckpointListing
+from .inspection import inspect
+from .layout_weights import KNOWN_WEIGHTS
+from .members import MAX_MEMBERS
+from .names import (
+    INDEX_SUFFIX,
+    is_checkpoint_directory_name,
+    is_counted_directory_name,
+    is_part,
+    is_temporary,
+    read_name,
+    tensor_format,
+)
+from .state_file import STATE_FILES
+
+_TELLING = re.compile(
+    r"^\.metadata$|\.distcp$|_model_states\.pt$|^optimizer\.(pt|bin)$|^random_states_\d+\.pkl$|^rng_state.*\.pth$"
+)
+"""Files that make the directory they lie in a checkpoint."""
+
+
+def list_checkpoints(directory: Path) -> CheckpointListing:
+    """Checkpoints directly in ``directory``, newest first, with quick verdicts.
+
+    Links that leave the directory are not followed; unfinished names (``*.tmp``, ``tmp-checkpoint-500``), parts of
+    other checkpoints and everything that is no checkpoint are left out. Raises FileNotFoundError, NotADirectoryError,
+    PermissionError for the directory itself.
+    """
+    real = directory.resolve(strict=True)
+    found: list[Checkpoint] = []
+    for path in sorted(directory.iterdir()):
+        name = path.name
+        if is_temporary(name) or not _is_inside(path, real) or not _may_be_checkpoint(path):
+            continue
+        checkpoint = inspect(path)
+        if checkpoint is not None:
+            found.append(checkpoint)
+    found.sort(key=_age_order, reverse=True)
+    resume = next((checkpoint.path for checkpoint in found if checkpoint.verdict == "complete"), None)
+    return CheckpointListing(checkpoints=tuple(found), resume_point=resume)
+
+
+def _age_order(checkpoint: Checkpoint) -> tuple[float, bool, int, int, bool, str]:
+    """Older before newer: by time, the final one after numbered ones, then by count; a link before its target."""
+    return (
+        checkpoint.mtime,
+        read_name(checkpoint.name).is_final,
+        -1 if checkpoint.step is None else checkpoint.step,
+        -1 if checkpoint.epoch is None else checkpoint.epoch,
+        not Path(checkpoint.path).is_symlink(),
+        checkpoint.name,
+    )
+
+
+def _is_inside(path: Path, real: Path) -> bool:
+    if not path.is_symlink():
+        return True
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return False
+    return target != real and target.is_relative_to(real)
+
+
+def _may_be_checkpoint(path: Path) -> bool:
+    """Cheap test by names, before anything is opened: an output directory may hold a hundred thousand images."""
+    name = path.name
+    if path.is_dir():
+        return is_checkpoint_directory_name(name) or _holds_checkpoint(path)
+    return name.endswith(INDEX_SUFFIX) or (tensor_format(name) is not None and not is_part(name))
+
+
+def _holds_checkpoint(folder: Path) -> bool:
+    counted = is_counted_directory_name(folder.name)
+    telling = False
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if number > MAX_MEMBERS:
+                    return False
+                if entry.is_dir(follow_symlinks=False):
+                    if is_checkpoint_directory_name(entry.name):
+                        return False  # an output directory of its own
+                    continue
+                known = entry.name in STATE_FILES or _TELLING.search(entry.name) or KNOWN_WEIGHTS.match(entry.name)
+                telling = telling or bool(known) or (counted and tensor_format(entry.name) is not None)
+    except OSError:
+        return False
+    return telling

@@ -1,0 +1,137 @@
+"""What names of files and directories say: checkpoint or not, step, epoch, final.
+
+Tables only; sources of the shapes stand beside them.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+
+TensorFormat = Literal["safetensors", "torch", "maybe_torch"]
+
+TENSOR_SUFFIXES: dict[str, TensorFormat] = {
+    ".safetensors": "safetensors",
+    ".sft": "safetensors",
+    ".pt": "torch",
+    ".pth": "torch",
+    ".ckpt": "torch",
+    ".bin": "maybe_torch",
+    ".pkl": "maybe_torch",
+}
+"""``maybe_torch``: a suffix that others use too; the name or the first bytes must say more."""
+
+_KNOWN_BIN = re.compile(
+    r"^(pytorch_model|diffusion_pytorch_model|pytorch_lora_weights|adapter_model|model|optimizer|scheduler|sampler"
+    r"|dl_state_dict|training_args|random_states|learned_embeds).*\.(bin|pkl)$"
+)
+"""Members of transformers, diffusers, peft and accelerate checkpoints."""
+
+_PART = re.compile(
+    r"^(optimizer|optim|scheduler|lr_scheduler|scaler|grad_scaler|rng_state|random_states|training_args|sampler"
+    r"|dl_state_dict|custom_checkpoint|ema_scheduler)([-_.]|\d|$)"
+    r"|_optim_states\.pt$|_model_states\.pt$"
+)
+"""Files that belong beside weights and are no checkpoint alone."""
+
+OPAQUE_BY_DESIGN = re.compile(
+    r"^(training_args|rng_state|random_states|sampler|dl_state_dict|custom_checkpoint)[-_.\d]|\.pkl$"
+)
+"""Members whose objects a resume of weights, optimizer and step does not need."""
+
+_TEMPORARY = re.compile(
+    r"\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp)$|\.tmp[-_.]|~$|^tmp[-_.]|^\.|_tmp$|\.incomplete\."
+)
+"""Names that writers use until the final rename: transformers' ``tmp-checkpoint-500``, ``*.tmp``, ``*.incomplete``."""
+
+_CHECKPOINT_DIRECTORY = re.compile(
+    r"^(checkpoint|ckpt|global_step)[-_]?(\w+[-_])?\d+$|[-_]state$|\.ckpt$|^checkpoint-last$"
+)
+"""Directories that say of themselves that they are checkpoints, even when they are empty."""
+
+_COUNTED_DIRECTORY = re.compile(r"^(step|steps|epoch|ep|iter|iteration)[-_]?\d+$", re.IGNORECASE)
+"""Directories that are checkpoints if tensors lie in them; sample images are kept under such names too."""
+
+SHARD = re.compile(r"^(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})(?P<suffix>\.safetensors|\.bin|\.pt|\.pth)$")
+INDEX_SUFFIX = ".index.json"
+
+_KOHYA = r"(?:-state)?(?:\.[a-z]+)?$"
+_COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), what)
+    for pattern, what in (
+        # Lightning: epoch=3-step=1000.ckpt, also epoch=3_step=1000
+        (r"epoch=(\d+)", "epoch"),
+        (r"(?<![a-z])(?:global_)?step=(\d+)", "step"),
+        # OneTrainer: NAME…-save-STEP-EPOCH-EPOCHSTEP.safetensors
+        (r"-save-(\d+)-\d+-\d+" + _KOHYA, "step"),
+        (r"-save-\d+-(\d+)-\d+" + _KOHYA, "epoch"),
+        # checkpoint-epoch-118, model_epoch_3, ep3
+        (r"(?:^|[-_.])(?:epoch|ep|e)[-_]?(\d+)(?![a-z0-9])", "epoch"),
+        # NAME-step00000500 (kohya), global_step500 (DeepSpeed), step_500, iter_1000, 500_steps
+        (r"(?:^|[-_.])(?:global[-_]?)?(?:steps?|iter|iteration|it|s)[-_]?(\d+)(?![a-z0-9])", "step"),
+        (r"(?:^|[-_.])(\d+)[-_]?(?:steps?|iters?|it)(?![a-z0-9])", "step"),
+        # transformers and diffusers: checkpoint-500; others: checkpoint_500, ckpt500
+        (r"^(?:checkpoint|ckpt|chkpt)[-_]?(\d+)(?![a-z0-9])", "step"),
+        # NAME-000004.safetensors: kohya counts epochs with six digits
+        (r"-(\d{6})" + _KOHYA, "epoch"),
+        # NAME_000000500.safetensors: ai-toolkit counts steps with nine
+        (r"_(\d{9})" + _KOHYA, "step"),
+        # NAME-1500.pt: three digits or more; fewer may be a version
+        (r"[-_](?!(?:19|20)\d{6}(?:\D|$))(\d{3,})" + _KOHYA, "step"),
+    )
+)
+
+
+class NameCounts(msgspec.Struct, frozen=True):
+    """Step and epoch as a name gives them."""
+
+    step: int | None = None
+    epoch: int | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """No number at all: the one that trainers write at the end (``NAME.safetensors``)."""
+        return self.step is None and self.epoch is None
+
+
+def read_name(name: str) -> NameCounts:
+    """Step and epoch in a name, by the shapes of known trainers; ``-00001-of-00003`` is no count."""
+    shard = SHARD.match(name)
+    text = shard["stem"] + shard["suffix"] if shard else name
+    found: dict[str, int] = {}
+    for pattern, what in _COUNTERS:
+        if what in found or (pattern.pattern.startswith(("-(", "_(", "[-_](?!")) and found):
+            continue  # bare numbers only where no word spoke
+        match = pattern.search(text)
+        if match and len(match[1]) <= 15:
+            found[what] = int(match[1])
+    return NameCounts(found.get("step"), found.get("epoch"))
+
+
+def tensor_format(name: str) -> TensorFormat | None:
+    """The format that a file's name promises, or None."""
+    suffix = "." + name.rpartition(".")[2].lower() if "." in name else ""
+    promised = TENSOR_SUFFIXES.get(suffix)
+    if promised == "maybe_torch" and _KNOWN_BIN.match(name):
+        return "torch"
+    return promised
+
+
+def is_part(name: str) -> bool:
+    """Whether a file is a member of something else and no checkpoint alone (optimizer, scheduler, RNG …)."""
+    return bool(_PART.search(name.lower()))
+
+
+def is_temporary(name: str) -> bool:
+    """Whether the name is one that writers use until they are done (and hidden names)."""
+    return bool(_TEMPORARY.search(name))
+
+
+def is_counted_directory_name(name: str) -> bool:
+    """Whether a directory is a checkpoint as soon as tensors lie in it."""
+    return bool(_COUNTED_DIRECTORY.search(name))
+
+
+def is_checkpoint_directory_name(name: str) -> bool:
+    """Whether a directory says of itself that it is a checkpoint."""
+    return bool(_CHECKPOINT_DIRECTORY.search(name))

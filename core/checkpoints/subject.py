@@ -1,0 +1,198 @@
+"""What a path stands for: a file, a set of shards, a directory; and how each is examined."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..model.checkpoint import Kind
+from .damage import Corrupt, Damage, Sealed, Torn
+from .directory import examine_directory, format_of
+from .layout import Findings
+from .members import Member, Members, find_members
+from .names import INDEX_SUFFIX, NameCounts, TensorFormat, read_name, tensor_format
+from .shards import check_shards, shards_of
+from .tensor_file import FileFinding, counts_of, examine_file
+
+if TYPE_CHECKING:
+    from .finite import Scanner
+
+_KINDS: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one checkpoint. ``damages`` empty: complete. ``files`` by member name."""
+
+    kind: Kind
+    layout: str
+    counts: NameCounts
+    damages: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+    opaque: tuple[str, ...] = ()
+    files: Findings = {}
+
+    def with_damage(self, damage: Damage) -> "Finding":
+        """The same with one finding more."""
+        return msgspec.structs.replace(self, damages=(*self.damages, damage))
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One checkpoint to look at. ``examine``: with a scanner every value is read."""
+
+    path: Path
+    members: Members
+    mtime: float
+    examine: "Callable[[Scanner | None], Finding]"
+
+    @classmethod
+    def hopeless(cls, path: Path, damage: Damage) -> "Subject":
+        """A path about which there is nothing to read."""
+        members = Members(root=path, files={}, folders=(), strays=())
+        finding = Finding(kind="unknown", layout="unknown", counts=read_name(path.name), damages=(damage,))
+        return cls(path=path, members=members, mtime=_mtime(path), examine=lambda _: finding)
+
+
+def file_subject(path: Path, *, force: bool = False) -> Subject | None:
+    """A single file, or None when neither name nor first bytes speak of tensors. ``force``: take any file."""
+    status = path.stat()
+    member = Member(name=path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
+    chosen = format_of(member)
+    if chosen is None and not force:
+        return None
+    members = Members(root=path.parent, files={path.name: member}, folders=(), strays=())
+
+    def examine(scanner: "Scanner | None") -> Finding:
+        found = examine_file(path, chosen or "torch", scanner=scanner)
+        damages = () if found.damage is None else (found.damage.within(path.name),)
+        contents = found.contents
+        return Finding(
+            kind="unknown" if chosen is None and contents is None else _KINDS[chosen or "torch"],
+            layout="file",
+            counts=read_name(path.name) if contents is None else counts_of(contents, path.name),
+            damages=damages,
+            notes=() if contents is None else contents.notes,
+            opaque=() if contents is None else contents.opaque,
+            files={path.name: found},
+        )
+
+    return Subject(path=path, members=members, mtime=status.st_mtime, examine=examine)
+
+
+def directory_subject(path: Path) -> Subject | None:
+    """A directory, or None when it is no checkpoint."""
+    try:
+        members = find_members(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return Subject.hopeless(path, Sealed(f"{path.name}: cannot be opened: {error.strerror}"))
+    quick = examine_directory(members)
+    if quick is None:
+        return None
+
+    def examine(scanner: "Scanner | None") -> Finding:
+        found = quick if scanner is None else examine_directory(members, scanner=scanner)
+        assert found is not None  # the same members were recognised before
+        return Finding(
+            kind=found.kind,
+            layout=found.layout,
+            counts=found.counts,
+            damages=found.damages,
+            notes=found.notes,
+            opaque=found.opaque,
+            files=found.files,
+        )
+
+    return Subject(path=path, members=members, mtime=_directory_mtime(path, members), examine=examine)
+
+
+def index_subject(path: Path) -> Subject | None:
+    """A set of shards that lies beside other files, named by its index."""
+    if tensor_format(path.name.removesuffix(INDEX_SUFFIX)) is None:
+        return None
+    alone = _beside(path, [path.name])
+    try:
+        shards = shards_of(alone, path.name)
+    except Damage as damage:
+        finding = Finding(
+            kind=_KINDS[tensor_format(path.name.removesuffix(INDEX_SUFFIX)) or "torch"],
+            layout="shards",
+            counts=read_name(path.name.removesuffix(INDEX_SUFFIX)),
+            damages=(damage.within(path.name),),
+        )
+        return Subject(path=path, members=alone, mtime=_mtime(path), examine=lambda _: finding)
+    return _shards_subject(path, _beside(path, [path.name, *sorted(shards)]))
+
+
+def orphan_subject(path: Path, shard: "re.Match[str]") -> Subject | None:
+    """Numbered shards without an index: the first stands for them all. None for the others and where an index is."""
+    if path.with_name(f"{shard['stem']}{shard['suffix']}{INDEX_SUFFIX}").exists():
+        return None
+    siblings = sorted(
+        name
+        for name in (sibling.name for sibling in path.parent.iterdir())
+        if re.fullmatch(rf"{re.escape(shard['stem'])}-\d{{5}}-of-{shard['total']}{re.escape(shard['suffix'])}", name)
+    )
+    if not siblings or siblings[0] != path.name:
+        return None
+    return _shards_subject(path, _beside(path, siblings))
+
+
+def _beside(path: Path, names: list[str]) -> Members:
+    files: dict[str, Member] = {}
+    for name in names:
+        try:
+            status = path.with_name(name).stat()
+        except OSError:
+            continue
+        files[name] = Member(name=name, path=path.with_name(name), size_bytes=status.st_size, mtime=status.st_mtime)
+    return Members(root=path.parent, files=files, folders=(), strays=())
+
+
+def _shards_subject(path: Path, members: Members) -> Subject:
+    name = path.name.removesuffix(INDEX_SUFFIX)
+    kind = _KINDS[tensor_format(name) or "torch"]
+
+    def examine(scanner: "Scanner | None") -> Finding:
+        findings: Findings = {}
+        for shard, member in members.files.items():
+            chosen = format_of(member)
+            if chosen is None:
+                continue
+            try:
+                findings[shard] = examine_file(member.path, chosen, scanner=scanner)
+            except FileNotFoundError:
+                findings[shard] = FileFinding(contents=None, damage=Torn("was removed just now"))
+        damages = [found.damage.within(shard) for shard, found in findings.items() if found.damage is not None]
+        damages.extend(check_shards(members, findings))
+        first = next((found.contents for found in findings.values() if found.contents is not None), None)
+        return Finding(
+            kind=kind,
+            layout="shards",
+            counts=read_name(name) if first is None else counts_of(first, name),
+            damages=tuple(damages) if findings else (*damages, Corrupt(f"{path.name}: names no files")),
+            opaque=tuple(
+                shard for shard, found in findings.items() if found.contents is not None and found.contents.opaque
+            ),
+            files=findings,
+        )
+
+    mtime = max((member.mtime for member in members.files.values()), default=0.0)
+    return Subject(path=path, members=members, mtime=mtime, examine=examine)
+
+
+def _mtime(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _directory_mtime(path: Path, members: Members) -> float:
+    """When a directory checkpoint was written, in seconds since the epoch.
+
+    Its own time says when an entry was last added or renamed. Where a file was written after the directory itself last
+    changed in any way (ctime), the files know better: trainers overwrite ``latest/`` in place.
+    """
+    status = path.stat()
+    newest = max((member.mtime for member in members.files.values()), default=status.st_mtime)
+    return newest if newest > status.st_ctime else status.st_mtime

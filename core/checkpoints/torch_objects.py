@@ -1,0 +1,266 @@
+"""What the calls in a pickle of ``torch.save`` stand for: tensors over storages, and names of everything else.
+
+Source: ``torch/_utils.py`` (``_rebuild_*``) and ``torch/serialization.py`` (persistent ids) of torch 2.13; older
+releases store a subset.
+"""
+
+from collections.abc import Callable
+
+from .damage import Corrupt
+from .element import STORAGE_ELEMENTS, TORCH_ELEMENTS, Element
+from .pickle_names import PLAIN, canonical, is_known_call, is_never
+from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, Storage, TensorView, shown
+
+_MAX_NAMES = 64
+"""Names kept for the report; a hostile file may hold millions."""
+_MAX_WRAPPED_CALLS = 8
+"""How deep calls may be wrapped in ``_rebuild_from_type_v2``."""
+_BYTE = Element("uint8", 8)
+
+_OBJECT_MODULES = ("torch.nn.modules.", "torch.optim.", "torch.fx.")
+"""Where a file that mentions torch's own classes holds whole objects instead of their state."""
+
+Arguments = tuple[PickleValue, ...]
+
+
+class TorchInterpreter:
+    """Describes imports, calls and persistent ids; collects storages and the names of foreign objects."""
+
+    def __init__(self) -> None:
+        self.storages: dict[str, Storage] = {}
+        self.opaque: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
+        self.hostile: dict[str, None] = {}
+        self.nested: list[bytes] = []
+        self._wrapped = 0
+
+    def name(self, wanted: Global) -> Global:
+        """An import: noted when it is one of those that nobody stores in good faith."""
+        dotted = canonical(wanted.module, wanted.name)
+        if is_never(dotted):
+            _note(self.hostile, wanted.dotted)
+        elif dotted not in PLAIN and wanted.module.partition(".")[0] not in {"torch", "collections"}:
+            _note(self.opaque, wanted.dotted)
+        return wanted
+
+    def call(self, target: PickleValue, arguments: Arguments) -> PickleValue:
+        """A call: a tensor where it rebuilds one, a plain container, else an inert description."""
+        if not isinstance(target, Global):
+            _note(self.refused, "a computed callable")
+            return Instance("?", arguments)
+        dotted = canonical(target.module, target.name)
+        rebuild = _REBUILD.get(dotted)
+        if rebuild is not None:
+            return rebuild(self, arguments)
+        if not is_known_call(dotted):
+            _note(self.refused, target.dotted)
+        elif dotted not in PLAIN:
+            self._note_object(target)
+        return Instance(target.dotted, arguments)
+
+    def construct(self, target: PickleValue, arguments: Arguments) -> PickleValue:
+        """``cls.__new__``: an object of that class; dict kinds become mappings."""
+        if not isinstance(target, Global):
+            _note(self.refused, "a computed class")
+            return Instance("?", arguments)
+        dotted = canonical(target.module, target.name)
+        if dotted in _CONTAINERS:
+            return _REBUILD[dotted](self, arguments)
+        if dotted not in PLAIN:
+            self._note_object(target)
+        return Instance(target.dotted, arguments)
+
+    def persistent(self, identity: PickleValue) -> PickleValue:
+        """``('storage', class, key, location, numel[, view])`` or ``('module', class, file, source)``."""
+        if not isinstance(identity, tuple) or not identity:
+            return self._foreign_identity()
+        kind = _as_text(identity[0])
+        if kind == "module" and len(identity) >= 2:
+            return identity[1]
+        if kind != "storage" or len(identity) < 5:
+            return self._foreign_identity()
+        return self._storage(identity)
+
+    def _storage(self, identity: Arguments) -> Storage:
+        element = _storage_element(identity[1])
+        key, numel = _as_text(identity[2]), _as_count(identity[4])
+        storage = self.storages.get(key)
+        if storage is None or (storage.element is None and element is not None):
+            storage = self.storages[key] = Storage(key, element, numel)
+        elif element is not None and element is not storage.element:
+            # the same bytes seen through another type; judged as the first one
+            storage = Storage(key, element, numel)
+        view = identity[5] if len(identity) > 5 else None
+        if isinstance(view, tuple) and len(view) == 3:
+            return Storage(key, element, _as_count(view[2]), _as_count(view[1]))
+        return storage
+
+    def _foreign_identity(self) -> Instance:
+        _note(self.refused, "a persistent id that is no storage")
+        return Instance("persistent id", ())
+
+    def _note_object(self, target: Global) -> None:
+        package = target.module.partition(".")[0]
+        if package not in {"torch", "collections"} or target.module.startswith(_OBJECT_MODULES):
+            _note(self.opaque, target.dotted)
+
+    def wrapped_call(self, arguments: Arguments) -> PickleValue:
+        """``_rebuild_from_type_v2(function, type, arguments, state)``: a tensor subclass."""
+        if len(arguments) < 3 or not isinstance(arguments[2], tuple):
+            raise Corrupt("a tensor of a subclass has the wrong arguments")
+        if self._wrapped >= _MAX_WRAPPED_CALLS:
+            raise Corrupt("a tensor of a subclass is wrapped too often")
+        self._wrapped += 1
+        try:
+            made = self.call(arguments[0], arguments[2])
+        finally:
+            self._wrapped -= 1
+        if isinstance(made, Instance):
+            made.state.extend(arguments[3:])
+        return made
+
+
+def _note(names: dict[str, None], name: str) -> None:
+    if len(names) < _MAX_NAMES:
+        names[name] = None
+
+
+def _as_text(value: PickleValue) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, int):
+        return str(value)
+    raise Corrupt("a storage has a key that is no text")
+
+
+def _as_count(value: PickleValue) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 62:
+        raise Corrupt("a storage or tensor has an impossible size")
+    return value
+
+
+def _as_counts(value: PickleValue) -> tuple[int, ...]:
+    if isinstance(value, Instance) and value.of == "torch.Size" and len(value.arguments) == 1:
+        value = value.arguments[0]
+    if not isinstance(value, tuple | list) or len(value) > 64:
+        raise Corrupt("a tensor has a shape that is none")
+    return tuple(_as_count(length) for length in value)
+
+
+def _storage_element(kind: PickleValue) -> Element | None:
+    if not isinstance(kind, Global):
+        raise Corrupt("a storage has a type that is none")
+    if kind.name == "UntypedStorage":
+        return None
+    element = STORAGE_ELEMENTS.get(kind.name)
+    if element is None:
+        raise Corrupt(f"a storage has the unknown type {kind.dotted}")
+    return element
+
+
+def _element_of(kind: PickleValue) -> Element:
+    element = TORCH_ELEMENTS.get(kind.name) if isinstance(kind, Global) and kind.module == "torch" else None
+    if element is None:
+        raise Corrupt(f"a tensor has the unknown type {kind.dotted if isinstance(kind, Global) else '?'}")
+    return element
+
+
+def _tensor(storage: PickleValue, arguments: Arguments, element: Element | None) -> TensorView:
+    if not isinstance(storage, Storage):
+        raise Corrupt("a tensor has no storage")
+    if len(arguments) < 3:
+        raise Corrupt("a tensor has the wrong arguments")
+    offset, shape, strides = _as_count(arguments[0]), _as_counts(arguments[1]), _as_counts(arguments[2])
+    if len(shape) != len(strides):
+        raise Corrupt("a tensor's shape and strides differ in length")
+    view = TensorView(storage, element or storage.element or _BYTE, storage.offset + offset, shape, strides)
+    _check_reach(view, storage)
+    return view
+
+
+def _check_reach(view: TensorView, storage: Storage) -> None:
+    if 0 in view.shape:
+        return
+    last = view.offset + sum((length - 1) * stride for length, stride in zip(view.shape, view.strides, strict=True))
+    width = (storage.element or _BYTE).size_bytes(storage.offset + storage.numel)
+    if view.element.size_bytes(last + 1) > width:
+        raise Corrupt(f"a tensor reaches beyond its storage {shown(storage.key)} ({width} bytes)")
+
+
+def _rebuild_tensor(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    return _tensor(arguments[0] if arguments else None, arguments[1:], None)
+
+
+def _rebuild_tensor_v3(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    if len(arguments) < 7:
+        raise Corrupt("a tensor has the wrong arguments")
+    return _tensor(arguments[0], arguments[1:], _element_of(arguments[6]))
+
+
+def _rebuild_parameter(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    if not arguments:
+        raise Corrupt("a parameter has no data")
+    return arguments[0]
+
+
+def _rebuild_meta(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    if len(arguments) < 3:
+        raise Corrupt("a tensor has the wrong arguments")
+    return TensorView(None, _element_of(arguments[0]), 0, _as_counts(arguments[1]), _as_counts(arguments[2]))
+
+
+def _rebuild_sparse(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    return Instance("torch.sparse", arguments)
+
+
+def _rebuild_bytes(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    if len(arguments) != 1 or not isinstance(arguments[0], bytes):
+        raise Corrupt("a stored tensor has no bytes")
+    interpreter.nested.append(arguments[0])
+    return Instance("torch.storage", ())
+
+
+def _mapping(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    mapping = Mapping()
+    for argument in arguments:
+        if isinstance(argument, list):
+            for pair in argument:
+                if not isinstance(pair, list | tuple) or len(pair) != 2:
+                    raise Corrupt("a mapping is made from what are no pairs")
+                mapping.pairs.append((pair[0], pair[1]))
+        elif isinstance(argument, Mapping):
+            mapping.pairs.extend(argument.pairs)
+    return mapping
+
+
+def _bag(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    items = arguments[0] if arguments else []
+    return items if isinstance(items, Bag) else Bag(items if isinstance(items, list) else list(_as_items(items)))
+
+
+def _as_items(value: PickleValue) -> Arguments:
+    if not isinstance(value, tuple):
+        raise Corrupt("a set is made from what is no list")
+    return value
+
+
+_CONTAINERS = frozenset({"collections.OrderedDict", "collections.defaultdict", "collections.Counter", "builtins.dict"})
+_REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
+    "torch._utils._rebuild_tensor": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
+    "torch._utils._rebuild_qtensor": _rebuild_tensor,
+    "torch._utils._rebuild_parameter": _rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
+    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta,
+    "torch._utils._rebuild_sparse_tensor": _rebuild_sparse,
+    "torch._utils._rebuild_sparse_csr_tensor": _rebuild_sparse,
+    "torch._utils._rebuild_nested_tensor": _rebuild_sparse,
+    "torch._tensor._rebuild_from_type_v2": TorchInterpreter.wrapped_call,
+    "torch.storage._load_from_bytes": _rebuild_bytes,
+    "builtins.set": _bag,
+    "builtins.frozenset": _bag,
+    **dict.fromkeys(_CONTAINERS, _mapping),
+}
