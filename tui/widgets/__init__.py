@@ -1,0 +1,1 @@
+"""Panes: each takes a view and draws it."""

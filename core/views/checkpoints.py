@@ -1,0 +1,74 @@
+"""The checkpoints pane."""
+
+import msgspec
+
+from ..model.checkpoint import Checkpoint
+from ..model.health import Level
+from . import quantity
+from .situation import Situation
+
+LEVELS: dict[str, Level] = {
+    "complete": "safe",
+    "writing": "unknown",
+    "torn": "danger",
+    "corrupt": "danger",
+    "nonfinite": "danger",
+    "opaque": "warning",
+}
+
+
+class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. ``resume``: a resume would start here."""
+
+    path: str
+    name: str
+    step: str
+    size: str
+    age: str
+    verdict: str
+    level: Level
+    reason: str = ""
+    resume: bool = False
+
+
+def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
+    """All checkpoints, newest first."""
+    resume = resume_point(now)
+    return tuple(_view(c, now, resume) for c in reversed(now.story.checkpoints))
+
+
+def resume_point(now: Situation) -> Checkpoint | None:
+    """The newest complete checkpoint, or None."""
+    return next((c for c in reversed(now.story.checkpoints) if c.verdict == "complete"), None)
+
+
+def steps_since(now: Situation, checkpoint: Checkpoint | None, step: int | None) -> int | None:
+    """How many steps would have to be done again from this checkpoint; None when that cannot be known."""
+    if step is None:
+        return None
+    if checkpoint is None:
+        return step
+    if checkpoint.step is None or checkpoint.step > step:
+        return None
+    return step - checkpoint.step
+
+
+def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> CheckpointView:
+    return CheckpointView(
+        path=c.path,
+        name=c.name,
+        step=step_words(c),
+        size=quantity.size(c.size_bytes),
+        age=quantity.age(max(0.0, now.now_wall - c.mtime)),
+        verdict=c.verdict,
+        level=LEVELS[c.verdict],
+        reason=c.reason or "",
+        resume=resume is not None and resume.path == c.path,
+    )
+
+
+def step_words(c: Checkpoint) -> str:
+    """step 5,880; epoch 3 where there is no step; – where neither is known."""
+    if c.step is not None:
+        return f"step {quantity.count(c.step)}"
+    return quantity.UNKNOWN if c.epoch is None else f"epoch {c.epoch}"

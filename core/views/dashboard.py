@@ -1,0 +1,34 @@
+"""The dashboard as one value: what every pane shows."""
+
+import msgspec
+
+from .checkpoints import CheckpointView, checkpoint_views
+from .gpu import GpuPaneView, gpu_pane_view
+from .header import HeaderView, header_view
+from .incidents import IncidentView, incident_views
+from .memory import MemoryView, memory_view
+from .situation import Situation
+from .timeline import TimelineView, timeline_view
+
+
+class DashboardView(msgspec.Struct, frozen=True, kw_only=True):
+    """All panes."""
+
+    header: HeaderView
+    gpu: GpuPaneView
+    memory: MemoryView
+    timeline: TimelineView
+    checkpoints: tuple[CheckpointView, ...]
+    incidents: tuple[IncidentView, ...]
+
+
+def dashboard_view(now: Situation, name: str = "") -> DashboardView:
+    """Project a situation. ``name`` of the run stands in before the journal has one."""
+    return DashboardView(
+        header=header_view(now, name),
+        gpu=gpu_pane_view(now),
+        memory=memory_view(now),
+        timeline=timeline_view(now),
+        checkpoints=checkpoint_views(now),
+        incidents=incident_views(now),
+    )

@@ -1,0 +1,130 @@
+"""The GPU pane."""
+
+import msgspec
+
+from ..model.observation import GpuReading
+from . import quantity
+from .level import ALL_SAFE, BOUNDS, Bounds, level_of
+from .meter import Meter
+from .situation import Situation
+
+STALE_S = 5.0
+"""Readings older than this are named with their age: a poll has a time limit of 3 s, and one may be missed."""
+
+
+class GpuView(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU. ``trouble``: why its readings are missing or old, in words."""
+
+    index: int
+    name: str
+    util: Meter
+    vram: Meter
+    temp: Meter
+    power: Meter
+    own: bool | None = None
+    trouble: str | None = None
+    throttle: str | None = None
+
+    @property
+    def meters(self) -> tuple[Meter, ...]:
+        """In the order of the pane."""
+        return (self.util, self.vram, self.temp, self.power)
+
+
+class GpuPaneView(msgspec.Struct, frozen=True, kw_only=True):
+    """``message``: what is missing and why, when nothing else can be shown. ``note``: simulated, silent since …"""
+
+    gpus: tuple[GpuView, ...] = ()
+    message: str | None = None
+    note: str | None = None
+
+
+def gpu_pane_view(now: Situation) -> GpuPaneView:
+    """Project the newest GPU sample."""
+    sample = now.gpu
+    if sample is None:
+        return GpuPaneView(message=_nothing_yet(now))
+    note = "SIMULATED" if sample.simulated else None
+    silent_s = now.now_t - sample.t
+    if sample.gpus and silent_s > STALE_S:
+        old = f"last reading {quantity.age(silent_s)}"
+        note = old if note is None else f"{note}, {old}"
+    if not sample.gpus:
+        if sample.trouble:
+            return GpuPaneView(message=sample.trouble, note=note)
+        return GpuPaneView(message="No NVIDIA GPU seen on this machine", note=note)
+    gpus = tuple(_gpu(now, g, sample.trouble) for g in sample.gpus)
+    if sample.trouble:
+        note = sample.trouble if note is None else f"{note}, {sample.trouble}"
+    return GpuPaneView(gpus=gpus, note=note)
+
+
+def _nothing_yet(now: Situation) -> str:
+    if now.supervisor_alive is False:
+        return "No reading: the supervisor takes them, and none is running"
+    return "No reading yet"
+
+
+def _gpu(now: Situation, g: GpuReading, sample_trouble: str | None) -> GpuView:
+    vram_pct = None
+    if g.mem_used_bytes is not None and g.mem_total_bytes:
+        vram_pct = 100 * g.mem_used_bytes / g.mem_total_bytes
+    prefix = f"gpu{g.index}"
+    trouble = g.trouble
+    if trouble is None and sample_trouble is None and g.util_pct is None and g.mem_used_bytes is None:
+        trouble = "gives no readings"
+    return GpuView(
+        index=g.index,
+        name=_short(g.name),
+        own=g.own,
+        trouble=trouble,
+        throttle=", ".join(g.throttle) if g.throttle else None,
+        util=Meter(
+            label="util",
+            text=quantity.percent(g.util_pct),
+            level=level_of(now.story, (f"{prefix}.util",), BOUNDS["util"], g.util_pct),
+            series=f"{prefix}.util",
+            bounds=BOUNDS["util"],
+        ),
+        vram=Meter(
+            label="vram",
+            text=quantity.percent(vram_pct) if vram_pct is not None else quantity.size(g.mem_used_bytes),
+            extra=quantity.size_of(g.mem_used_bytes, g.mem_total_bytes),
+            level=level_of(now.story, (f"{prefix}.vram",), BOUNDS["vram"], vram_pct),
+            series=f"{prefix}.vram",
+            high=g.mem_total_bytes,
+            bounds=_scaled(g.mem_total_bytes),
+        ),
+        temp=Meter(
+            label="temp",
+            text=quantity.UNKNOWN if g.temp_c is None else f"{g.temp_c:.0f} °C",
+            level=level_of(now.story, (f"{prefix}.temp",), BOUNDS["temp"], g.temp_c),
+            series=f"{prefix}.temp",
+            low=20.0,
+            bounds=BOUNDS["temp"],
+        ),
+        power=Meter(
+            label="power",
+            text=quantity.UNKNOWN if g.power_w is None else f"{g.power_w:.0f} W",
+            extra="" if g.power_w is None or not g.power_limit_w else f"of {g.power_limit_w:.0f} W",
+            level=level_of(now.story, (f"{prefix}.power",), BOUNDS["power"], g.power_w),
+            series=f"{prefix}.power",
+            high=g.power_limit_w,
+        ),
+    )
+
+
+def _scaled(total_bytes: float | None) -> Bounds:
+    """The bounds of VRAM in bytes: its history is kept in bytes, its levels are per cent."""
+    if not total_bytes:
+        return ALL_SAFE
+    return tuple((bound * total_bytes / 100, level) for bound, level in BOUNDS["vram"])
+
+
+def _short(name: str | None) -> str:
+    """NVIDIA GeForce RTX 4080 → RTX 4080."""
+    if not name:
+        return ""
+    for word in ("NVIDIA ", "GeForce ", "Graphics Device"):
+        name = name.replace(word, "")
+    return name.strip()

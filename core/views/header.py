@@ -1,0 +1,44 @@
+"""The head of the screen: verdict, progress, attempt, budget."""
+
+import msgspec
+
+from ..model.run import LIVE_STATES
+from . import quantity
+from .situation import Situation, fraction, live_progress
+from .verdict import Verdict, unwatched, verdict
+
+
+class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
+    """``done`` 0..1 or None (total unknown). ``facts``: short clauses, the most important first."""
+
+    name: str
+    verdict: Verdict
+    done: float | None
+    facts: tuple[str, ...]
+
+
+def header_view(now: Situation, name: str = "") -> HeaderView:
+    """Project the head. ``name`` stands in before the journal has one."""
+    story = now.story
+    done = 1.0 if story.state == "finished" else fraction(live_progress(now))
+    return HeaderView(
+        name=story.run.name if story.run else name,
+        verdict=verdict(now),
+        done=done,
+        facts=_facts(now),
+    )
+
+
+def _facts(now: Situation) -> tuple[str, ...]:
+    story = now.story
+    attempt = story.attempt
+    facts: list[str] = []
+    if attempt is not None:
+        facts.append(f"try {attempt.number}")
+        if attempt.ended_t is None and story.state in LIVE_STATES and not unwatched(now):
+            facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
+    if story.budget_max and attempt is not None:
+        facts.append(f"{story.budget_used} of {quantity.plural(story.budget_max, 'restart')} used")
+    if story.profile is not None:
+        facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
+    return tuple(facts)

@@ -1,0 +1,102 @@
+"""The incidents pane: what was seen, why, what was done and what it cost."""
+
+import msgspec
+
+from ..model.attempt import AttemptStory
+from ..model.health import Level
+from ..model.incident import Incident
+from . import quantity
+from .situation import Situation
+from .words import title_of
+
+KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}
+
+
+class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
+    """One incident in words. Empty parts have nothing to say."""
+
+    id: int
+    kind: str
+    title: str
+    at: str
+    level: Level
+    open: bool
+    acknowledged: bool
+    status: str
+    seen: str
+    cause: str
+    did: str
+    cost: str
+    evidence: tuple[str, ...] = ()
+
+
+def incident_views(now: Situation) -> tuple[IncidentView, ...]:
+    """All incidents, newest first, open ones before closed ones."""
+    ordered = sorted(now.story.incidents, key=lambda i: (i.open, i.t, i.id), reverse=True)
+    return tuple(_view(i, now) for i in ordered)
+
+
+def _view(i: Incident, now: Situation) -> IncidentView:
+    known = title_of(i.kind, i.class_)
+    explained = i.explanation or ""
+    return IncidentView(
+        id=i.id,
+        kind=i.kind,
+        title=known if i.kind in {"crash", "hang"} else i.reason,
+        at=quantity.clock(i.wall, now.now_wall, seconds=True),
+        level=KIND_LEVELS[i.severity],
+        open=i.open,
+        acknowledged=i.acknowledged,
+        status=_status(i, now),
+        seen=i.reason if i.kind in {"crash", "hang"} else _first(i),
+        cause=explained,
+        did=_did(i, now),
+        cost=_cost(i),
+        evidence=tuple(_evidence(e.what, e.line) for e in i.evidence),
+    )
+
+
+def _first(i: Incident) -> str:
+    return i.evidence[0].what if i.evidence else ""
+
+
+def _evidence(what: str, line: int | None) -> str:
+    return what if line is None else f"{what} (log line {quantity.count(line)})"
+
+
+def _status(i: Incident, now: Situation) -> str:
+    if i.open:
+        return "acknowledged" if i.acknowledged else f"open for {quantity.duration(now.now_t - i.t)}"
+    if i.closed_t is None:
+        return i.ending or "closed"
+    at = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True)
+    took = quantity.duration(i.closed_t - i.t)
+    return f"{i.ending or 'closed'} {at}, {took}"
+
+
+def _did(i: Incident, now: Situation) -> str:
+    parts: list[str] = []
+    if i.resumed_step is not None:
+        parts.append(f"resumed from step {quantity.count(i.resumed_step)}")
+    elif i.resumed_from is not None:
+        parts.append(f"resumed from {i.resumed_from.rstrip('/').rpartition('/')[2]}")
+    after = _attempt_after(i, now)
+    if after is not None:
+        if not parts:
+            parts.append(f"started try {after.number}" + ("" if after.resume_from else " from the beginning"))
+        parts += [f"{c.key} {_value(c.before)} → {_value(c.after)}" for c in after.changes if c.before is not None]
+    return " · ".join(parts)
+
+
+def _attempt_after(i: Incident, now: Situation) -> AttemptStory | None:
+    if i.kind not in {"crash", "hang"}:
+        return None
+    return next((a for a in now.story.attempts if a.number == i.attempt + 1), None)
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cost(i: Incident) -> str:
+    return "" if i.lost_steps is None else quantity.plural(i.lost_steps, "step")

@@ -1,0 +1,87 @@
+"""The memory pane: RAM, swap, CPU and disk of the machine (or of the cgroup where that is tighter)."""
+
+import msgspec
+
+from . import quantity
+from .level import BOUNDS, Bounds, level_of
+from .meter import Meter
+from .situation import Situation
+
+
+class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
+    """``meters`` in order of importance; ``message`` when there is nothing to show."""
+
+    meters: tuple[Meter, ...] = ()
+    message: str | None = None
+
+
+def memory_view(now: Situation) -> MemoryView:
+    """Project the newest host and process samples."""
+    host = now.host
+    if host is None:
+        watched = now.supervisor_alive is not False
+        return MemoryView(message="No reading yet" if watched else "No reading: no supervisor is running")
+    story = now.story
+    used_pct = None
+    if host.ram_used_bytes is not None and host.ram_total_bytes:
+        used_pct = 100 * host.ram_used_bytes / host.ram_total_bytes
+    meters = [
+        Meter(
+            label="RAM",
+            text=quantity.size_of(host.ram_used_bytes, host.ram_total_bytes),
+            level=level_of(story, ("ram_used", "host.ram_used"), BOUNDS["ram_used"], used_pct),
+            series="host.ram_used",
+            high=host.ram_total_bytes,
+            bounds=_scaled(BOUNDS["ram_used"], host.ram_total_bytes),
+        ),
+        Meter(
+            label="avail",
+            text=quantity.size(host.ram_available_bytes),
+            level=level_of(
+                story, ("ram_available", "host.ram_available"), BOUNDS["ram_available"], host.ram_available_bytes
+            ),
+            series="host.ram_available",
+            high=host.ram_total_bytes,
+            bounds=BOUNDS["ram_available"],
+        ),
+        Meter(
+            label="swap",
+            text=quantity.size_of(host.swap_used_bytes, host.swap_total_bytes)
+            if host.swap_total_bytes
+            else quantity.size(host.swap_used_bytes),
+            level=level_of(story, ("swap_used", "host.swap_used"), BOUNDS["swap_used"], host.swap_used_bytes),
+            series="host.swap_used",
+            high=max(host.swap_total_bytes or 0.0, 2e9),
+            bounds=BOUNDS["swap_used"],
+        ),
+    ]
+    process = now.process
+    if process is not None and process.cpu_cores is not None:
+        procs = "" if process.procs is None else quantity.plural(process.procs, "process", "processes")
+        meters.append(
+            Meter(
+                label="cpu",
+                text=f"{quantity.three_digits(process.cpu_cores)} cores",
+                extra=procs,
+                level="safe",
+                series="process.cpu",
+                high=None,
+            )
+        )
+    if host.disk_free_bytes is not None:
+        meters.append(
+            Meter(
+                label="disk",
+                text=f"{quantity.size(host.disk_free_bytes)} free",
+                level=level_of(story, ("disk_free", "host.disk_free"), BOUNDS["disk_free"], host.disk_free_bytes),
+                series="host.disk_free",
+                high=None,
+                bounds=BOUNDS["disk_free"],
+            )
+        )
+    return MemoryView(meters=tuple(meters))
+
+
+def _scaled(bounds: Bounds, total: float | None) -> Bounds:
+    """Bounds in per cent as bounds in bytes."""
+    return tuple((bound * (total or 0.0) / 100, level) for bound, level in bounds) if total else bounds

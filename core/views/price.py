@@ -1,0 +1,109 @@
+"""What an action will do and what it costs, in sentences, before somebody presses its key."""
+
+import msgspec
+
+from ..model.run import LIVE_STATES
+from . import quantity
+from .checkpoints import resume_point, step_words, steps_since
+from .situation import Situation, live_progress
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """``title`` asks, ``lines`` say exactly what will happen, ``lost_steps`` what would be done again (None unknown)."""
+
+    title: str
+    lines: tuple[str, ...]
+    confirm: str
+    lost_steps: int | None = None
+
+
+def kill_price(now: Situation) -> Price:
+    """Key k."""
+    lines = [
+        f"Ends every process of {_trainer(now)} at once (SIGKILL). It cannot save.",
+        _loss_line(now),
+        "No restart follows until you resume.",
+    ]
+    return Price(title="Kill the training now?", lines=tuple(lines), confirm="kill it", lost_steps=lost_steps(now))
+
+
+def stop_price(now: Situation) -> Price:
+    """Key x."""
+    lines = [
+        f"Asks {_trainer(now)} to end (INT, then TERM, then KILL) and gives it time to save.",
+        "If it saves nothing: " + _lower(_loss_line(now)),
+        "No restart follows until you resume.",
+    ]
+    return Price(title="Stop the training?", lines=tuple(lines), confirm="stop it", lost_steps=lost_steps(now))
+
+
+def resume_price(now: Situation, path: str | None) -> Price:
+    """Key r with the checkpoint that was chosen; None = from the beginning."""
+    chosen = next((c for c in now.story.checkpoints if c.path == path), None)
+    lines = []
+    if now.story.state in LIVE_STATES:
+        lines.append(f"Ends {_trainer(now)} first, with time to save.")
+    step = live_progress(now).step
+    if chosen is None:
+        lines.append("Starts from the beginning.")
+    else:
+        lines.append(f"Starts from {chosen.name} ({step_words(chosen)}), verified before the launch.")
+    lost = steps_since(now, chosen, step)
+    if lost:
+        lines.append(f"{quantity.plural(lost, 'step')} will be done again.")
+    word = "Restart" if now.story.state in LIVE_STATES else "Resume"
+    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost)
+
+
+def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
+    """Key p with the profile that was chosen."""
+    if at_once:
+        lines = [f"Ends {_trainer(now)} with time to save and starts it again with {name}.", _loss_line(now)]
+    else:
+        lines = [f"Goes on as it is; restarts with {name} once the next checkpoint is complete.", "No step is lost."]
+    return Price(
+        title=f"Switch to the profile {name}?",
+        lines=tuple(lines),
+        confirm="switch now" if at_once else "switch at the next checkpoint",
+        lost_steps=lost_steps(now) if at_once else 0,
+    )
+
+
+def pause_price(now: Situation) -> Price:
+    """Key P."""
+    return Price(
+        title="Pause the training?",
+        lines=(f"Freezes {_trainer(now)} (SIGSTOP). Its GPU memory stays held.", "Nothing is lost: [u] goes on."),
+        confirm="pause it",
+        lost_steps=0,
+    )
+
+
+def lost_steps(now: Situation) -> int | None:
+    """Steps since the newest complete checkpoint; None when that cannot be known."""
+    return steps_since(now, resume_point(now), live_progress(now).step)
+
+
+def _loss_line(now: Situation) -> str:
+    point = resume_point(now)
+    lost = lost_steps(now)
+    if point is None:
+        return "There is no good checkpoint: everything so far would be lost."
+    since = quantity.age(max(0.0, now.now_wall - point.mtime))
+    name = f"{point.name}, {since}"
+    if lost is None:
+        return f"What came after the newest good checkpoint ({name}) would be lost."
+    if lost == 0:
+        return f"Nothing is lost: the newest good checkpoint ({name}) is of this step."
+    return f"{quantity.plural(lost, 'step')} since the newest good checkpoint ({name}) would be lost."
+
+
+def _trainer(now: Situation) -> str:
+    attempt = now.story.attempt
+    if attempt is None:
+        return "the trainer"
+    return f"try {attempt.number}" + ("" if attempt.pid is None else f" (pid {attempt.pid})")
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]

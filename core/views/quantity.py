@@ -1,0 +1,121 @@
+"""Numbers in words: one spelling of sizes, durations, ages and clock times for screens, status lines and reports.
+
+Everything takes None and answers ``–``: unknown is shown as unknown, never as 0. Clock times are local time.
+"""
+
+import math
+from datetime import datetime
+
+UNKNOWN = "–"
+MINUTE_S = 60
+HOUR_S = 3600
+DAY_S = 86400
+SIZE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits without an exponent: 0.0912, 2.50, 17.1, 291, 6,120."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    magnitude = abs(value)
+    if magnitude == 0:
+        return "0"
+    if magnitude >= 99.95:
+        return f"{value:,.0f}"
+    decimals = max(0, 2 - math.floor(math.log10(magnitude)))
+    return f"{value:.{min(decimals, 6)}f}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands separators."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{round(value):,}"
+
+
+def size(size_bytes: float | None) -> str:
+    """870 MB, 17.1 GB (decimal units, as disks and drivers count)."""
+    if size_bytes is None or not math.isfinite(size_bytes):
+        return UNKNOWN
+    for factor, unit in SIZE_UNITS:
+        if abs(size_bytes) >= factor * 0.9995:
+            return f"{three_digits(size_bytes / factor)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def size_of(used_bytes: float | None, total_bytes: float | None) -> str:
+    """12.1 of 30.0 GB: both in the unit of the total."""
+    if used_bytes is None or total_bytes is None:
+        return size(used_bytes)
+    for factor, unit in SIZE_UNITS:
+        if total_bytes >= factor:
+            return f"{three_digits(used_bytes / factor)} of {three_digits(total_bytes / factor)} {unit}"
+    return f"{used_bytes:.0f} of {total_bytes:.0f} B"
+
+
+def percent(value: float | None) -> str:
+    """A share in whole percent; below 10 with a decimal unless it is whole."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:.0f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """How long: 42 s, 18 min, 5 h 12 m, 3 d 4 h."""
+    if seconds is None or not math.isfinite(seconds):
+        return UNKNOWN
+    whole = max(0, round(seconds))
+    if whole < 2 * MINUTE_S:
+        return f"{whole} s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min"
+    if whole < DAY_S:
+        return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S:02d} m"
+    return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
+
+
+def age(seconds: float | None) -> str:
+    """How long ago: just now, 42 s ago, 18 min ago."""
+    if seconds is None:
+        return UNKNOWN
+    return "just now" if seconds < 3 else f"{duration(seconds)} ago"
+
+
+def countdown(seconds: float | None) -> str:
+    """How soon: 0:54, 12:03, 1:02:03."""
+    if seconds is None:
+        return UNKNOWN
+    whole = max(0, math.ceil(seconds))
+    hours, rest = divmod(whole, HOUR_S)
+    minutes, secs = divmod(rest, MINUTE_S)
+    return f"{hours}:{minutes:02d}:{secs:02d}" if hours else f"{minutes}:{secs:02d}"
+
+
+def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = False) -> str:
+    """Time of day 04:12, with the weekday when it is not the day of ``now_wall``, with the date beyond six days."""
+    if wall is None or not math.isfinite(wall):
+        return UNKNOWN
+    try:
+        moment = datetime.fromtimestamp(wall).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return UNKNOWN
+    text = moment.strftime("%H:%M:%S" if seconds else "%H:%M")
+    if now_wall is None:
+        return text
+    today = datetime.fromtimestamp(now_wall).astimezone()
+    if moment.date() == today.date():
+        return text
+    apart = abs((moment.date() - today.date()).days)
+    return f"{moment.strftime('%a')} {text}" if apart < 7 else f"{moment.strftime('%d %b')} {text}"
+
+
+def pace(sec_per_step: float | None) -> str:
+    """2.50 s/step, or 8.3 steps/s where steps are short."""
+    if sec_per_step is None or not math.isfinite(sec_per_step) or sec_per_step <= 0:
+        return f"{UNKNOWN} s/step"
+    if sec_per_step < 0.1:
+        return f"{three_digits(1 / sec_per_step)} steps/s"
+    return f"{three_digits(sec_per_step)} s/step"
+
+
+def plural(number: float, one: str, many: str | None = None) -> str:
+    """1 restart, 2 restarts."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,205 @@
+"""The timeline: one time axis of the whole run with what happened on it, and the charts that share the axis."""
+
+import statistics
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from ..model.checkpoint import Checkpoint
+from . import quantity
+from .checkpoints import step_words
+from .situation import Situation, live_progress
+from .verdict import newest_trouble
+
+MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "incident", "profile"]
+RANK: dict[MarkKind, int] = {
+    "start": 0,
+    "checkpoint": 1,
+    "bad_checkpoint": 2,
+    "profile": 3,
+    "restart": 4,
+    "incident": 5,
+    "hang": 6,
+    "crash": 7,
+}
+"""Which mark is drawn where two fall on the same column."""
+INCIDENT_MARKS: dict[str, MarkKind] = {"crash": "crash", "hang": "hang"}
+TICK_STEPS_S = (
+    10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
+)  # fmt: skip
+FUTURE_SHARE = 0.35
+"""At most this much of the axis is future: at the start of a long run the past must stay readable."""
+SHORTEST_S = 60.0
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened at ``t`` run seconds."""
+
+    t: float
+    kind: MarkKind
+    text: str = ""
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of one phase, or of no trainer at all (phase ``none``)."""
+
+    since_t: float
+    until_t: float
+    phase: str
+
+
+class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in run seconds. ``end_t`` of the axis; ``done_t`` where the run ended or is expected to, if on the axis."""
+
+    end_t: float
+    now_t: float
+    over: bool
+    done_t: float | None
+    marks: tuple[Mark, ...] = ()
+    expected: tuple[float, ...] = ()
+    bands: tuple[Band, ...] = ()
+    title: str = ""
+    loss: str = quantity.UNKNOWN
+    pace: str = quantity.UNKNOWN
+    wall0: float = 0.0
+    message: str | None = None
+
+
+def timeline_view(now: Situation) -> TimelineView:
+    """Project the axis."""
+    story = now.story
+    over = story.state in {"finished", "given_up", "stopped"}
+    now_t = story.state_t if over else max(now.now_t, story.t)
+    progress = live_progress(now)
+    eta_s = None if over or not story.attempts else progress.eta_s
+    span = max(now_t, SHORTEST_S)
+    end_t = span
+    if not over:
+        future = span * FUTURE_SHARE / (1 - FUTURE_SHARE)
+        end_t = _calm(span + (future if eta_s is None else min(future, eta_s * 1.02)))
+    done_t = now_t if story.state == "finished" else (now_t + eta_s if eta_s is not None else None)
+    if done_t is not None and done_t > end_t:
+        done_t = None
+    return TimelineView(
+        end_t=end_t,
+        now_t=now_t,
+        over=over,
+        done_t=done_t,
+        marks=_marks(now),
+        expected=_expected(now, now_t, done_t if done_t is not None else end_t) if not over else (),
+        bands=_bands(now, now_t),
+        title=_title(now),
+        loss=_loss(now),
+        pace=quantity.pace(progress.sec_per_step),
+        wall0=story.wall0,
+        message=None if story.attempts else "Nothing has happened yet",
+    )
+
+
+def ticks(view: TimelineView, columns: int, apart: int = 10) -> tuple[tuple[float, str], ...]:
+    """(run seconds, label) of round times of day, so that labels stand at least ``apart`` columns from each other."""
+    if columns < apart or view.end_t <= 0:
+        return ()
+    needed_s = view.end_t / columns * apart
+    step_s = next((s for s in TICK_STEPS_S if s >= needed_s), TICK_STEPS_S[-1])
+    begin = datetime.fromtimestamp(view.wall0).astimezone()
+    midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    into_day_s = (begin - midnight).total_seconds()
+    t = (-into_day_s) % step_s
+    found: list[tuple[float, str]] = []
+    while t <= view.end_t:
+        found.append((t, _label(begin + timedelta(seconds=t), step_s)))
+        t += step_s
+    return tuple(found)
+
+
+def _label(moment: datetime, step_s: float) -> str:
+    if step_s < quantity.MINUTE_S:
+        return moment.strftime("%H:%M:%S")
+    return moment.strftime("%a %d" if step_s >= quantity.DAY_S else "%H:%M")
+
+
+def _calm(span_s: float) -> float:
+    """Round up on a 3 % grid, so that the axis does not shift with every jitter of the ETA."""
+    grid = SHORTEST_S
+    while grid < span_s:
+        grid *= 1.03
+    return grid
+
+
+def _marks(now: Situation) -> tuple[Mark, ...]:
+    story = now.story
+    marks = [Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"try {a.number}") for a in story.attempts]
+    for c in story.checkpoints:
+        bad = c.verdict in {"torn", "corrupt", "nonfinite"}
+        marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=step_words(c)))
+    marks += [
+        Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "incident"), text=i.reason)
+        for i in story.incidents
+        if i.severity != "info"
+    ]
+    marks += [Mark(t=s.t, kind="profile", text=s.profile or "") for s in story.profile_switches]
+    return tuple(sorted((m for m in marks if m.t >= 0), key=lambda m: (RANK[m.kind], m.t)))
+
+
+def checkpoint_t(now: Situation, c: Checkpoint) -> float:
+    """When it was written, in run seconds; when it became known for one from before the run."""
+    t = c.mtime - now.story.wall0
+    return t if t >= 0 else now.story.checkpoint_times.get(c.path, 0.0)
+
+
+def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:
+    """When the next checkpoints should come: the usual distance of the newest ones of this attempt, repeated."""
+    attempt = now.story.attempt
+    if attempt is None or attempt.ended_t is not None:
+        return ()
+    times = [t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0]
+    gaps = [b - a for a, b in zip(times, times[1:], strict=False) if b > a]
+    if not gaps:
+        return ()
+    usual_s = statistics.median(gaps[-8:])
+    if usual_s <= 0 or (until_t - now_t) / usual_s > 200:
+        return ()
+    t = times[-1] + usual_s
+    while t < now_t:
+        t += usual_s
+    found = []
+    while t < until_t:
+        found.append(t)
+        t += usual_s
+    return tuple(found)
+
+
+def _bands(now: Situation, now_t: float) -> tuple[Band, ...]:
+    story = now.story
+    bands: list[Band] = []
+    for index, attempt in enumerate(story.attempts):
+        end_t = attempt.ended_t
+        if end_t is None:
+            end_t = story.attempts[index + 1].t if index + 1 < len(story.attempts) else now_t
+        spans = [s for s in story.phases if s.attempt == attempt.number]
+        cuts = [(attempt.t, "load"), *((s.t, s.phase) for s in spans if s.t > attempt.t)]
+        for (since_t, phase), (until_t, _) in zip(cuts, [*cuts[1:], (end_t, "")], strict=True):
+            if min(until_t, end_t) > since_t:
+                bands.append(Band(since_t=since_t, until_t=min(until_t, end_t), phase=phase))
+    return tuple(bands)
+
+
+def _title(now: Situation) -> str:
+    """checkpoint 18 min ago · step 5,880 · 870 MB · complete."""
+    story = now.story
+    if not story.checkpoints:
+        return "no checkpoint yet" if story.attempts else ""
+    c = story.checkpoints[-1]
+    age = quantity.age(max(0.0, now.now_wall - c.mtime))
+    return f"checkpoint {age} · {step_words(c)} · {quantity.size(c.size_bytes)} · {c.verdict}"
+
+
+def _loss(now: Situation) -> str:
+    loss = live_progress(now).loss
+    if loss is None:
+        trouble = newest_trouble(now)
+        nan = trouble is not None and trouble.open and trouble.class_ == "nan_loss"
+        return "NaN" if nan else quantity.UNKNOWN
+    return quantity.three_digits(loss)

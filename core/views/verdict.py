@@ -1,0 +1,232 @@
+"""The one sentence that says in words what state a run is in. Every state has its own."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ..model.health import Level
+from ..model.incident import Incident
+from ..model.run import TERMINAL_STATES
+from . import quantity
+from .situation import Situation, live_progress
+from .words import PHASE_WORDS, STATE_WORDS, title_of
+
+RECENT_S = 900.0
+"""A recovery stays in the sentence for a quarter of an hour: long enough to be read once."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """``clauses`` joined by `` · `` make the sentence, the most important first."""
+
+    level: Level
+    clauses: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The clauses as one line."""
+        return " · ".join(self.clauses)
+
+
+def verdict(now: Situation) -> Verdict:
+    """Say how the run is."""
+    if unwatched(now):
+        return _unwatched(now)
+    return SENTENCES[now.story.state](now)
+
+
+def unwatched(now: Situation) -> bool:
+    """True when no supervisor holds the run although it is not over."""
+    story = now.story
+    return now.supervisor_alive is False and bool(story.attempts) and story.state not in TERMINAL_STATES
+
+
+def where(now: Situation) -> tuple[str, ...]:
+    """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, as far as they are known."""
+    progress = live_progress(now)
+    clauses: list[str] = []
+    if progress.step is not None:
+        total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
+        clauses.append(f"step {quantity.count(progress.step)}{total}")
+    elif progress.epoch is not None:
+        total = f" of {progress.total_epochs}" if progress.total_epochs else ""
+        clauses.append(f"epoch {progress.epoch:g}{total}")
+    if progress.sec_per_step is not None:
+        clauses.append(quantity.pace(progress.sec_per_step))
+    if progress.eta_s is not None and progress.phase != "finish":
+        clauses.append(f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}")
+    return tuple(clauses)
+
+
+def _unwatched(now: Situation) -> Verdict:
+    story = now.story
+    seen = f"last seen {STATE_WORDS[story.state]} {quantity.age(now.now_t - story.t)}"
+    return Verdict(level="warning", clauses=("No supervisor is watching: [S] start one", seen, *where(now)[:1]))
+
+
+def _idle(_: Situation) -> Verdict:
+    return Verdict(level="unknown", clauses=("Not started yet: [Enter] start it",))
+
+
+def _starting(now: Situation) -> Verdict:
+    attempt = now.story.attempt
+    number = attempt.number if attempt else 1
+    since = quantity.duration(now.now_t - now.story.state_t)
+    clauses = [f"Starting try {number}", f"{since} so far"]
+    if attempt is not None and attempt.resume_step is not None:
+        clauses.insert(1, f"from step {quantity.count(attempt.resume_step)}")
+    return Verdict(level="safe", clauses=tuple(clauses))
+
+
+def _running(now: Situation) -> Verdict:
+    story = now.story
+    progress = live_progress(now)
+    clauses = [PHASE_WORDS[progress.phase], *where(now)]
+    if len(clauses) == 1:
+        clauses.append("no step seen yet")
+    troubles = [i for i in story.open_incidents if i.severity != "info" and not i.acknowledged]
+    if troubles:
+        worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))
+        level: Level = "danger" if worst.severity == "danger" else "warning"
+        return Verdict(level=level, clauses=(*clauses, worst.reason))
+    recovered = _recent_recovery(now)
+    if recovered is not None:
+        clauses.append(recovered)
+    return Verdict(level="safe", clauses=tuple(clauses))
+
+
+def _recent_recovery(now: Situation) -> str | None:
+    closed = [i for i in now.story.incidents if i.closed_t is not None and i.kind in {"crash", "hang"}]
+    if not closed or now.now_t - (closed[-1].closed_t or 0.0) > RECENT_S:
+        return None
+    newest = closed[-1]
+    at = quantity.clock(now.story.wall0 + (newest.closed_t or 0.0), now.now_wall)
+    lost = "" if newest.lost_steps is None else f", {quantity.plural(newest.lost_steps, 'step')} redone"
+    return f"recovered {at}{lost}"
+
+
+def newest_trouble(now: Situation, *, kinds: frozenset[str] = frozenset({"crash", "hang"})) -> Incident | None:
+    """The newest crash or hang, open ones first."""
+    found = [i for i in now.story.incidents if i.kind in kinds]
+    return max(found, key=lambda i: (i.open, i.t), default=None)
+
+
+def _hung(now: Situation) -> Verdict:
+    story = now.story
+    incident = newest_trouble(now, kinds=frozenset({"hang"}))
+    last_sign_t = story.state_t
+    if incident is not None and incident.open:
+        last_sign_t = incident.t - (incident.detect_s or 0.0)
+    usual = live_progress(now).sec_per_step
+    usually = "" if usual is None else f" (usually {quantity.three_digits(usual)} s)"
+    clauses = [f"Looks stuck: no step for {quantity.duration(now.now_t - last_sign_t)}{usually}"]
+    signs = _signs(now)
+    if signs:
+        clauses.append(signs)
+    if story.until_t is not None:
+        clauses.append(f"acting in {quantity.countdown(story.until_t - now.now_t)}")
+    clauses.append("[w] wait")
+    return Verdict(level="danger", clauses=tuple(clauses))
+
+
+def _signs(now: Situation) -> str:
+    """GPU 0 %, CPU 0 %: what was measured, nothing where nothing was."""
+    parts = []
+    utils = [g.util_pct for g in now.gpu.gpus if g.util_pct is not None and g.own is not False] if now.gpu else []
+    if utils:
+        parts.append(f"GPU {quantity.percent(max(utils))}")
+    if now.process is not None and now.process.cpu_cores is not None:
+        parts.append(f"CPU {quantity.percent(100 * now.process.cpu_cores)}")
+    return ", ".join(parts)
+
+
+def _stopping(now: Situation) -> Verdict:
+    return _with_reason(now, "Stopping", "warning")
+
+
+def _cleaning(now: Situation) -> Verdict:
+    return _after_trouble(now, ("cleaning up before the restart",))
+
+
+def _backing_off(now: Situation) -> Verdict:
+    story = now.story
+    if story.until_t is not None and story.until_t > now.now_t:
+        when = f"restarting in {quantity.countdown(story.until_t - now.now_t)}"
+    else:
+        when = "restarting"
+    good = [c for c in story.checkpoints if c.verdict == "complete"]
+    if good and good[-1].step is not None:
+        when += f" from step {quantity.count(good[-1].step)}"
+    return _after_trouble(now, (when,))
+
+
+def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
+    trouble = newest_trouble(now)
+    if trouble is None:
+        reason = (now.story.state_reason,) if now.story.state_reason else ()
+        return Verdict(level="warning", clauses=(*(c[0].upper() + c[1:] for c in clauses), *reason))
+    word = "Crashed" if trouble.kind == "crash" else "Got stuck"
+    at = quantity.clock(trouble.wall, now.now_wall)
+    return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble.kind, trouble.class_)}", *clauses))
+
+
+def _paused(now: Situation) -> Verdict:
+    since = quantity.age(now.now_t - now.story.state_t)
+    return Verdict(level="warning", clauses=(f"Paused {since}: [u] go on", *where(now)[:1]))
+
+
+def _stopped(now: Situation) -> Verdict:
+    at = quantity.clock(now.story.wall0 + now.story.state_t, now.now_wall)
+    reason = (now.story.state_reason,) if now.story.state_reason else ()
+    return Verdict(level="warning", clauses=(f"Stopped {at}: [r] resume", *reason, *where(now)[:1]))
+
+
+def _interrupted(now: Situation) -> Verdict:
+    key = "[S] start a supervisor, which resumes it" if now.supervisor_alive is False else "resuming"
+    reason = (now.story.state_reason,) if now.story.state_reason else ()
+    return Verdict(level="warning", clauses=("Interrupted", key, *reason, *where(now)[:1]))
+
+
+def _finished(now: Situation) -> Verdict:
+    story = now.story
+    clauses = [f"Finished {quantity.clock(story.wall0 + story.state_t, now.now_wall)}"]
+    if story.progress.step is not None:
+        clauses.append(quantity.plural(story.progress.step, "step"))
+    good = sum(c.verdict == "complete" for c in story.checkpoints)
+    if good:
+        clauses.append(f"{quantity.plural(good, 'checkpoint')} good")
+    restarts = max(0, len(story.attempts) - 1)
+    if restarts:
+        clauses.append(quantity.plural(restarts, "restart"))
+    clauses.append(f"took {quantity.duration(story.state_t)}")
+    return Verdict(level="safe", clauses=tuple(clauses))
+
+
+def _given_up(now: Situation) -> Verdict:
+    story = now.story
+    trouble = newest_trouble(now)
+    clauses = [story.state_reason or "No further try is made"]
+    if trouble is not None:
+        clauses.append(title_of(trouble.kind, trouble.class_))
+    return Verdict(level="danger", clauses=(f"Given up: {clauses[0]}", *clauses[1:], "[e] see why", "[r] try again"))
+
+
+def _with_reason(now: Situation, word: str, level: Level) -> Verdict:
+    since = quantity.duration(now.now_t - now.story.state_t)
+    reason = (now.story.state_reason,) if now.story.state_reason else ()
+    return Verdict(level=level, clauses=(f"{word} for {since}", *reason))
+
+
+SENTENCES: dict[str, Callable[[Situation], Verdict]] = {
+    "idle": _idle,
+    "starting": _starting,
+    "running": _running,
+    "hung": _hung,
+    "stopping": _stopping,
+    "cleaning": _cleaning,
+    "backing_off": _backing_off,
+    "paused": _paused,
+    "stopped": _stopped,
+    "interrupted": _interrupted,
+    "finished": _finished,
+    "given_up": _given_up,
+}

@@ -1,0 +1,482 @@
+"""Runs that never were, for the screen: their stories are folded from records, their charts are computed."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from trainwatch.core.model.checkpoint import Checkpoint, Verdict
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    BudgetChanged,
+    CheckpointKnown,
+    Fact,
+    IncidentOpened,
+    IncidentUpdated,
+    PhaseChanged,
+    ProfileChanged,
+    ProgressMade,
+    RunCreated,
+    StateChanged,
+    SupervisorStarted,
+)
+from trainwatch.core.model.incident import Evidence, Incident
+from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
+from trainwatch.core.model.ports import LogPage
+from trainwatch.core.model.profile import Change, Profile
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.wire import Reply
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.doors import OpenRun, Point, RunCard, RunPlan
+
+WALL0 = 1_763_767_200.0
+"""2025-11-21 23:20 UTC."""
+HOUR = 3600.0
+GB = 1e9
+STEP_S = 2.5
+TOTAL = 10_260
+LOG = "/data/outputs/luca/.trainwatch/0002.log"
+
+
+class StoryTeller:
+    """Folds facts into a story, each at its time."""
+
+    def __init__(self) -> None:
+        self.story = RunStory()
+        self._seq = 0
+
+    def tell(self, t: float, *facts: Fact) -> "StoryTeller":
+        for fact in facts:
+            self._seq += 1
+            self.story = apply(self.story, Record(seq=self._seq, t=t, wall=WALL0 + t, fact=fact))
+        return self
+
+
+def checkpoint(step: int, t: float, *, verdict: Verdict = "complete", reason: str | None = None) -> Checkpoint:
+    return Checkpoint(
+        path=f"/data/outputs/luca/luca-step{step:08d}-state",
+        name=f"luca-step{step:08d}-state",
+        kind="directory",
+        step=step,
+        epoch=step // 855,
+        size_bytes=870_000_000,
+        mtime=WALL0 + t,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def created(t: float = 0.0) -> tuple[Fact, ...]:
+    del t
+    return (
+        RunCreated(
+            run="luca-1a2b3c4d",
+            name="luca",
+            command=("accelerate", "launch", "train_network.py"),
+            cwd="/data/luca",
+            preset="kohya",
+            profile="balanced",
+            max_restarts=3,
+        ),
+        SupervisorStarted(pid=4000),
+    )
+
+
+def started(number: int, resume_step: int | None = None, changes: tuple[Change, ...] = ()) -> tuple[Fact, ...]:
+    resume = None if resume_step is None else checkpoint(resume_step, 0).path
+    return (
+        StateChanged(state="starting", reason=""),
+        AttemptStarted(
+            attempt=number,
+            pid=4200 + number,
+            runner_pid=4190 + number,
+            log=LOG,
+            profile="balanced",
+            resume_from=resume,
+            resume_step=resume_step,
+            changes=changes,
+        ),
+        PhaseChanged(attempt=number, phase="load"),
+    )
+
+
+def training(number: int, step: int, loss: float | None = 0.0912) -> tuple[Fact, ...]:
+    return (
+        StateChanged(state="running", reason=""),
+        PhaseChanged(attempt=number, phase="train"),
+        ProgressMade(attempt=number, progress=progress(step, loss)),
+    )
+
+
+def progress(step: int, loss: float | None = 0.0912) -> Progress:
+    return Progress(phase="train", step=step, total_steps=TOTAL, loss=loss, lr=1e-4, sec_per_step=STEP_S)
+
+
+CRASH = Incident(
+    id=1,
+    t=1.63 * HOUR,
+    wall=WALL0 + 1.63 * HOUR,
+    attempt=1,
+    kind="crash",
+    class_="cuda_oom",
+    reason="exit code 1: CUDA out of memory, tried to allocate 1.96 GiB",
+    explanation="VRAM was 99.4 % full for 3 min before; an evaluation had just started",
+    evidence=(
+        Evidence(what="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB", line=48_211),
+        Evidence(what="exit code 1"),
+    ),
+    step=2340,
+    detect_s=0.4,
+)
+
+
+def healthy_story(end: float = 5.2 * HOUR) -> RunStory:
+    """Trained all night; one crash, recovered."""
+    told = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 1))
+    for number in range(1, 4):
+        t = number * 0.5 * HOUR
+        step = int(t / STEP_S)
+        told.tell(t, CheckpointKnown(checkpoint=checkpoint(step, t)))
+    told.tell(CRASH.t, IncidentOpened(incident=CRASH), AttemptEnded(attempt=1, how="crashed", code=1, last_step=2340))
+    told.tell(CRASH.t + 1, StateChanged(state="backing_off", reason="waits for the GPU", until_t=CRASH.t + 20))
+    told.tell(
+        CRASH.t + 29,
+        *started(2, 2160, (Change(where="config", key="vae_batch_size", before=2, after=1, why="CUDA out of memory"),)),
+        BudgetChanged(used=1, max=3),
+    )
+    closed = msgspec.structs.replace(
+        CRASH,
+        open=False,
+        closed_t=CRASH.t + 41,
+        ending="recovered",
+        lost_steps=180,
+        resumed_from=checkpoint(2160, 0).path,
+        resumed_step=2160,
+    )
+    told.tell(CRASH.t + 41, *training(2, 2161), IncidentUpdated(incident=closed))
+    t = 2.2 * HOUR
+    while t < end - 900:
+        step = 2160 + int((t - CRASH.t) / STEP_S)
+        told.tell(t, PhaseChanged(attempt=2, phase="eval"))
+        told.tell(t + 120, PhaseChanged(attempt=2, phase="save"))
+        told.tell(t + 140, CheckpointKnown(checkpoint=checkpoint(step, t + 140)))
+        told.tell(t + 145, PhaseChanged(attempt=2, phase="train"))
+        t += 0.55 * HOUR
+    step = 2160 + int((end - CRASH.t) / STEP_S)
+    return told.tell(end, ProgressMade(attempt=2, progress=progress(step))).story
+
+
+def readings(t: float, count: int = 1, *, simulated: bool = False) -> GpuSample:
+    gpus = tuple(
+        GpuReading(
+            index=i,
+            util_pct=98 - 3 * i % 17,
+            mem_used_bytes=(15.2 + 0.05 * i) * GB,
+            mem_total_bytes=16.0 * GB,
+            temp_c=62 + i,
+            power_w=291 - 4 * i,
+            power_limit_w=320,
+            own=True,
+            name="NVIDIA GeForce RTX 4080",
+        )
+        for i in range(count)
+    )
+    return GpuSample(t=t, gpus=gpus, simulated=simulated)
+
+
+def host(t: float) -> HostSample:
+    return HostSample(
+        t=t,
+        ram_used_bytes=12.1 * GB,
+        ram_total_bytes=30.0 * GB,
+        ram_available_bytes=17.0 * GB,
+        swap_used_bytes=283e6,
+        swap_total_bytes=8 * GB,
+        disk_free_bytes=212 * GB,
+    )
+
+
+def process(t: float, cores: float = 1.12) -> ProcessSample:
+    return ProcessSample(t=t, cpu_cores=cores, procs=9, states={"R": 1, "S": 8})
+
+
+def situation(story: RunStory, end: float, *, gpus: int = 1) -> Situation:
+    return Situation(
+        story=story,
+        gpu=readings(end, gpus),
+        host=host(end),
+        process=process(end),
+        now_t=end,
+        now_wall=WALL0 + end,
+        supervisor_alive=True,
+    )
+
+
+def healthy(gpus: int = 1) -> Situation:
+    end = 5.2 * HOUR
+    return situation(healthy_story(end), end, gpus=gpus)
+
+
+def empty() -> Situation:
+    """A run of this project that never started."""
+    return Situation(now_t=0.0, now_wall=WALL0, supervisor_alive=False)
+
+
+def hung() -> Situation:
+    """No step for 96 s; everything idle."""
+    end = 5.2 * HOUR
+    hang = Incident(
+        id=2,
+        t=end - 6,
+        wall=WALL0 + end - 6,
+        attempt=2,
+        kind="hang",
+        class_="idle",
+        reason="no step for 90 s (usually 2.5 s) while GPU and CPU are idle",
+        explanation="A data loader worker is waiting for a lock that nobody holds",
+        evidence=(
+            Evidence(what="GPU 0 at 0 % for 92 s (98 % before)"),
+            Evidence(what="process tree at 0.01 cores for 92 s"),
+            Evidence(what="last step 7,302", line=61_404),
+        ),
+        step=7302,
+        detect_s=90.0,
+    )
+    told = StoryTeller()
+    told.story, told._seq = healthy_story(end), 10_000
+    story = told.tell(
+        end - 6, IncidentOpened(incident=hang), StateChanged(state="hung", reason=hang.reason, until_t=end + 54)
+    ).story
+    base = situation(story, end)
+    assert base.gpu is not None
+    idle = msgspec.structs.replace(
+        base.gpu, gpus=tuple(msgspec.structs.replace(g, util_pct=0.0, power_w=34.0, temp_c=44.0) for g in base.gpu.gpus)
+    )
+    return msgspec.structs.replace(base, gpu=idle, process=process(end, 0.0))
+
+
+def finished() -> Situation:
+    end = 7.4 * HOUR
+    told = StoryTeller()
+    told.story, told._seq = healthy_story(end), 10_000
+    story = told.tell(
+        end,
+        ProgressMade(attempt=2, progress=msgspec.structs.replace(progress(TOTAL, 0.0713), phase="finish")),
+        CheckpointKnown(checkpoint=checkpoint(TOTAL, end - 30)),
+        AttemptEnded(attempt=2, how="finished", code=0, last_step=TOTAL),
+        StateChanged(state="finished", reason="all steps done"),
+    ).story
+    return msgspec.structs.replace(situation(story, end + 600), supervisor_alive=False)
+
+
+def crashed() -> Situation:
+    """Right after a crash, waiting to restart."""
+    end = CRASH.t + 6
+    told = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 1))
+    for number in range(1, 4):
+        t = number * 0.5 * HOUR
+        told.tell(t, CheckpointKnown(checkpoint=checkpoint(int(t / STEP_S), t)))
+    told.tell(CRASH.t - 10, ProgressMade(attempt=1, progress=progress(2340)))
+    told.tell(CRASH.t, IncidentOpened(incident=CRASH), AttemptEnded(attempt=1, how="crashed", code=1, last_step=2340))
+    told.tell(CRASH.t + 1, StateChanged(state="backing_off", reason="waits 10 s", until_t=CRASH.t + 20))
+    return situation(told.story, end)
+
+
+def given_up() -> Situation:
+    base = crashed()
+    told = StoryTeller()
+    told.story, told._seq = base.story, 10_000
+    story = told.tell(
+        base.now_t,
+        BudgetChanged(used=3, max=3),
+        StateChanged(state="given_up", reason="3 restarts without progress"),
+    ).story
+    return msgspec.structs.replace(base, story=story, supervisor_alive=False)
+
+
+def unwatched() -> Situation:
+    now = healthy()
+    return msgspec.structs.replace(now, now_t=now.now_t + 200, now_wall=now.now_wall + 200, supervisor_alive=False)
+
+
+def in_state(state: str, **changes: object) -> Situation:
+    now = healthy()
+    return msgspec.structs.replace(
+        now, story=msgspec.structs.replace(now.story, state=state, state_t=now.now_t - 12, **changes)
+    )
+
+
+PROFILES = (
+    Profile(name="conservative", title="12 GB, slow, always fits", settings={"vae_batch_size": 1, "workers": 1}),
+    Profile(name="balanced", title="16 GB, the usual one", settings={"vae_batch_size": 2, "workers": 2}),
+    Profile(name="aggressive", title="24 GB, fast", settings={"vae_batch_size": 4, "workers": 4, "lowram": False}),
+)
+PLAN = RunPlan(
+    name="luca",
+    command=("accelerate", "launch", "train_network.py", "--config_file", "sdxl.toml"),
+    cwd="/data/luca",
+    preset="kohya",
+    profile="balanced",
+)
+
+
+def curve(metric: str, t: float, now: Situation) -> float | None:
+    """What a metric was at ``t``."""
+    source, _, name = metric.partition(".")
+    dead = any(a.ended_t is not None and a.ended_t <= t < _next_start(now, a.number) for a in now.story.attempts)
+    stuck = now.story.state == "hung" and t > now.story.state_t - 90
+    wave = math.sin(t / 37.0) * math.sin(t / 11.3)
+    lively = 0.0 if dead or stuck else 1.0
+    table = {
+        "util": 97 * lively + 2 * wave * lively,
+        "vram": (15.2 if not dead else 0.6) * GB + 0.1 * GB * wave,
+        "temp": 44 + 18 * lively + wave,
+        "power": 34 + 255 * lively + 8 * wave * lively,
+        "ram_used": 12.1 * GB - (0 if not dead else 9 * GB) + 0.1 * GB * wave,
+        "ram_available": 17.0 * GB + 0.1 * GB * wave,
+        "swap_used": 283e6,
+        "disk_free": 212 * GB,
+        "cpu": 1.1 * lively + 0.1 * wave * lively,
+    }
+    if source == "progress":
+        if dead or stuck or t < 90:
+            return None
+        if name == "loss":
+            return 0.0912 + 0.25 * math.exp(-t / 2600) + 0.004 * wave
+        return STEP_S + 0.08 * wave + (1.2 if 0 <= t % 1980 < 120 else 0)
+    return table.get(name)
+
+
+def _next_start(now: Situation, number: int) -> float:
+    return next((a.t for a in now.story.attempts if a.number == number + 1), math.inf)
+
+
+class FakeFeed:
+    """A Feed over one situation, which tests may replace; it remembers commands."""
+
+    def __init__(self, now: Situation) -> None:
+        self.now = now
+        self.sent: list[Command] = []
+        self.reply = Reply(ok=True, message="Accepted.")
+
+    def poll(self) -> Situation:
+        return self.now
+
+    def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
+        if not self.now.story.attempts:
+            return []
+        width = (until_t - since_t) / points
+        found = []
+        for i in range(points):
+            t = since_t + (i + 0.5) * width
+            value = curve(metric, t, self.now) if 0 <= t <= self.now.now_t else None
+            if value is not None:
+                found.append((t, value, value, value))
+        return found
+
+    def send(self, command: Command) -> Reply:
+        self.sent.append(command)
+        return self.reply
+
+
+BAR = "steps:  71%|███████   | 7302/10260 [5:04:15<2:03:15,  2.50s/it, avr_loss=0.0912]"
+
+
+def log_lines(count: int = 300) -> list[str]:
+    lines = []
+    for i in range(count):
+        if i % 40 == 7:
+            lines.append(f"saving checkpoint: /data/outputs/luca/luca-step{2160 + i * 10:08d}.safetensors")
+        elif i % 40 == 8:
+            lines.append(f"epoch {i // 40 + 1}/12")
+        elif i == 211:
+            lines.append("UserWarning: None of the inputs have requires_grad=True. Gradients will be None")
+        else:
+            lines.append(f"INFO  bucket {i:03d}: resolution (1024, 1024), 4 images, mean ar error 0.0031")
+    return lines
+
+
+class FakeReader:
+    """A LogReader over lines in memory; an offset is a line's number."""
+
+    def __init__(self, lines: Sequence[str] | None = None, bar: str = BAR) -> None:
+        self.lines_ = list(log_lines() if lines is None else lines)
+        self.bar = bar
+
+    def tail(self, path: str, lines: int) -> LogPage:
+        start = max(0, len(self.lines_) - lines)
+        return LogPage(
+            lines=tuple(self.lines_[start:]), start=start, end=len(self.lines_), at_end=True, unfinished=self.bar
+        )
+
+    def after(self, path: str, offset: int, max_bytes: int = 262144) -> LogPage:
+        return LogPage(
+            lines=tuple(self.lines_[offset:]), start=offset, end=len(self.lines_), at_end=True, unfinished=self.bar
+        )
+
+    def before(self, path: str, offset: int, lines: int) -> LogPage:
+        start = max(0, offset - lines)
+        return LogPage(lines=tuple(self.lines_[start:offset]), start=start, end=offset, at_end=False)
+
+    def search(self, path: str, pattern: str, offset: int, *, backwards: bool) -> int | None:
+        import re
+
+        numbers = range(min(offset, len(self.lines_)) - 1, -1, -1) if backwards else range(offset, len(self.lines_))
+        return next((n for n in numbers if re.search(pattern, self.lines_[n])), None)
+
+
+class FakeStarter:
+    """Remembers what it was asked to start; ``error`` makes it refuse."""
+
+    def __init__(self, error: str | None = None) -> None:
+        self.started: list[tuple[str, Command | None]] = []
+        self.error = error
+
+    def start(self, run_id: str, then: Command | None = None) -> None:
+        if self.error is not None:
+            raise RuntimeError(self.error)
+        self.started.append((run_id, then))
+
+
+class FakePicker:
+    """Three runs."""
+
+    def __init__(self, now: Situation | None = None) -> None:
+        self.now = now or healthy()
+        self.opened: list[str] = []
+
+    def runs(self) -> Sequence[RunCard]:
+        return (
+            RunCard(id="luca-1", name="luca", state="running", watched=True, created_wall=WALL0, step=7302,
+                    total_steps=TOTAL, last_incident="CUDA out of memory"),
+            RunCard(id="mira-2", name="mira", state="finished", watched=False, created_wall=WALL0 - 90_000, step=4000,
+                    total_steps=4000),
+            RunCard(id="old-3", name="old-long-name-of-a-run", state="interrupted", watched=False,
+                    created_wall=WALL0 - 900_000),
+        )  # fmt: skip
+
+    def open(self, run_id: str) -> OpenRun:
+        self.opened.append(run_id)
+        if run_id == "old-3":
+            raise RuntimeError("run.json is damaged; the journal beside it is still readable")
+        return open_run(self.now, run_id)
+
+
+def open_run(now: Situation, run_id: str = "luca-1") -> OpenRun:
+    return OpenRun(run_id=run_id, name="luca", feed=FakeFeed(now), profiles=PROFILES, plan=PLAN)
+
+
+SCENES = {
+    "empty": empty,
+    "healthy": healthy,
+    "busy": lambda: healthy(gpus=8),
+    "hung": hung,
+    "crashed": crashed,
+    "given_up": given_up,
+    "finished": finished,
+    "unwatched": unwatched,
+}
+"""Situations by name, for snapshots and pictures."""

@@ -1,0 +1,174 @@
+"""The application: a window on a run. It owns nothing: whatever happens to it, training and supervisor go on."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+from textual.app import App, SystemCommand  # noqa: E402  the variable is read at import
+from textual.binding import Binding, BindingType  # noqa: E402
+from textual.screen import Screen  # noqa: E402
+from textual.types import CSSPathType  # noqa: E402
+
+from ..core.model.ports import Attacher, LogReader  # noqa: E402
+from ..core.model.run import TERMINAL_STATES  # noqa: E402
+from .doors import OpenRun, RunCard, RunPicker, Starter  # noqa: E402
+from .keys import applying  # noqa: E402
+from .screens.dashboard import Dashboard  # noqa: E402
+from .terminal import end_with_terminal  # noqa: E402
+from .themes import DARK, LIGHT, ROLES  # noqa: E402
+
+HERE = Path(__file__).parent
+
+
+class TrainwatchApp(App[None]):
+    """``run`` None: begin with the list of runs of ``picker``.
+
+    All doors but the run's feed and the log reader may be None; their keys then say what to do instead.
+    ``read_only`` hides everything that changes something. ``interval_s`` 0: look only when told (tests).
+    """
+
+    TITLE = "trainwatch"
+    ENABLE_COMMAND_PALETTE = True
+    CSS_PATH: ClassVar[CSSPathType | None] = [HERE / "widgets" / "pane.tcss", HERE / "screens" / "dialogs.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,ctrl+q,ctrl+c", "leave", show=False, priority=False),
+        Binding("R", "runs", show=False),
+    ]
+
+    def __init__(
+        self,
+        run: OpenRun | None,
+        log_reader: LogReader,
+        *,
+        starter: Starter | None = None,
+        attacher: Attacher | None = None,
+        picker: RunPicker | None = None,
+        read_only: bool = False,
+        interval_s: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.first_run, self.log_reader, self.starter = run, log_reader, starter
+        self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
+        self.farewell = ""
+        """What to print on the terminal after the screen is gone."""
+        self.animation_level = "none"
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = DARK.name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our colour roles for themes that do not know them."""
+        return ROLES
+
+    def run(self, *args: Any, **kwargs: Any) -> None:
+        """Run on this terminal until it is left (or gone), then print what goes on."""
+        end_with_terminal()
+        super().run(*args, **kwargs)
+        if self.farewell:
+            print(self.farewell)  # noqa: T201  the terminal is ours again
+
+    def on_mount(self) -> None:
+        """Open the run, or the list."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
+        if self.first_run is not None:
+            self.show_run(self.first_run)
+        else:
+            self.action_runs()
+
+    @property
+    def dashboard(self) -> Dashboard | None:
+        """The dashboard on the stack, whatever dialog lies over it."""
+        return next((s for s in reversed(self.screen_stack) if isinstance(s, Dashboard)), None)
+
+    def show_run(self, run: OpenRun) -> None:
+        """Put the dashboard of a run in the place of the one that is shown."""
+        board = Dashboard(
+            run,
+            self.log_reader,
+            starter=self.starter,
+            attacher=self.attacher,
+            read_only=self.read_only,
+            has_runs=self.picker is not None,
+            interval_s=self.interval_s,
+        )
+        if self.dashboard is None:
+            self.push_screen(board)
+        else:
+            self.switch_screen(board)
+
+    def action_runs(self) -> None:
+        """The list of runs; Escape leaves it as it was."""
+        picker = self.picker
+        if picker is None:
+            return
+
+        def look() -> None:
+            cards = tuple(picker.runs())
+            self.call_from_thread(self._choose_run, cards)
+
+        self.run_worker(look, thread=True, exit_on_error=False)
+
+    def _choose_run(self, cards: tuple[RunCard, ...]) -> None:
+        from time import time
+
+        from .screens.choose import choose_run
+
+        current = self.dashboard.run.run_id if self.dashboard is not None else None
+
+        def chosen(run_id: str | None) -> None:
+            if run_id is None:
+                if self.dashboard is None:
+                    self.action_leave()
+                return
+            if run_id == current or self.picker is None:
+                return
+            try:
+                self.show_run(self.picker.open(run_id))
+            except RuntimeError as error:
+                self.notify(str(error), severity="error", markup=False)
+                if self.dashboard is None:
+                    self.action_runs()
+
+        self.push_screen(choose_run(cards, time(), current), chosen)
+
+    def action_leave(self) -> None:
+        """Close the screen and say what goes on."""
+        self.farewell = farewell(self.dashboard)
+        self.exit()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: every key that applies now, the themes, the screenshot."""
+        board = self.dashboard
+        if board is not None and screen is board:
+            for key in applying(board.context):
+                yield SystemCommand(f"{key.label} ({key.shown})", key.help, self._press(board, key.key))
+        yield SystemCommand("Theme", "Choose the colours", self.action_change_theme)
+        yield SystemCommand(
+            "Screenshot", "Save this screen as SVG", lambda: self.set_timer(0.1, self.deliver_screenshot)
+        )
+
+    def _press(self, board: Dashboard, key: str) -> Callable[[], None]:
+        del board
+        return lambda: self.simulate_key(key)
+
+
+def farewell(board: Dashboard | None) -> str:
+    """What goes on after the screen is gone."""
+    if board is None:
+        return ""
+    story, name = board.now.story, board.run.name
+    if not story.attempts:
+        return f"{name} was not started."
+    if story.state in TERMINAL_STATES:
+        return f"{name} is {story.state.replace('_', ' ')}. Its story: trainwatch events {board.run.run_id}"
+    if board.now.supervisor_alive is False:
+        return (
+            f"{name}: the trainer was left as it is, and nobody is watching it. "
+            f"Start a supervisor with: trainwatch run --help, or open the screen again and press S."
+        )
+    return f"{name}: training and supervisor go on. Come back with: trainwatch"

@@ -1,0 +1,151 @@
+"""Lines of styled text cut to an exact width, and what changed between two of them."""
+
+from collections.abc import Iterable
+
+from rich.cells import cell_len, set_cell_size
+
+Span = tuple[str, str]
+"""(style name, text): the style names are those of widgets/pane.py."""
+Line = tuple[Span, ...]
+
+_CONTROL = {code: "�" for code in (*range(0x20), *range(0x7F, 0xA0))} | {0x09: "    "}
+
+
+def plain(text: str) -> str:
+    """Text that cannot move the cursor or change colours: control characters replaced, tabs widened."""
+    return text if text.isascii() and text.isprintable() else text.translate(_CONTROL)
+
+
+def width_of(line: Iterable[Span]) -> int:
+    """Cells of a line."""
+    return sum(cell_len(text) for _, text in line)
+
+
+def cut(text: str, width: int, ellipsis: str = "…") -> str:
+    """At most ``width`` cells; what is cut ends with an ellipsis."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1) + ellipsis
+
+
+def pad(text: str, width: int) -> str:
+    """Exactly ``width`` cells, left-aligned."""
+    return set_cell_size(text, max(0, width))
+
+
+def right(text: str, width: int) -> str:
+    """Exactly ``width`` cells, right-aligned; what does not fit is cut on the right."""
+    missing = width - cell_len(text)
+    return " " * missing + text if missing >= 0 else cut(text, width)
+
+
+def fit(line: Iterable[Span], width: int, style: str = "text") -> Line:
+    """Exactly ``width`` cells: cut with an ellipsis, or padded with spaces of ``style``. Neighbours of one style join."""
+    spans: list[Span] = []
+    left = width
+    for name, text in line:
+        if not text:
+            continue
+        if left <= 0:
+            break
+        size = cell_len(text)
+        shown = text if size <= left else cut(text, left)
+        left -= min(size, left)
+        _push(spans, name, shown)
+    if left > 0:
+        _push(spans, style, " " * left)
+    return tuple(spans)
+
+
+def spread(left: Iterable[Span], right_part: Iterable[Span], width: int) -> Line:
+    """``left`` and ``right_part`` at the two ends of a line; ``left`` is cut where they meet."""
+    end = tuple(right_part)
+    return (*fit(left, max(0, width - width_of(end))), *end)
+
+
+def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
+    """As many whole parts as fit, from the first; the first one is cut if it does not fit alone."""
+    text = ""
+    for part in parts:
+        longer = f"{text}{separator}{part}" if text else part
+        if cell_len(longer) > width:
+            break
+        text = longer
+    if not text:
+        return cut(next(iter(parts), ""), width)
+    return text
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Hard wrap at ``width`` cells, continuation lines indented; for logs, where words don't matter."""
+    if width <= 0:
+        return []
+    if text.isascii():
+        if len(text) <= width:
+            return [text]
+        rows = [text[:width]]
+        step = max(1, width - len(indent))
+        rows += [indent + text[i : i + step] for i in range(width, len(text), step)]
+        return rows
+    rows, row, used = [], "", 0
+    for char in text:
+        size = cell_len(char)
+        if used + size > width:
+            rows.append(row)
+            row, used = indent, len(indent)
+        row += char
+        used += size
+    rows.append(row)
+    return rows
+
+
+def wrap_words(text: str, width: int) -> list[str]:
+    """Wrap at spaces; words longer than a line are cut hard."""
+    rows: list[str] = []
+    row = ""
+    for word in text.split(" "):
+        longer = f"{row} {word}" if row else word
+        if cell_len(longer) <= width:
+            row = longer
+            continue
+        if row:
+            rows.append(row)
+        *full, row = wrap(word, width) or [""]
+        rows += full
+    return [*rows, row]
+
+
+def changed(old: Line, new: Line) -> tuple[int, int] | None:
+    """(first cell, cells) of the stretch in which two lines of the same width differ; None when they are equal."""
+    if old == new:
+        return None
+    before, after = _cells(old), _cells(new)
+    if len(before) != len(after):
+        return 0, max(len(before), len(after))
+    first = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
+    last = next(i for i, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=True)) if a != b)
+    return first, len(after) - last - first
+
+
+def _cells(line: Line) -> list[tuple[str, str]]:
+    cells: list[tuple[str, str]] = []
+    for style, text in line:
+        if text.isascii():
+            cells += [(style, c) for c in text]
+            continue
+        for char in text:
+            size = cell_len(char)
+            if size == 0 and cells:
+                cells[-1] = (style, cells[-1][1] + char)
+            else:
+                cells += [(style, char), *([(style, "")] * (size - 1))]
+    return cells
+
+
+def _push(spans: list[Span], style: str, text: str) -> None:
+    if spans and spans[-1][0] == style:
+        spans[-1] = (style, spans[-1][1] + text)
+    else:
+        spans.append((style, text))

@@ -1,0 +1,85 @@
+"""What the screen needs from outside, as Protocols. cli/wiring.py hands in the real ones, tests their fakes."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from ..core.model.observation import Command
+from ..core.model.profile import Profile
+from ..core.model.run import RunState
+from ..core.model.wire import Reply
+from ..core.views.situation import Situation
+
+Point = tuple[float, float, float, float]
+"""(t, min, mean, max), t in run seconds."""
+
+
+class Feed(Protocol):
+    """One run as seen from outside. All calls come from one thread, never from the screen's own; they may block."""
+
+    def poll(self) -> Situation:
+        """How things are now. The world's faults are not raised: what cannot be read is None or as it was."""
+        ...
+
+    def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
+        """At most ``points`` of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first."""
+        ...
+
+    def send(self, command: Command) -> Reply:
+        """Tell the supervisor. ``ok=False`` with a sentence when it did not get through. Called in threads of its own."""
+        ...
+
+
+class Starter(Protocol):
+    """Starts a detached supervisor."""
+
+    def start(self, run_id: str, then: Command | None = None) -> None:
+        """Returns once it holds the run's lock; ``then`` is its first command. Raises RuntimeError with a sentence."""
+        ...
+
+
+class RunCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list of runs. ``step``/``total_steps`` None = unknown; ``created_wall`` epoch seconds."""
+
+    id: str
+    name: str
+    state: RunState
+    watched: bool
+    created_wall: float
+    step: int | None = None
+    total_steps: int | None = None
+    last_incident: str | None = None
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of this project that never started: what Enter would start."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    preset: str = "generic"
+    profile: str | None = None
+    output_dir: str | None = None
+
+
+class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that the screen may show: its doors in one value. ``plan``: what the first start would launch."""
+
+    run_id: str
+    name: str
+    feed: Feed
+    profiles: tuple[Profile, ...] = ()
+    plan: RunPlan | None = None
+
+
+class RunPicker(Protocol):
+    """The runs of this machine."""
+
+    def runs(self) -> Sequence[RunCard]:
+        """All known ones, newest first. May block; called in a thread."""
+        ...
+
+    def open(self, run_id: str) -> OpenRun:
+        """Open one. Raises RuntimeError with a sentence when it cannot be read."""
+        ...

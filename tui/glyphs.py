@@ -1,0 +1,96 @@
+"""The signs the screen draws with, once in unicode and once in ASCII for terminals that have nothing else."""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
+    """Every sign is one cell wide. ``eighths`` and ``bar`` rise from empty to full."""
+
+    name: str
+    levels: dict[str, str]
+    marks: dict[str, str]
+    eighths: str
+    bar: str
+    line: str
+    band: str
+    now: str
+    expected: str
+    done: str
+    braille: bool
+    cursor: str
+    ellipsis: str
+    dot: str
+
+
+UNICODE = Glyphs(
+    name="unicode",
+    levels={"safe": "●", "warning": "▲", "danger": "✖", "underused": "○", "unknown": "–"},
+    marks={
+        "start": "├",
+        "restart": "↻",
+        "checkpoint": "◆",
+        "bad_checkpoint": "◈",
+        "crash": "✖",
+        "hang": "◼",
+        "incident": "▲",
+        "profile": "⇄",
+    },
+    eighths=" ▁▂▃▄▅▆▇█",
+    bar=" ▏▎▍▌▋▊▉█",
+    line="─",
+    band="▄",
+    now="┃",
+    expected="◇",
+    done="⚑",
+    braille=True,
+    cursor="▸",
+    ellipsis="…",
+    dot="·",
+)
+ASCII = Glyphs(
+    name="ascii",
+    levels={"safe": "o", "warning": "!", "danger": "X", "underused": "_", "unknown": "-"},
+    marks={
+        "start": "+",
+        "restart": "R",
+        "checkpoint": "*",
+        "bad_checkpoint": "?",
+        "crash": "X",
+        "hang": "H",
+        "incident": "!",
+        "profile": "P",
+    },
+    eighths=" .:-=+*#@",
+    bar="    =====",
+    line="-",
+    band="=",
+    now="|",
+    expected="o",
+    done="F",
+    braille=False,
+    cursor=">",
+    ellipsis="~",
+    dot=".",
+)
+LEVEL_WORDS: dict[str, str] = {
+    "safe": "",
+    "warning": "warning",
+    "danger": "danger",
+    "underused": "low",
+    "unknown": "",
+}
+"""The word beside glyph and colour; safe and unknown need none."""
+
+
+def glyphs_for(env: Mapping[str, str] | None = None) -> Glyphs:
+    """ASCII on the Linux console (its font lacks braille and blocks), on dumb terminals and without UTF-8."""
+    env = os.environ if env is None else env
+    if env.get("TERM", "") in {"linux", "dumb", "vt100", "vt220", "ansi"}:
+        return ASCII
+    charset = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
+    # No locale at all (containers, cron) says nothing about the terminal: today's draw UTF-8.
+    known_other = charset not in {"", "C", "POSIX"} and "utf" not in charset.lower()
+    return ASCII if known_other else UNICODE

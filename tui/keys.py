@@ -1,0 +1,142 @@
+"""The one table of keys: bindings, footer, help and palette are made of it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ..core.model.run import LIVE_STATES
+from ..core.views.situation import Situation
+
+
+class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides which keys apply."""
+
+    now: Situation
+    startable: bool = False
+    has_runs: bool = False
+    read_only: bool = False
+
+    @property
+    def state(self) -> str:
+        """State of the run."""
+        return self.now.story.state
+
+    @property
+    def live(self) -> bool:
+        """A trainer is there."""
+        return self.state in LIVE_STATES
+
+    @property
+    def started(self) -> bool:
+        """It ran at least once."""
+        return bool(self.now.story.attempts)
+
+    @property
+    def watched(self) -> bool:
+        """A supervisor takes commands (or nobody looked yet)."""
+        return self.now.supervisor_alive is not False
+
+
+Applies = Callable[[KeyContext], bool]
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """``acts``: changes something (hidden when read-only). ``always``: in the footer at any width."""
+
+    key: str
+    shown: str
+    action: str
+    label: str
+    help: str
+    when: Applies = lambda _: True
+    acts: bool = False
+    footer: bool = True
+    always: bool = False
+    first: Applies = lambda _: False
+    """When it stands first in the footer: it is what to do now."""
+
+
+KEYS: tuple[Key, ...] = (
+    Key(
+        key="enter", shown="Enter", action="start", label="start", help="start this project's run",
+        when=lambda c: c.startable and not c.started, acts=True, first=lambda c: not c.started,
+    ),
+    Key(
+        key="S", shown="S", action="supervisor", label="start supervisor",
+        help="start a supervisor (detached; it outlives this screen)",
+        when=lambda c: c.started and not c.watched and c.state not in {"finished"}, acts=True,
+        first=lambda c: not c.watched and c.state not in {"finished", "stopped", "given_up"},
+    ),
+    Key(
+        key="w", shown="w", action="wait", label="wait", help="wait longer on a suspected hang",
+        when=lambda c: c.state == "hung" and c.watched, acts=True, first=lambda c: c.state == "hung",
+    ),
+    Key(
+        key="u", shown="u", action="unpause", label="go on", help="go on after a pause",
+        when=lambda c: c.state == "paused" and c.watched, acts=True, first=lambda c: c.state == "paused",
+    ),
+    Key(
+        key="e", shown="e", action="explain", label="explain", help="explain the newest incident",
+        when=lambda c: bool(c.now.story.incidents),
+        first=lambda c: c.state in {"given_up", "hung", "backing_off", "cleaning"},
+    ),
+    Key(
+        key="a", shown="a", action="attach", label="attach", help="attach to the trainer's terminal; you come back here",
+        when=lambda c: c.started and c.live,
+    ),
+    Key(
+        key="k", shown="k", action="kill", label="kill", help="kill the training now (asks, and says what is lost)",
+        when=lambda c: c.live and c.watched, acts=True,
+    ),
+    Key(
+        key="x", shown="x", action="stop", label="stop", help="stop the training after saving (asks)",
+        when=lambda c: c.live and c.watched, acts=True, footer=True,
+    ),
+    Key(
+        key="r", shown="r", action="resume", label="resume", help="resume or restart, choosing the checkpoint (asks)",
+        when=lambda c: c.started, acts=True, first=lambda c: c.state in {"stopped", "given_up"},
+    ),
+    Key(
+        key="p", shown="p", action="profile", label="profile", help="switch the profile: settings first, then asks",
+        when=lambda c: c.started and c.state != "finished", acts=True,
+    ),
+    Key(
+        key="c", shown="c", action="acknowledge", label="ack", help="acknowledge the newest open incident",
+        when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched, acts=True,
+    ),
+    Key(
+        key="P", shown="P", action="pause", label="pause", help="pause the training; its GPU memory stays held (asks)",
+        when=lambda c: c.state in {"running", "starting", "hung"} and c.watched, acts=True, footer=False,
+    ),
+    Key(key="slash", shown="/", action="search", label="search", help="search the log (a regular expression)",
+        when=lambda c: c.started),
+    Key(key="n", shown="n", action="search_next(True)", label="older match", help="next older match", footer=False),
+    Key(key="N", shown="N", action="search_next(False)", label="newer match", help="next newer match", footer=False),
+    Key(key="space", shown="space", action="follow", label="follow/hold", help="hold the log, or follow it again",
+        when=lambda c: c.started),
+    Key(key="up", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll the log (also PgUp, PgDn, Home, End)",
+        footer=False),
+    Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="zoom",
+        help="sparklines show a shorter or longer time", footer=False),
+    Key(key="R", shown="R", action="runs", label="runs", help="all runs of this machine", footer=True,
+        when=lambda c: c.has_runs),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="q", shown="q", action="leave", label="leave",
+        help="leave the screen; training and supervisor go on", always=True),
+)  # fmt: skip
+ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "scroll(-1)"),
+    ("pageup", "scroll(20)"),
+    ("pagedown", "scroll(-20)"),
+    ("home", "scroll(100000)"),
+    ("end", "follow_end"),
+    ("right_square_bracket", "zoom(1)"),
+    ("escape", "follow_end"),
+)
+"""Keys that need no line of their own in footer and help."""
+
+
+def applying(context: KeyContext) -> tuple[Key, ...]:
+    """Keys that do something now, what to do first in front."""
+    found = [k for k in KEYS if k.when(context) and not (k.acts and context.read_only)]
+    return tuple(sorted(found, key=lambda k: not k.first(context)))

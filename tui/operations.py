@@ -1,0 +1,137 @@
+"""What the keys of the dashboard do to the run: each asks first where it must, then sends one command."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..core.model.observation import Command
+from ..core.model.wire import Reply
+from ..core.views.price import Price, kill_price, pause_price, profile_price, resume_price, stop_price
+
+if TYPE_CHECKING:
+    from .screens.dashboard import Dashboard
+
+BY = "screen"
+
+
+class Operations:
+    """Actions on the run of one dashboard. Commands travel in threads; answers come back as a line in the footer."""
+
+    def __init__(self, dashboard: "Dashboard") -> None:
+        self._on = dashboard
+
+    def kill(self) -> None:
+        """Ask, then end every process at once."""
+        self._ask(kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
+
+    def stop(self) -> None:
+        """Ask, then end with time to save."""
+        self._ask(stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
+
+    def pause(self) -> None:
+        """Ask, then freeze."""
+        self._ask(pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
+
+    def unpause(self) -> None:
+        """Go on."""
+        self.send(Command(t=0.0, verb="unpause", by=BY))
+
+    def wait(self) -> None:
+        """Give a suspected hang more time."""
+        self.send(Command(t=0.0, verb="wait", by=BY))
+
+    def acknowledge(self) -> None:
+        """Acknowledge the newest open incident."""
+        waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
+        if waiting:
+            self.send(Command(t=0.0, verb="ack", by=BY, incident=waiting[-1].id))
+
+    def resume(self) -> None:
+        """Choose a checkpoint, see the price, restart from it."""
+        from .screens.choose import BEGINNING, choose_checkpoint
+
+        def chosen(path: str | None) -> None:
+            if path is None:
+                return
+            checkpoint = None if path == BEGINNING else path
+            live = self._on.context.live
+            order = Command(t=0.0, verb="restart" if live else "resume", by=BY, checkpoint=checkpoint or "none")
+            self._ask(resume_price(self._on.now, checkpoint), order)
+
+        self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
+
+    def profile(self) -> None:
+        """Choose a profile, see what it costs, switch."""
+        from .screens.choose import ChooseProfile
+
+        profiles = self._on.run.profiles
+        if not profiles:
+            self._on.say("No profiles are known for this run: trainwatch profiles list")
+            return
+        dialog = ChooseProfile(profiles, self._on.now.story.profile)
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                order = Command(t=0.0, verb="profile", by=BY, profile=name, now=dialog.at_once)
+                self._ask(profile_price(self._on.now, name, at_once=dialog.at_once), order)
+
+        self._on.app.push_screen(dialog, chosen)
+
+    def start_supervisor(self, then: Command | None = None) -> None:
+        """Start one, detached."""
+        starter, run = self._on.starter, self._on.run
+        if starter is None:
+            self._on.say("This screen cannot start a supervisor; use: trainwatch --headless")
+            return
+
+        def start() -> str:
+            try:
+                starter.start(run.run_id, then)
+            except Exception as error:
+                return str(error)
+            return "A supervisor is watching now; it goes on when you leave."
+
+        self._on.say("Starting a supervisor …")
+        self._on.in_thread(start)
+
+    def send(self, command: Command) -> None:
+        """Send; where nobody is there to take it, a supervisor is started with it as its first command."""
+        if not self._on.context.watched:
+            self.start_supervisor(command)
+            return
+        feed = self._on.run.feed
+
+        def tell() -> str:
+            try:
+                reply: Reply = feed.send(command)
+            except Exception as error:
+                return f"Not sent: {error}"
+            if reply.ok:
+                return reply.message or f"{command.verb}: accepted"
+            return f"Refused: {reply.message}"
+
+        self._on.in_thread(tell)
+
+    def _ask(self, price: Price, command: Command) -> None:
+        from .screens.dialog import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.send(command)
+
+        self._on.app.push_screen(Confirm(price), answered)
+
+
+Act = Callable[[Operations], None]
+ACTS: dict[str, Act] = {
+    "kill": Operations.kill,
+    "stop": Operations.stop,
+    "pause": Operations.pause,
+    "unpause": Operations.unpause,
+    "wait": Operations.wait,
+    "acknowledge": Operations.acknowledge,
+    "resume": Operations.resume,
+    "profile": Operations.profile,
+    "supervisor": Operations.start_supervisor,
+    "start": Operations.start_supervisor,
+}
+"""Actions of the key table that act on the run."""

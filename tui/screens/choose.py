@@ -1,0 +1,146 @@
+"""Dialogs that let somebody choose: a checkpoint to resume from, a profile, a run."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from ...core.model.profile import Profile
+from ...core.views import quantity
+from ...core.views.checkpoints import CheckpointView
+from ...core.views.words import STATE_WORDS
+from ..doors import RunCard
+from .dialog import Dialog
+
+BEGINNING = "from-the-beginning"
+
+
+class Choice(Dialog[str]):
+    """A list; Enter answers with the id of the row."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+    ]
+
+    def __init__(
+        self, title: str, body: str, rows: Sequence[tuple[str, str]], hint: str, *, chosen: str | None = None
+    ) -> None:
+        super().__init__(title, body, hint)
+        self.rows = tuple(rows)
+        self.chosen = chosen
+
+    def more(self) -> ComposeResult:
+        """The list."""
+        options = OptionList(*(Option(text, id=str(i)) for i, (_, text) in enumerate(self.rows)), markup=False)
+        options.highlighted = next((i for i, (key, _) in enumerate(self.rows) if key == self.chosen), 0)
+        yield options
+
+    def on_mount(self) -> None:
+        """The list takes the keys."""
+        self.query_one(OptionList).focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Answer."""
+        self.dismiss(self.rows[event.option_index][0])
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor."""
+        options = self.query_one(OptionList)
+        for _ in range(abs(rows)):
+            options.action_cursor_down() if rows > 0 else options.action_cursor_up()
+
+
+def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
+    """Resume from which? Good ones first choice, damaged ones are shown but named as such."""
+    wide = max((len(v.step) for v in views), default=0)
+    rows = [
+        (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{'  ← newest good' if v.resume else ''}")
+        for v in views
+        if v.verdict in {"complete", "opaque"}
+    ]
+    rows.append((BEGINNING, "from the beginning"))
+    best = next((v.path for v in views if v.resume), BEGINNING)
+    left_out = len(views) - len(rows) + 1
+    body = "Which checkpoint?" + (f" {quantity.plural(left_out, 'damaged one')} left out." if left_out else "")
+    return Choice("Resume", body, rows, "[Enter] choose   [Esc] leave it", chosen=best)
+
+
+class ChooseProfile(Choice):
+    """A profile, with its settings below the list. Enter: at the next checkpoint; ``n``: now."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("n", "at_once", show=False)]
+
+    def __init__(self, profiles: Sequence[Profile], current: str | None) -> None:
+        names = max((len(p.name) for p in profiles), default=0)
+        rows = [
+            (p.name, f"{p.name:<{names}}  {p.title or p.description}{'  ← now' if p.name == current else ''}".rstrip())
+            for p in profiles
+        ]
+        super().__init__(
+            "Profile", "Switch to which? The settings that differ stand below.", rows,
+            "[Enter] at next checkpoint   [n] now   [Esc] leave it", chosen=current,
+        )  # fmt: skip
+        self.profiles = {p.name: p for p in profiles}
+        self.current = current
+        self.at_once = False
+
+    def more(self) -> ComposeResult:
+        """The list, and the difference to the current profile."""
+        yield from super().more()
+        yield Static("", id="difference", markup=False)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show what would change."""
+        name = self.rows[event.option_index][0]
+        self.query_one("#difference", Static).update(
+            "\n" + "\n".join(difference(self.profiles.get(self.current or ""), self.profiles[name]))
+        )
+
+    def action_at_once(self) -> None:
+        """Answer: now."""
+        highlighted = self.query_one(OptionList).highlighted
+        if highlighted is not None:
+            self.at_once = True
+            self.dismiss(self.rows[highlighted][0])
+
+
+def difference(before: Profile | None, after: Profile) -> list[str]:
+    """``batch_size 2 → 1`` a line, keys that differ only."""
+    old = before.settings if before is not None else {}
+    if before is not None and before.name == after.name:
+        return ["this is the profile in use"]
+    lines = []
+    for key in dict.fromkeys([*old, *after.settings]):
+        one, two = old.get(key), after.settings.get(key)
+        if one != two or before is None:
+            was = "" if before is None else f"{_shown(one)} → "
+            lines.append(f"  {key}  {was}{_shown(two)}")
+    return lines or ["  no setting differs"]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not set"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def choose_run(cards: Sequence[RunCard], now_wall: float, current: str | None = None) -> Choice:
+    """All runs of this machine."""
+    names = min(28, max((len(c.name) for c in cards), default=0))
+    rows = [(c.id, run_line(c, names, now_wall)) for c in cards]
+    body = "Which run?" if rows else "No run is known yet. Start one with: trainwatch run -- COMMAND"
+    return Choice("Runs of this machine", body, rows, "[Enter] open   [Esc] back", chosen=current)
+
+
+def run_line(c: RunCard, names: int, now_wall: float) -> str:
+    """``luca  running    6,120 of 10,260   Sat 23:04   CUDA out of memory``."""
+    steps = "" if c.step is None else quantity.count(c.step)
+    if steps and c.total_steps:
+        steps += f" of {quantity.count(c.total_steps)}"
+    state = STATE_WORDS[c.state] + ("" if c.watched or c.state in {"finished", "stopped", "given_up", "idle"} else " ?")
+    started = quantity.clock(c.created_wall, now_wall)
+    return f"{c.name[:names]:<{names}}  {state:<18} {steps:>17}  {started:>12}  {c.last_incident or ''}".rstrip()

@@ -1,0 +1,289 @@
+"""The dashboard: everything about one run on one screen."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+
+from ...core.model.ports import Attacher, LogReader
+from ...core.views import quantity
+from ...core.views.dashboard import DashboardView, dashboard_view
+from ...core.views.situation import Situation
+from ..arrange import Contents, arrange
+from ..doors import OpenRun, Starter
+from ..glyphs import glyphs_for
+from ..keys import ALSO, KEYS, KeyContext, applying
+from ..log_control import LogControl
+from ..operations import ACTS, Operations
+from ..pulse import Look, Pulse
+from ..visit import visit
+from ..widgets.checkpoints_pane import CheckpointsPane
+from ..widgets.gpu_pane import GpuPane
+from ..widgets.head import Head, head_rows
+from ..widgets.incidents_pane import IncidentsPane
+from ..widgets.key_bar import KeyBar
+from ..widgets.log_pane import LogPane
+from ..widgets.memory_pane import MemoryPane
+from ..widgets.pane import Pane
+from ..widgets.timeline_pane import TimelinePane
+
+WINDOWS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0)
+"""Stretches that the sparklines may show."""
+USUAL_WINDOW_S = 600.0
+ANSWER_S = 6.0
+"""How long an answer stands in the footer."""
+
+
+class Seen(Message):
+    """A look came in. A newer one replaces an older one that was not drawn yet."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.look = look
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest matters."""
+        return isinstance(message, Seen)
+
+
+class Answered(Message):
+    """A command came back with a sentence."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class Dashboard(Screen[None]):
+    """Shows one run. All reading is done by its pulse, all commands by its operations."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
+        *(Binding(key, action, show=False) for key, action in ALSO),
+    ]
+
+    def __init__(
+        self,
+        run: OpenRun,
+        reader: LogReader,
+        *,
+        starter: Starter | None = None,
+        attacher: Attacher | None = None,
+        read_only: bool = False,
+        has_runs: bool = False,
+        interval_s: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.run, self.reader, self.starter, self.attacher = run, reader, starter, attacher
+        self.read_only, self.has_runs = read_only, has_runs
+        self.now = Situation()
+        self.view: DashboardView = dashboard_view(self.now, run.name)
+        self.look_seen: Look | None = None
+        self.zoom: int | None = None
+        self.operations = Operations(self)
+        self._interval_s = interval_s
+        self._boxes: dict[str, tuple[int, int, int, int]] = {}
+        self.pulse = Pulse(run.feed, reader, lambda look: self.post_message(Seen(look)), interval_s)
+
+    def compose(self) -> ComposeResult:
+        """The panes; where they stand is decided by ``place``."""
+        glyphs = glyphs_for()
+        self.head = Head(id="head", classes="-bare")
+        self.gpu = GpuPane(id="gpu")
+        self.memory = MemoryPane(id="memory")
+        self.timeline = TimelinePane(id="timeline")
+        self.incidents = IncidentsPane(id="incidents")
+        self.checkpoints = CheckpointsPane(id="checkpoints")
+        self.output = LogControl(self, LogPane(id="log"))
+        self.key_bar = KeyBar(id="keys", classes="-bare")
+        self.panes: dict[str, Pane] = {}
+        for pane in (
+            self.head, self.gpu, self.memory, self.timeline,
+            self.incidents, self.checkpoints, self.output.pane, self.key_bar,
+        ):  # fmt: skip
+            pane.glyphs = glyphs
+            pane.display = False
+            if pane.id is not None:
+                self.panes[pane.id] = pane
+            yield pane
+
+    def on_mount(self) -> None:
+        """Draw the empty screen, then begin to look."""
+        self.draw()
+        if self._interval_s > 0:
+            self.pulse.start()
+
+    def on_unmount(self) -> None:
+        """End the pulse."""
+        self.pulse.stop()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Place the panes anew."""
+        self.draw(event.size.width, event.size.height)
+        self.pulse.hurry()
+
+    def on_seen(self, message: Seen) -> None:
+        """Draw what the pulse saw."""
+        self.take(message.look)
+
+    def look(self) -> None:
+        """Look and draw at once, without the thread (tests, the first picture)."""
+        self.take(self.pulse.once())
+        self.take(self.pulse.once())
+
+    def take(self, look: Look) -> None:
+        """Remember a look and draw it."""
+        self.look_seen = look
+        if look.situation.story.seq or look.trouble is None:
+            self.now = look.situation
+        self.view = dashboard_view(self.now, self.run.name)
+        self.draw()
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        return KeyContext(
+            now=self.now,
+            startable=self.starter is not None,
+            has_runs=self.has_runs,
+            read_only=self.read_only,
+        )
+
+    @property
+    def window_s(self) -> float:
+        """The stretch that the sparklines show: ten minutes, or the whole run while it is younger."""
+        if self.zoom is not None:
+            return WINDOWS_S[self.zoom]
+        return next((w for w in WINDOWS_S if w >= min(self.now.now_t, USUAL_WINDOW_S)), USUAL_WINDOW_S)
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed."""
+        if width is None or height is None:
+            width, height = self.size
+        self._place(width, height)
+        view, window_s = self.view, self.window_s
+        series = self.look_seen.series if self.look_seen is not None else {}
+        self.head.show(view.header)
+        self.gpu.show(view.gpu, series, window_s)
+        self.memory.show(view.memory, series, window_s, f"last {quantity.duration(window_s)}")
+        self.timeline.show(view.timeline, series)
+        self.incidents.show(view.incidents)
+        self.checkpoints.show(view.checkpoints)
+        self.output.draw(self.look_seen)
+        self.key_bar.show(applying(self.context), self.key_bar.message)
+        wishes = (*self.gpu.wishes(), *self.memory.wishes(), *self.timeline.wishes())
+        if wishes != self.pulse.wishes:
+            self.pulse.wishes = wishes
+            self.pulse.hurry()
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer for a few seconds."""
+        self.key_bar.show(applying(self.context), text)
+        self.set_timer(ANSWER_S, self._hush)
+
+    def in_thread(self, work: Callable[[], str]) -> None:
+        """Run something that may block; its sentence appears in the footer."""
+
+        def run() -> None:
+            self.post_message(Answered(work()))
+            self.pulse.hurry()
+
+        self.run_worker(run, thread=True, exit_on_error=False)
+
+    def on_answered(self, message: Answered) -> None:
+        """Show the sentence."""
+        self.say(message.text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that do not apply now do nothing."""
+        name = str(parameters[0]) if action == "operate" else action
+        key = next((k for k in KEYS if k.action.partition("(")[0] == name), None)
+        return key is None or (key.when(self.context) and not (key.acts and self.read_only))
+
+    def action_operate(self, name: str) -> None:
+        """Do something to the run."""
+        ACTS[name](self.operations)
+
+    def action_explain(self) -> None:
+        """Everything about the newest incident."""
+        from .tell import incident_dialog
+
+        if self.view.incidents:
+            self.app.push_screen(incident_dialog(self.view.incidents[0]))
+
+    def action_help(self) -> None:
+        """The key table."""
+        from .tell import help_dialog
+
+        self.app.push_screen(help_dialog(self.context))
+
+    def action_attach(self) -> None:
+        """Leave to the trainer's terminal, and come back."""
+        if self.attacher is None:
+            self.say(f"Not from this screen; use: trainwatch attach {self.run.run_id}")
+            return
+        try:
+            argv = self.attacher.command(self.run.run_id)
+        except RuntimeError as error:
+            self.say(str(error))
+            return
+        self.say(visit(self.app, argv))
+        self.pulse.hurry()
+
+    def action_zoom(self, steps: int) -> None:
+        """Sparklines over a shorter or longer time."""
+        at = WINDOWS_S.index(self.window_s) + steps
+        self.zoom = max(0, min(len(WINDOWS_S) - 1, at))
+        self.draw()
+
+    def action_follow(self) -> None:
+        """Hold the log, or follow it again."""
+        self.output.follow(not self.output.pane.following)
+
+    def action_follow_end(self) -> None:
+        """Follow the log, whatever it showed."""
+        self.output.follow(True)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the log."""
+        self.output.scroll(rows)
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        self.output.ask()
+
+    def action_search_next(self, older: bool) -> None:
+        """Go to the next match."""
+        self.output.next(older=older)
+
+    def _place(self, width: int, height: int) -> None:
+        view = self.view
+        boxes = arrange(
+            width,
+            height,
+            Contents(
+                head_rows=head_rows(view.header, width),
+                gpus=max(1, len(view.gpu.gpus)),
+                memory_rows=max(4, len(view.memory.meters)),
+                incidents=len(view.incidents),
+                open_incidents=sum(i.open for i in view.incidents),
+                checkpoints=len(view.checkpoints),
+            ),
+        )
+        if boxes == self._boxes:
+            return
+        self._boxes = boxes
+        for name, pane in self.panes.items():
+            box = boxes.get(name)
+            pane.display = box is not None
+            if box is not None:
+                x, y, w, h = box
+                pane.styles.offset = (x, y)
+                pane.styles.width, pane.styles.height = w, h
+
+    def _hush(self) -> None:
+        self.key_bar.show(applying(self.context))

@@ -1,0 +1,85 @@
+"""Histories for charts, fetched only when a new column of them is complete."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from .doors import Point
+
+Fetch = Callable[[str, float, float, int], Sequence[Point]]
+REST_S = 2.0
+"""A chart is not fetched more often than this, however short its columns."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A chart that is on the screen: ``columns`` values of a metric from ``since_t`` to ``until_t`` (run seconds).
+
+    ``window_s`` instead of the two: the newest stretch of that length.
+    """
+
+    metric: str
+    columns: int
+    window_s: float | None = None
+    since_t: float = 0.0
+    until_t: float = 0.0
+
+
+Columns = tuple[float | None, ...]
+
+
+class SeriesCache:
+    """Answers wishes; used by one thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int, float | None], tuple[tuple[float, ...], Columns]] = {}
+
+    def get(self, wish: Wish, now_t: float, fetch: Fetch) -> Columns:
+        """Mean values by column, oldest first, None where nothing was read."""
+        if wish.columns < 1:
+            return ()
+        if wish.window_s is not None:
+            width = max(wish.window_s / wish.columns, 1e-3)
+            grain = max(width, REST_S)
+            # Only whole columns, and a second for the history to reach the disk: the newest column is never half empty.
+            until = (now_t - 1.0) // grain * grain
+            since = until - wish.columns * width
+            stamp: tuple[float, ...] = (since, until)
+        else:
+            since, until = wish.since_t, wish.until_t
+            width = max((until - since) / wish.columns, 1e-3)
+            stamp = (since, until, now_t // max(width, REST_S))
+        key = (wish.metric, wish.columns, wish.window_s)
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        values = _columns(fetch(wish.metric, since, until, wish.columns), since, width, wish.columns)
+        if kept is not None and kept[1] == values:
+            values = kept[1]
+        self._kept[key] = (stamp, values)
+        return values
+
+    def forget(self, wishes: Sequence[Wish]) -> None:
+        """Drop what is no longer on the screen."""
+        wanted = {(w.metric, w.columns, w.window_s) for w in wishes}
+        self._kept = {key: kept for key, kept in self._kept.items() if key in wanted}
+
+
+def stretch(values: Columns, cells: int) -> Columns:
+    """The same values over more cells, each repeated evenly."""
+    if not values or len(values) >= cells:
+        return values
+    return tuple(values[i * len(values) // cells] for i in range(cells))
+
+
+def _columns(points: Sequence[Point], since: float, width: float, columns: int) -> Columns:
+    """Points sorted into columns; a gap of a single column between two values is bridged (samples jitter)."""
+    values: list[float | None] = [None] * columns
+    for t, _, mean, _ in points:
+        index = int((t - since) / width)
+        if 0 <= index < columns:
+            values[index] = mean
+    for i in range(1, columns - 1):
+        before, after = values[i - 1], values[i + 1]
+        if values[i] is None and before is not None and after is not None:
+            values[i] = (before + after) / 2
+    return tuple(values)

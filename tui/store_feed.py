@@ -1,0 +1,66 @@
+"""A run as its folder tells it: journal, history, lock; commands through the control socket."""
+
+import time
+from collections.abc import Sequence
+
+from ..core.model.observation import Command
+from ..core.model.story import RunStory, apply
+from ..core.model.wire import Reply, Request
+from ..core.store.control import ControlError, send
+from ..core.store.history_reader import HistoryReader
+from ..core.store.journal import JournalFollower, JournalTooNew
+from ..core.store.lock import holder_pid
+from ..core.store.run_directory import RunDirectory
+from ..core.views.situation import Situation
+from .doors import Point
+
+SEND_TIMEOUT_S = 10.0
+
+
+class StoreFeed:
+    """A Feed. The folder need not exist yet; ``created_wall`` (epoch seconds) is the zero of run time."""
+
+    def __init__(self, directory: RunDirectory, created_wall: float) -> None:
+        self._directory = directory
+        self._zero = created_wall
+        self._journal = JournalFollower(directory.journal)
+        self._history = HistoryReader(directory.history)
+        self._story = RunStory()
+
+    def poll(self) -> Situation:
+        """Fold what the journal gained, and read the newest samples. Raises JournalTooNew with a sentence."""
+        for record in self._journal.poll():
+            self._story = apply(self._story, record)
+        story = self._story
+        latest = self._history.latest()
+        wall = time.time()
+        zero = story.wall0 if story.run is not None else self._zero
+        pid = holder_pid(self._directory.lock)
+        return Situation(
+            story=story,
+            gpu=latest.gpu,
+            host=latest.host,
+            process=latest.process,
+            progress=latest.progress.progress if latest.progress else None,
+            progress_t=latest.progress.t if latest.progress else 0.0,
+            now_t=max(wall - zero, story.t),
+            now_wall=wall,
+            supervisor_alive=pid is not None,
+        )
+
+    def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
+        """From the metric history; empty for a metric that it does not keep."""
+        try:
+            return self._history.series(metric, since_t, until_t, points)
+        except ValueError:
+            return ()
+
+    def send(self, command: Command) -> Reply:
+        """Through the control socket."""
+        try:
+            return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
+        except ControlError as error:
+            return Reply(ok=False, message=str(error))
+
+
+__all__ = ["JournalTooNew", "StoreFeed"]

@@ -1,0 +1,48 @@
+"""The terminal we are shown on: whether there is one, and leaving at once when it is gone."""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+
+LOOK_S = 1.0
+GONE = 129
+"""Exit code of a process ended by a hang-up (128 + SIGHUP)."""
+
+
+def can_show_screen() -> bool:
+    """True on a real terminal on both ends that can address its cells (the screen is drawn on stderr)."""
+    if os.environ.get("TERM", "") in {"", "dumb"}:
+        return False
+    with contextlib.suppress(ValueError, AttributeError):  # closed or absent streams
+        return bool(sys.stdin.isatty() and sys.__stderr__ is not None and sys.__stderr__.isatty())
+    return False
+
+
+def end_with_terminal() -> None:
+    """End this process as soon as its terminal does.
+
+    A hang-up that a parent left ignored is made deadly again, and a thread waits for the hang-up of stdin: Textual's
+    reader does not notice its end and would spin at 100 % CPU.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    threading.Thread(target=_wait_for_hangup, args=(os.getppid(),), name="terminal-watch", daemon=True).start()
+
+
+def _wait_for_hangup(parent: int) -> None:
+    poll = select.poll()
+    poll.register(0, 0)
+    while True:
+        if any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(LOOK_S * 1000)):
+            os._exit(GONE)
+        if os.getppid() != parent and not _in_foreground():
+            os._exit(GONE)
+
+
+def _in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False

@@ -1,0 +1,56 @@
+"""The incidents pane: the newest in detail, the others a line each."""
+
+from ...core.views.incidents import IncidentView
+from ..cells import Line, Span, cut, pad, spread, width_of
+from .pane import Pane
+
+LABEL = 7
+DETAILS = ("seen", "did", "cause", "cost")
+"""The order in which they are dropped from the end where there is no room."""
+READING_ORDER = ("seen", "cause", "did", "cost")
+
+
+class IncidentsPane(Pane):
+    """Shows IncidentViews, newest first."""
+
+    views: tuple[IncidentView, ...] = ()
+
+    def show(self, views: tuple[IncidentView, ...]) -> None:
+        """Draw them."""
+        self.views = views
+        opened = [v for v in views if v.open and not v.acknowledged]
+        self.set_title(f"incidents · {len(views)}" if views else "incidents", "[e] explain" if views else "")
+        self.set_class(bool(opened) and opened[0].level == "danger", "-danger")
+        self.set_class(bool(opened) and opened[0].level != "danger", "-warning")
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The pane's content."""
+        if not self.views:
+            return [(("label", "None so far."),)]
+        if height < 3:
+            return [self._headline(v, width, short=True) for v in self.views[:height]]
+        newest, *others = self.views
+        lines = [self._headline(newest, width)]
+        room = height - 1 - min(len(others), max(0, height - 5))
+        filled = [d for d in DETAILS if getattr(newest, d)][:room]
+        for name in READING_ORDER:
+            if name in filled:
+                lines.append((("label", "  " + pad(name, LABEL)), ("text", getattr(newest, name))))
+        lines += [self._headline(v, width, short=True) for v in others[: height - len(lines)]]
+        return lines
+
+    def _headline(self, v: IncidentView, width: int, *, short: bool = False) -> Line:
+        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
+        look = v.level if v.open else "label"
+        start: list[Span] = [
+            ("label", f"{v.at} "),
+            (v.level, f"{glyph} "),
+            (look, f"{v.kind:<6} "),
+            ("strong" if v.open else "text", v.title),
+        ]
+        end = v.status + (f" · {v.cost}" if short and v.cost else "")
+        status: Span = (look if v.open else "label", "  " + cut(end, max(0, width - 24)))
+        if width_of(start) + width_of((status,)) > width and not v.open:
+            status = ("label", "  " + v.status.partition(",")[0])
+        return spread(start, (status,), width)

@@ -1,0 +1,100 @@
+"""A pane: draws its own lines, and repaints only the cells that changed."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.events import Resize
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ..cells import Line, changed, fit
+from ..glyphs import UNICODE, Glyphs
+
+STYLES = (
+    "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
+    "spark-safe", "spark-warning", "spark-danger", "spark-underused", "spark-unknown",
+    "loss", "bar", "bar-rest", "match", "key", "cursor",
+    "band-load", "band-train", "band-check", "band-save", "band-none",
+)  # fmt: skip
+"""What a span may be called; ``cell--NAME`` in pane.tcss says how it looks."""
+
+
+class Pane(Widget, can_focus=False):
+    """Base of all panes. Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"cell--{name}" for name in STYLES}
+    glyphs: Glyphs = UNICODE
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
+        super().__init__(id=id, classes=classes)
+        self._lines: tuple[Line, ...] = ()
+        self._strips: dict[int, Strip] = {}
+        self._looks: dict[str, Style] = {}
+        self.paints = 0
+        """How often a line was repainted, for tests of the repaint budget."""
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """What to draw: at most ``height`` lines; they are fitted to ``width``."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Work out the lines anew and repaint the cells that differ from those on the screen."""
+        width, height = self.size
+        if not width or not height:
+            return
+        drawn = [fit(line, width) for line in self.lines(width, height)[:height]]
+        blank: Line = (("text", " " * width),)
+        new = tuple(drawn + [blank] * (height - len(drawn)))
+        old, self._lines = self._lines, new
+        if len(old) != len(new):
+            self._strips.clear()
+            self.refresh()
+            return
+        for y, (before, after) in enumerate(zip(old, new, strict=True)):
+            stretch = changed(before, after)
+            if stretch is not None:
+                self._strips.pop(y, None)
+                self.refresh(Region(stretch[0], y, stretch[1], 1))
+
+    def set_title(self, title: str, subtitle: str = "") -> None:
+        """Text on the border; repaints only when it is new."""
+        title, subtitle = title.replace("[", "\\["), subtitle.replace("[", "\\[")
+        if self.border_title != title:
+            self.border_title = title
+        if (self.border_subtitle or "") != subtitle:
+            self.border_subtitle = subtitle
+
+    def render_line(self, y: int) -> Strip:
+        """One line from the cache."""
+        strip = self._strips.get(y)
+        if strip is None:
+            self.paints += 1
+            width = self.size.width
+            line = self._lines[y] if y < len(self._lines) else (("text", " " * width),)
+            strip = Strip([Segment(text, self._look(style)) for style, text in line], width)
+            self._strips[y] = strip
+        return strip
+
+    def plain_lines(self) -> list[str]:
+        """The text on the screen, for tests."""
+        return ["".join(text for _, text in line).rstrip() for line in self._lines]
+
+    def on_resize(self, _: Resize) -> None:
+        """Draw for the new size."""
+        self._lines = ()
+        self._strips.clear()
+        self.redraw()
+
+    def notify_style_update(self) -> None:
+        """Forget colours when the theme changes."""
+        super().notify_style_update()
+        self._looks.clear()
+        self._strips.clear()
+
+    def _look(self, style: str) -> Style:
+        look = self._looks.get(style)
+        if look is None:
+            look = self._looks[style] = self.get_component_rich_style(f"cell--{style}")
+        return look

@@ -1,0 +1,159 @@
+"""The timeline pane: time of day, what happened when, and loss and pace on the same axis."""
+
+from collections.abc import Mapping
+
+from ...core.views.timeline import TimelineView, ticks
+from ..cells import Line, Span, pad, right
+from ..chart import curve, scale
+from ..series import Columns, Wish
+from .pane import Pane
+
+GUTTER = 14
+NARROW_GUTTER = 8
+BANDS: dict[str, str] = {
+    "load": "band-load",
+    "preprocess": "band-load",
+    "compile": "band-load",
+    "train": "band-train",
+    "eval": "band-check",
+    "sample": "band-check",
+    "save": "band-save",
+    "finish": "band-save",
+    "unknown": "band-load",
+}
+MARK_STYLES: dict[str, str] = {
+    "start": "faint",
+    "restart": "accent",
+    "checkpoint": "safe",
+    "bad_checkpoint": "danger",
+    "crash": "danger",
+    "hang": "danger",
+    "incident": "warning",
+    "profile": "underused",
+}
+NUDGE = 2
+"""A mark may move this many columns to the right to stay visible beside another one."""
+EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
+
+
+class TimelinePane(Pane):
+    """Shows a TimelineView."""
+
+    view = EMPTY
+    series: Mapping[Wish, Columns] = {}
+
+    def show(self, view: TimelineView, series: Mapping[Wish, Columns]) -> None:
+        """Draw it; ``series`` answers ``wishes``."""
+        self.view, self.series = view, series
+        self.set_title("timeline" + (f" ── {view.title}" if view.title and self.glyphs.braille else ""))
+        self.redraw()
+
+    def wishes(self) -> list[Wish]:
+        """Loss and pace over the part of the axis that is past."""
+        if self.view.message:
+            return []
+        return [w for w in (self._wish("progress.loss"), self._wish("progress.sec_per_step")) if w is not None]
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Ticks, track, phases where there is room, charts."""
+        view = self.view
+        if view.message:
+            return [(("label", view.message),)]
+        gutter = self._gutter(width)
+        columns = width - gutter
+        if columns < 8:
+            return []
+        lines: list[Line] = [self._ticks(gutter, columns)] if height >= 2 else []
+        lines.append((("label", pad("", gutter)), *self._track(columns)))
+        rest = height - len(lines)
+        if rest >= 5:
+            lines.append((("label", pad("phase", gutter)), *self._phases(columns)))
+            rest -= 1
+        pace_rows = 0 if rest < 4 else max(1, rest * 2 // 5)
+        loss_rows = min(rest - pace_rows, 12)
+        lines += self._chart("loss", view.loss, "progress.loss", loss_rows, gutter, "loss", columns)
+        lines += self._chart(
+            "pace", view.pace, "progress.sec_per_step", min(pace_rows, 8), gutter, "spark-safe", columns
+        )
+        return lines
+
+    def _gutter(self, width: int) -> int:
+        return GUTTER if width >= 60 else NARROW_GUTTER
+
+    def _past(self, columns: int) -> int:
+        view = self.view
+        return max(1, min(columns, round(view.now_t / view.end_t * columns)))
+
+    def _wish(self, metric: str) -> Wish | None:
+        width = self.size.width
+        columns = width - self._gutter(width)
+        if columns < 8:
+            return None
+        past = self._past(columns)
+        return Wish(metric, past * 2, None, 0.0, past / columns * self.view.end_t)
+
+    def _column(self, t: float, columns: int) -> int:
+        return max(0, min(columns - 1, int(t / self.view.end_t * columns)))
+
+    def _ticks(self, gutter: int, columns: int) -> Line:
+        row = [" "] * columns
+        for t, label in ticks(self.view, columns):
+            start = self._column(t, columns)
+            if start + len(label) <= columns and all(c == " " for c in row[max(0, start - 1) : start + len(label)]):
+                row[start : start + len(label)] = label
+        return (("label", pad("", gutter)), ("label", "".join(row)))
+
+    def _track(self, columns: int) -> list[Span]:
+        view, g = self.view, self.glyphs
+        now = self._column(view.now_t, columns)
+        cells: list[Span] = [
+            ("faint", g.line) if c <= now else ("faint", g.dot if (c - now) % 2 == 0 else " ") for c in range(columns)
+        ]
+        if not view.over:
+            for t in view.expected:
+                cells[self._column(t, columns)] = ("label", g.expected)
+            cells[now] = ("strong", g.now)
+        taken: set[int] = set() if view.over else {now}
+        if view.done_t is not None:
+            done = self._column(view.done_t, columns)
+            cells[done] = ("safe" if view.over else "accent", g.done)
+            taken.add(done)
+        for mark in reversed(view.marks):
+            column = self._column(mark.t, columns)
+            free = next((c for c in range(column, column + NUDGE + 1) if c < columns and c not in taken), None)
+            if free is None:
+                free = next((c for c in range(column, column - NUDGE - 1, -1) if c >= 0 and c not in taken), None)
+            if free is not None:
+                taken.add(free)
+                cells[free] = (MARK_STYLES[mark.kind], g.marks[mark.kind])
+        return cells
+
+    def _phases(self, columns: int) -> list[Span]:
+        cells: list[Span] = [("text", " ")] * columns
+        for band in self.view.bands:
+            first, last = self._column(band.since_t, columns), self._column(band.until_t, columns)
+            for c in range(first, last + 1):
+                cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
+        return cells
+
+    def _chart(
+        self, label: str, value: str, metric: str, rows: int, gutter: int, style: str, columns: int
+    ) -> list[Line]:
+        if rows < 1:
+            return []
+        wish = self._wish(metric)
+        values = self.series.get(wish, ()) if wish is not None else ()
+        bounds = scale(values)
+        if gutter == NARROW_GUTTER:
+            words = [value.partition(" ")[0]]
+        else:
+            words = [f"{label:<5}" + right(value, 7) if len(value) <= 7 else value]
+        drawn = curve(values, rows, *bounds, self.glyphs) if bounds else [""] * rows
+        lines: list[Line] = []
+        for number, row in enumerate(drawn):
+            if number == 0:
+                head: Span = ("strong" if gutter == NARROW_GUTTER else "text", pad(words[0], gutter))
+            else:
+                head = ("label", pad("", gutter))
+            lines.append((head, (style, pad(row, columns))))
+        return lines
