@@ -137,7 +137,7 @@ def show(value: Any) -> str:
 
 _NOUNS = {float: "a number", int: "a whole number", str: "a text in quotes", bool: "true or false"}
 _PLURALS = {float: "numbers", int: "whole numbers", str: "texts in quotes", bool: "true or false"}
-_PLACE = re.compile(r"\(at line (\d+), column \d+\)")
+_PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 
 
 def _got(value: Any, error: msgspec.ValidationError) -> str:
@@ -160,5 +160,5 @@ def _fine(_: Any) -> str | None:
 
 def _syntax_problem(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Problem:
     found = _PLACE.search(str(error))
-    line = int(found[1]) if found else text.count("\n") + 1
+    line = int(found[1]) if found and found[1] else text.count("\n") + 1
     return Problem(display_path(path), line, f"not TOML: {_PLACE.sub('', str(error)).strip()}")

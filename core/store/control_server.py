@@ -35,10 +35,20 @@ class ControlServer:
     a socket of the same name is then a dead one's and is replaced. ``env`` names the runtime folder.
     """
 
-    def __init__(self, run_directory: RunDirectory, handle: Handler, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        run_directory: RunDirectory,
+        handle: Handler,
+        env: Mapping[str, str],
+        *,
+        idle_s: float = IDLE_S,
+        look_s: float = LOOK_S,
+    ) -> None:
         self.run_directory = run_directory
         self._handle = handle
         self._env = dict(env)
+        self._idle_s = idle_s
+        self._look_s = look_s
         self._selector = selectors.DefaultSelector()
         self._clients: dict[socket.socket, _Client] = {}
         self._stopping = threading.Event()
@@ -98,12 +108,12 @@ class ControlServer:
     def _serve(self) -> None:
         looked = time.monotonic()
         while not self._stopping.is_set():
-            for key, events in self._selector.select(timeout=LOOK_S):
+            for key, events in self._selector.select(timeout=self._look_s):
                 if key.fileobj is self._listener:
                     self._accept()
                 elif isinstance(key.data, _Client):
                     self._attend(key.data, events)
-            if time.monotonic() - looked >= LOOK_S:
+            if time.monotonic() - looked >= self._look_s:
                 looked = time.monotonic()
                 self._drop_idle(looked)
                 self._look_for_name()
@@ -156,7 +166,7 @@ class ControlServer:
 
     def _drop_idle(self, now: float) -> None:
         for client in list(self._clients.values()):
-            if now - client.active >= IDLE_S:
+            if now - client.active >= self._idle_s:
                 self._drop(client)
 
     def _look_for_name(self) -> None:

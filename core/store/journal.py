@@ -41,6 +41,9 @@ class _Head(msgspec.Struct):
     seq: int = 0
 
 
+_VERSION = f'{{"v":{JOURNAL_VERSION},'.encode()
+"""Written out in every record: the model leaves out what equals its default, and the default will change one day."""
+
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_record = msgspec.json.Decoder(Record).decode
 
@@ -142,7 +145,7 @@ class JournalWriter:
         data = b"\n" if self._torn else b""
         ends: list[int] = []
         for record in records:
-            data += encode_line(record)
+            data += _VERSION + encode_line(record)[1:]
             ends.append(len(data))
         written = 0
         try:

@@ -62,6 +62,7 @@ class SupervisorLock:
             return
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, 0)
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also for a copy in a child between fork and exec
         os.close(self._descriptor)
         self._descriptor = None
 

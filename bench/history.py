@@ -1,0 +1,69 @@
+"""How large the metric history of a long run becomes, and how fast it is written and read.
+
+    python bench/history.py [DAYS] [GPUS]
+
+Feeds every second of the run (default 7 days, 8 GPUs) and prints megabytes, microseconds a second of run, and
+milliseconds for a chart over the whole run.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+
+COMMIT_EVERY_S = 30
+"""Batches larger than a live run's, so that the bench ends; the file is the same."""
+
+
+def feed(writer: HistoryWriter, t: int, gpus: int, dice: random.Random) -> None:
+    """One second of a busy machine: no reading stands still."""
+    readings = (
+        GpuReading(
+            index=index,
+            util_pct=float(dice.randrange(80, 100)),
+            mem_used_bytes=15.2e9 + dice.randrange(10**9),
+            mem_total_bytes=80e9,
+            temp_c=float(dice.randrange(60, 75)),
+            power_w=dice.uniform(300, 400),
+            clock_mhz=float(dice.randrange(1500, 1900, 15)),
+        )
+        for index in range(gpus)
+    )
+    writer.add(GpuSample(t=t, gpus=tuple(readings)))
+    ram = 12e9 + dice.randrange(10**9)
+    writer.add(HostSample(t=t, ram_used_bytes=ram, ram_available_bytes=32e9 - ram, swap_used_bytes=0, cpu_pct=50.0))
+    writer.add(ProcessSample(t=t, cpu_cores=dice.uniform(1, 9), read_bytes=t * 1e6, write_bytes=t * 1e5, procs=9))
+    progress = Progress(step=t // 2, loss=dice.random(), lr=1e-4 * dice.random(), sec_per_step=2 + dice.random())
+    writer.add(ProgressPoint(t=t, progress=progress))
+
+
+def main(days: float = 7, gpus: int = 8) -> None:
+    dice = random.Random(1)
+    end = int(days * 86_400)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.sqlite"
+        writer = HistoryWriter(path)
+        began = time.perf_counter()
+        for t in range(end):
+            feed(writer, t, gpus, dice)
+            if t % COMMIT_EVERY_S == 0:
+                writer.commit()
+        writer.close()
+        written = time.perf_counter() - began
+        reader = HistoryReader(path)
+        began = time.perf_counter()
+        points = len(reader.series(f"gpu{gpus - 1}.power", 0, end, 500))
+        chart = time.perf_counter() - began
+        reader.close()
+        print(f"{days:g} days, {gpus} GPUs: {path.stat().st_size / 1e6:.1f} MB")
+        print(f"written at {written / end * 1e6:.0f} us a second of run")
+        print(f"{points} points of the whole run in {chart * 1e3:.0f} ms")
+
+
+if __name__ == "__main__":
+    main(*(kind(word) for kind, word in zip((float, int), sys.argv[1:], strict=False)))

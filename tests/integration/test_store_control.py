@@ -1,0 +1,239 @@
+"""The control socket with real sockets: good clients, rude clients, none at all, a supervisor that died."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.wire import Reply, Request
+from trainwatch.core.store import control_server
+from trainwatch.core.store.control import LINE_BYTES, NoSupervisor, SupervisorSilent, send, socket_folder
+from trainwatch.core.store.control_server import ControlServer
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+Handle = Callable[[Request], Reply]
+Serve = Callable[..., ControlServer]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path, RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0))
+
+
+@pytest.fixture
+def serve(run: RunDirectory, tmp_path: Path) -> Iterator[Serve]:
+    (tmp_path / "xdg").mkdir(mode=0o700)
+    with ExitStack() as stack:
+
+        def start(handle: Handle, **times: float) -> ControlServer:
+            server = ControlServer(run, handle, {"XDG_RUNTIME_DIR": str(tmp_path / "xdg")}, **times)
+            server.start()
+            stack.callback(server.stop)
+            return server
+
+        yield start
+
+
+def echo(request: Request) -> Reply:
+    return Reply(ok=True, message=request.command.verb if request.command else "ping", data={"n": 1})
+
+
+def connect(server: ControlServer) -> socket.socket:
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(10)
+    client.connect(str(server.path))
+    return client
+
+
+def answer(client: socket.socket) -> dict[str, object]:
+    data = b""
+    while not data.endswith(b"\n"):
+        received = client.recv(65536)
+        assert received, "closed without an answer"
+        data += received
+    decoded = json.loads(data)
+    assert isinstance(decoded, dict)
+    return decoded
+
+
+def test_a_command_gets_there_and_its_answer_back(run: RunDirectory, serve: Serve) -> None:
+    server = serve(echo)
+    assert send(run, Request()) == Reply(ok=True, message="ping", data={"n": 1})
+    assert send(run, Request(command=Command(t=0, verb="stop"))).message == "stop"
+    assert server.path is not None
+    assert stat.S_IMODE(server.path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(server.path.stat().st_mode) == 0o600
+    assert json.loads(run.control.read_bytes()) == {"version": 1, "socket": str(server.path), "pid": os.getpid()}
+
+
+def test_nobody_there_is_said_at_once(run: RunDirectory, serve: Serve) -> None:
+    with pytest.raises(NoSupervisor, match=r"no supervisor is running for r; `trainwatch resume r` starts one"):
+        send(run, Request())
+    server = serve(echo)
+    path = server.path
+    server.stop()
+    server.stop()
+    assert path is not None
+    assert not path.exists()
+    assert not run.control.exists()
+    with pytest.raises(NoSupervisor):
+        send(run, Request())
+
+
+def test_a_dead_supervisor_s_socket_is_nobody_and_is_replaced(run: RunDirectory, serve: Serve, tmp_path: Path) -> None:
+    code = (
+        "import sys, signal\nfrom pathlib import Path\nfrom trainwatch.core.store.run_directory import RunDirectory\n"
+        "from trainwatch.core.store.control_server import ControlServer\n"
+        "ControlServer(RunDirectory(Path(sys.argv[1])), print, {'XDG_RUNTIME_DIR': sys.argv[2]}).start()\n"
+        "print(flush=True)\nsignal.pause()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(run.path), str(tmp_path / "xdg")], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert run.control.exists()
+    with pytest.raises(NoSupervisor):
+        send(run, Request())
+    serve(echo)
+    assert send(run, Request()).ok
+
+
+def test_a_client_waits_for_a_supervisor_that_is_just_starting(run: RunDirectory, serve: Serve) -> None:
+    with SupervisorLock(run.lock):
+        with pytest.raises(SupervisorSilent, match="does not listen"):
+            send(run, Request(), timeout_s=0.1)
+        replies: list[Reply] = []
+        client = threading.Thread(target=lambda: replies.append(send(run, Request(), timeout_s=10)))
+        client.start()
+        serve(echo)
+        client.join()
+    assert replies[0].ok
+
+
+def test_a_supervisor_that_does_not_answer_is_not_asked_twice(run: RunDirectory, serve: Serve) -> None:
+    seen: list[Request] = []
+    go_on = threading.Event()
+
+    def slow(request: Request) -> Reply:
+        seen.append(request)
+        go_on.wait(10)
+        return Reply(ok=True)
+
+    serve(slow)
+    with pytest.raises(SupervisorSilent, match=r"did not answer within 0.1 s; `trainwatch events`"):
+        send(run, Request(), timeout_s=0.1)
+    go_on.set()
+    assert send(run, Request()).ok
+    assert len(seen) == 2
+
+
+def test_several_clients_and_several_requests_at_once(serve: Serve) -> None:
+    server = serve(echo)
+    clients = [connect(server) for _ in range(10)]
+    for client in clients:
+        client.sendall(b'{"command":{"kind":"comm')
+    for client in clients:
+        client.sendall(b'and","t":0,"verb":"ack"}}\n\n')
+    for client in clients:
+        assert answer(client)["message"] == "ack"
+        client.close()
+
+
+def test_rude_clients_get_a_sentence_and_hurt_nobody(run: RunDirectory, serve: Serve) -> None:
+    def handle(request: Request) -> Reply:
+        if request.command is not None:
+            raise RuntimeError("disk on fire")
+        return Reply(ok=True)
+
+    server = serve(handle)
+    for line in (b"\xff\xfe", b"[]", b'{"command":{"kind":"command","t":0,"verb":"dance"}}', b"[" * 10_000):
+        with connect(server) as client:
+            client.sendall(line + b"\n")
+            reply = answer(client)
+            assert reply["ok"] is False
+            assert str(reply["message"]).startswith("not understood")
+    with connect(server) as client:
+        client.sendall(b'{"command":{"kind":"command","t":0,"verb":"stop"}}\n')
+        assert answer(client)["message"] == "the supervisor could not take it: disk on fire"
+    with connect(server) as client:
+        client.sendall(b"x" * (LINE_BYTES + 1))
+        assert "at most 65536 bytes" in str(answer(client)["message"])
+        client.settimeout(10)
+        assert client.recv(1) == b"", "dropped"
+    silent = connect(server)
+    assert send(run, Request()).ok
+    silent.close()
+
+
+def test_idle_clients_are_dropped(serve: Serve) -> None:
+    with connect(serve(echo, idle_s=0.0, look_s=0.02)) as client:
+        client.sendall(b'{"half a')
+        assert client.recv(1) == b""
+
+
+def test_no_more_than_so_many_clients(serve: Serve, run: RunDirectory) -> None:
+    server = serve(echo)
+    clients = [connect(server) for _ in range(control_server.CLIENTS)]
+    for client in clients:
+        client.sendall(b"{}\n")
+        answer(client)
+    with connect(server) as extra:
+        assert extra.recv(1) == b""
+    clients.pop().close()
+    for client in clients:
+        client.sendall(b"{}\n")
+        answer(client)
+        client.close()
+
+
+def test_a_removed_runtime_folder_is_noticed(run: RunDirectory, serve: Serve) -> None:
+    """Logging out removes XDG_RUNTIME_DIR under a supervisor that goes on."""
+    server = serve(echo, look_s=0.02)
+    assert server.path is not None
+    with SupervisorLock(run.lock):
+        server.path.unlink()
+        assert send(run, Request(), timeout_s=10).ok
+
+
+def test_stopping_delivers_the_last_answer(run: RunDirectory, serve: Serve) -> None:
+    stopper: list[threading.Thread] = []
+
+    def handle(_: Request) -> Reply:
+        stopper.append(threading.Thread(target=server.stop))
+        stopper[0].start()
+        return Reply(ok=True, message="bye")
+
+    server = serve(handle)
+    assert send(run, Request()).message == "bye"
+    stopper[0].join()
+
+
+def test_sockets_go_where_only_we_can_reach_them(tmp_path: Path) -> None:
+    assert socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)}) == tmp_path / "trainwatch"
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    short = socket_folder({"XDG_RUNTIME_DIR": str(long)})
+    assert len(str(short)) < 80
+    assert stat.S_IMODE(short.stat().st_mode) == 0o700
+    squatted = tmp_path / "t"
+    squatted.mkdir()
+    (squatted / f"trainwatch-{os.geteuid()}").mkdir(mode=0o777)
+    (squatted / f"trainwatch-{os.geteuid()}").chmod(0o777)
+    assert socket_folder({"TMPDIR": str(squatted)}).parent != squatted
+    (tmp_path / "gone").symlink_to(squatted)
+    assert socket_folder({"XDG_RUNTIME_DIR": "/does/not/exist", "TMPDIR": str(tmp_path)}).parent == tmp_path

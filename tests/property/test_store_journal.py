@@ -1,0 +1,131 @@
+"""Whatever a crash leaves of a journal is a prefix of it, can be shown, and can be continued."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.decision import StartAttempt, StopAttempt
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointKnown,
+    Fact,
+    IncidentOpened,
+    JudgeSnapshot,
+    Note,
+    PhaseChanged,
+    ProgressMade,
+    RunCreated,
+    StateChanged,
+)
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.record import Entry, Record
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.store.journal import JournalFollower, JournalWriter, load_story, read_journal
+
+texts = st.text(max_size=30)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.integers(0, 2**40)
+facts: st.SearchStrategy[Fact] = st.one_of(
+    st.builds(Note, text=texts),
+    st.builds(RunCreated, run=texts, name=texts, command=st.tuples(texts), cwd=texts, preset=texts),
+    st.builds(StateChanged, state=st.sampled_from(("running", "hung", "finished")), reason=texts),
+    st.builds(AttemptStarted, attempt=numbers, pid=numbers),
+    st.builds(AttemptEnded, attempt=numbers, how=texts, code=st.none() | numbers),
+    st.builds(ProgressMade, attempt=numbers, progress=st.builds(Progress, step=st.none() | numbers, loss=floats)),
+    st.builds(PhaseChanged, attempt=numbers, phase=st.sampled_from(("train", "eval"))),
+    st.builds(
+        CheckpointKnown,
+        checkpoint=st.builds(
+            Checkpoint,
+            path=texts,
+            name=texts,
+            kind=st.just("directory"),
+            step=st.none() | numbers,
+            epoch=st.none(),
+            size_bytes=numbers,
+            mtime=floats,
+            verdict=st.just("complete"),
+        ),
+        removed=st.booleans(),
+    ),
+    st.builds(
+        IncidentOpened,
+        incident=st.builds(
+            Incident,
+            id=numbers,
+            t=floats,
+            wall=floats,
+            attempt=numbers,
+            kind=st.just("crash"),
+            class_=texts,
+            reason=texts,
+        ),
+    ),
+    st.builds(JudgeSnapshot, version=numbers, state=st.dictionaries(texts, texts, max_size=3)),
+)
+entries: st.SearchStrategy[Entry | Outcome] = st.one_of(
+    facts,
+    st.builds(StopAttempt, id=numbers, reason=texts, attempt=numbers),
+    st.builds(StartAttempt, id=numbers, reason=texts, attempt=numbers, resume_from=st.none() | texts),
+    st.builds(Outcome, t=floats, decision=numbers, action=texts, ok=st.booleans(), detail=texts),
+)
+batches = st.lists(st.lists(entries, min_size=1, max_size=4), max_size=5)
+
+
+def fold(records: list[Record]) -> RunStory:
+    story = RunStory()
+    for record in records:
+        story = apply(story, record)
+    return story
+
+
+@given(batches=batches, cut=st.floats(0, 1), after=st.lists(entries, min_size=1, max_size=3))
+def test_any_truncation_is_a_prefix_and_can_be_continued(
+    batches: list[list[Entry | Outcome]], cut: float, after: list[Entry | Outcome]
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        with JournalWriter(path) as writer:
+            written = [record for batch in batches for record in writer.append_all(1.0, 2.0, batch)]
+        data = path.read_bytes()
+        kept = data[: int(cut * len(data))]
+        path.write_bytes(kept)
+
+        survivors = list(read_journal(path))
+        assert survivors == written[: len(survivors)]
+        assert len(survivors) >= kept.count(b"\n"), "no whole line is lost"
+        assert load_story(path) == fold(survivors)
+        follower = JournalFollower(path)
+        assert follower.poll() == survivors
+
+        with JournalWriter(path) as writer:
+            continued = list(writer.append_all(3.0, 4.0, after))
+        assert path.read_bytes().startswith(kept), "nothing is ever removed"
+        assert [r.seq for r in continued] == list(range(len(survivors) + 1, len(survivors) + 1 + len(after)))
+        assert list(read_journal(path)) == [*survivors, *continued]
+        assert follower.poll() == continued
+
+
+@given(batches=batches, step=st.integers(1, 200))
+def test_a_follower_sees_the_same_records_however_the_bytes_arrive(
+    batches: list[list[Entry | Outcome]], step: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        whole, growing = Path(folder) / "whole", Path(folder) / "growing"
+        with JournalWriter(whole) as writer:
+            written = [record for batch in batches for record in writer.append_all(1.0, 2.0, batch)]
+        data = whole.read_bytes()
+        follower = JournalFollower(growing)
+        seen: list[Record] = []
+        with growing.open("ab", buffering=0) as file:
+            for at in range(0, len(data), step):
+                file.write(data[at : at + step])
+                seen += follower.poll()
+        assert seen == written
+        assert follower.skipped == 0

@@ -1,0 +1,144 @@
+"""The shipped data loads, the user's own goes on top, and presets are detected."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.config.detection import config_keys, detect_preset
+from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.shipped import load_presets, load_profiles, read_failures
+from trainwatch.core.model.profile import Preset, ResumeStyle
+
+
+def project(folder: Path, kind: str, **files: str) -> Path:
+    (folder / kind).mkdir()
+    for name, text in files.items():
+        (folder / kind / f"{name}.toml").write_text(text)
+    return folder / "trainwatch.toml"
+
+
+def test_the_shipped_profiles_and_presets_load() -> None:
+    profiles, presets = load_profiles(), load_presets()
+    assert {"conservative", "balanced", "aggressive", "stable"} <= profiles.keys()
+    assert {"generic", "kohya", "dit", "hf"} <= presets.keys()
+    assert list(profiles) == [profile.name for profile in profiles.values()]
+    assert list(presets) == [preset.name for preset in presets.values()]
+    for preset in presets.values():
+        for pattern in preset.detect_command:
+            re.compile(pattern)
+
+
+def test_a_caller_cannot_change_what_others_get() -> None:
+    load_profiles().clear()
+    assert load_profiles()
+
+
+def test_own_profiles_go_on_top(tmp_path: Path) -> None:
+    path = project(
+        tmp_path,
+        "profiles",
+        balanced='title = "mine"\n[settings]\nlr = 1e-4\n"a.b" = 1\n[settings.t.deep]\nbatch_size = 2\nlist = [1]\n',
+        mine='name = "other"\nflags = ["--x"]\n[env]\nA = "1"\n',
+    )
+    profiles = load_profiles(path)
+    assert profiles["balanced"].title == "mine"
+    assert profiles["balanced"].settings == {
+        "lr": 1e-4,
+        "a.b": 1,
+        "t.deep.batch_size": 2,
+        "t.deep.list": [1],
+    }
+    assert profiles["other"].flags == ("--x",)
+    assert profiles["conservative"] == load_profiles()["conservative"]
+    assert load_profiles()["balanced"].title != "mine"
+    assert load_profiles(tmp_path / "elsewhere" / "trainwatch.toml") == load_profiles()
+
+
+def test_problems_of_all_own_files_come_at_once(tmp_path: Path) -> None:
+    path = project(
+        tmp_path,
+        "profiles",
+        a='\nflag = ["x"]\n',
+        b="[settings",
+        c="[env]\nA = 1\n",
+        d='name = "../x"\n',
+        e='name = "f"',
+        f="",
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_profiles(path)
+    assert [line.removeprefix(f"{tmp_path}/profiles/") for line in str(caught.value).splitlines()] == [
+        'a.toml:2: unknown key "flag"; did you mean "flags"?',
+        "b.toml:1: not TOML: Expected ']' at the end of a table declaration",
+        'c.toml:1: "env" must be a table of texts, got {"A":1}',
+        'd.toml:1: "name" may hold letters, digits and . _ - only, got "../x"',
+        f'{tmp_path}/profiles/f.toml: a second "f"; names must differ'.removeprefix(f"{tmp_path}/profiles/"),
+    ]
+
+
+def test_own_presets_go_on_top(tmp_path: Path) -> None:
+    path = project(
+        tmp_path, "presets", mine="detect_command = ['my_train']\n[resume_file]\nargs = ['--from', '{path}']\n"
+    )
+    presets = load_presets(path)
+    assert presets["mine"].resume_file == ResumeStyle(args=("--from", "{path}"))
+    assert detect_preset(["python", "my_train.py"], None, presets).name == "mine"
+    (tmp_path / "presets" / "mine.toml").write_text("detect_command = ['(']\n[resume_file]\nflag = 1\n")
+    with pytest.raises(ConfigError, match="holds no regular expression") as caught:
+        load_presets(path)
+    assert '"resume_file" must be a table with key and args' in str(caught.value)
+
+
+def test_a_failure_catalogue_is_read_and_its_faults_have_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "failures.toml"
+    good = (
+        '[[rules]]\nfailure = "cuda_oom"\nretryable = true\nexplanation = "e"\n'
+        '[[signatures]]\nfailure = "cuda_oom"\npattern = "OOM"\nrole = "root"\nweight = 0.9\nliteral = "OOM"\n'
+    )
+    path.write_text(good)
+    catalogue = read_failures(path)
+    assert catalogue.rules[0].failure == "cuda_oom"
+    assert catalogue.signatures[0].weight == 0.9
+    path.write_text(good + '[[signatures]]\nfailure = "cuda_ooom"\n')
+    with pytest.raises(ConfigError, match=r"failures\.toml:11: Invalid enum value 'cuda_ooom'"):
+        read_failures(path)
+
+
+PRESETS = {
+    "generic": Preset(name="generic"),
+    "a": Preset(name="a", detect_command=("train",), detect_config_keys=("output_dir", "x.y", "z")),
+    "b": Preset(name="b", detect_command=("train_b",), detect_config_keys=("only",)),
+}
+
+
+def test_the_longest_match_in_the_command_wins() -> None:
+    assert detect_preset(["python", "train_b.py"], None, PRESETS).name == "b"
+    assert detect_preset(["python", "train.py"], None, PRESETS).name == "a"
+    assert detect_preset(["x"], None, PRESETS).name == "generic"
+    assert detect_preset(["x"], None, {}).name == "generic"
+
+
+def test_one_common_key_proves_nothing_two_do(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("output_dir: o\n")
+    assert detect_preset(["x"], config, PRESETS).name == "generic"
+    config.write_text("output_dir: o\nx: {y: 1}\n")
+    assert detect_preset(["x"], config, PRESETS).name == "a"
+    config.write_text("only: 1\n")
+    assert detect_preset(["x"], config, PRESETS).name == "b"
+
+
+def test_config_keys_of_broken_files_are_none(tmp_path: Path) -> None:
+    for name, text in (
+        ("a.toml", "x = ["),
+        ("b.yaml", "a: [\n - }"),
+        ("c.yaml", "just text"),
+        ("d.yaml", "!!python/x 1"),
+    ):
+        (tmp_path / name).write_text(text)
+        assert config_keys(tmp_path / name) == frozenset()
+    assert config_keys(tmp_path) == frozenset()
+    assert config_keys(tmp_path / "none.toml") == frozenset()
+    (tmp_path / "e.toml").write_text("[s]\nk = 1\n[[l]]\nm = 1\n")
+    assert config_keys(tmp_path / "e.toml") == {"s", "k", "s.k", "l"}

@@ -1,0 +1,164 @@
+"""From a config or a bare command to the RunSpec that is launched; the command line goes on top."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.project import Project, load_project
+from trainwatch.core.config.spec import Overrides, name_of_command, origins, spec_for_command, spec_for_run
+from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Settings
+
+PRESETS = {
+    "generic": Preset(name="generic"),
+    "kohya": Preset(
+        name="kohya", detect_command=(r"train_network\.py",), detect_config_keys=("network_dim", "unet_lr")
+    ),
+}
+PROFILES = {"balanced", "stable"}
+
+
+def project(folder: Path, text: str) -> Project:
+    path = folder / "trainwatch.toml"
+    path.write_text(text)
+    return load_project(path)
+
+
+def from_project(folder: Path, text: str, cwd: Path | None = None, **overrides: Any) -> RunSpec:
+    loaded = project(folder, text)
+    return spec_for_run(
+        loaded,
+        loaded.run(),
+        identify=lambda name: f"{name}-id",
+        created_wall=5.0,
+        cwd=cwd or folder,
+        presets=PRESETS,
+        profiles=PROFILES,
+        overrides=Overrides(**overrides),
+    )
+
+
+def from_command(argv: list[str], cwd: Path, **overrides: Any) -> RunSpec:
+    return spec_for_command(
+        argv,
+        identify=lambda name: f"{name}-id",
+        created_wall=5.0,
+        cwd=cwd,
+        presets=PRESETS,
+        profiles=PROFILES,
+        overrides=Overrides(**overrides),
+    )
+
+
+def test_a_project_s_run_becomes_a_spec(tmp_path: Path) -> None:
+    text = '[run]\nname = "n"\ncommand = ["x", "train_network.py"]\noutput_dir = "out"\n[hang]\nmin_s = 8\n'
+    spec = from_project(tmp_path, text)
+    assert (spec.id, spec.name, spec.preset, spec.created_wall) == ("n-id", "n", "kohya", 5.0)
+    assert spec.project == str(tmp_path / "trainwatch.toml")
+    assert spec.output_dir == str(tmp_path / "out")
+    assert spec.settings.hang.min_s == 8
+    assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
+
+
+def test_the_command_line_goes_on_top(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "c.toml").touch()
+    text = '[run]\nname = "n"\ncommand = ["x", "{config}"]\npreset = "kohya"\n[profiles]\nuse = "balanced"\n'
+    spec = from_project(
+        tmp_path,
+        text,
+        cwd=elsewhere,
+        name="m",
+        preset="generic",
+        profile="stable",
+        config="c.toml",
+        output_dir="o",
+        interval_s=60,
+        max_restarts=7,
+    )
+    assert (spec.name, spec.preset, spec.settings.profiles.use) == ("m", "generic", "stable")
+    assert spec.config == str(elsewhere / "c.toml")
+    assert spec.output_dir == str(elsewhere / "o")
+    assert spec.settings.watch.summary_s == 60
+    assert spec.settings.watch.interval_s == Settings().watch.interval_s, "--interval is the health line, not sampling"
+    assert spec.settings.restart.max_restarts == 7
+
+
+def test_origins_name_the_option(tmp_path: Path) -> None:
+    loaded = project(tmp_path, '[runs.a]\ncommand = ["x"]\n')
+    found = origins(loaded, loaded.run(), Overrides(interval_s=60, config="c", profile="stable"))
+    assert str(found["watch.summary_s"]) == "--interval"
+    assert str(found["runs.a.config"]) == "--config"
+    assert str(found["profiles.use"]) == "--profile"
+    assert str(found["runs.a.command"]).endswith("trainwatch.toml:2")
+    assert str(found["runs.a.preset"]) == "default"
+
+
+def test_what_no_launch_could_survive_is_said_before(tmp_path: Path) -> None:
+    text = '[run]\ncommand = ["x", "--out={output_dir}"]\ncwd = "nowhere"\nconfig = "none.toml"\n'
+    with pytest.raises(ConfigError) as caught:
+        from_project(tmp_path, text, profile="stabel", preset="kohia", interval_s=0, max_restarts=-1, name=" ")
+    said = [line.removeprefix(f"{tmp_path}/") for line in str(caught.value).splitlines()]
+    unset = 'but "output_dir" is not set; set it in the file or by --output-dir'
+    assert said == [
+        "--name: must not be empty",
+        '--preset: unknown preset "kohia"; did you mean "kohya"?',
+        '--profile: unknown profile "stabel"; did you mean "stable"?',
+        "--interval: must be more than 0 seconds, got 0",
+        "--max-restarts: must be at least 0, got -1",
+        f'trainwatch.toml:3: "cwd" is no folder: {tmp_path}/nowhere',
+        f'trainwatch.toml:4: "config" is no file: {tmp_path}/none.toml',
+        f"trainwatch.toml:2: the command uses {{output_dir}}, {unset}",
+    ]
+
+
+def test_an_output_dir_need_not_exist_but_must_not_be_a_file(tmp_path: Path) -> None:
+    assert from_command(["x"], tmp_path, output_dir="new").output_dir == str(tmp_path / "new")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r'^--output-dir: "output_dir" is no folder'):
+        from_command(["x"], tmp_path, output_dir="file")
+
+
+def test_a_bare_command_needs_no_config(tmp_path: Path) -> None:
+    spec = from_command(["python", "-c", 'print("x")'], tmp_path)
+    assert (spec.command, spec.cwd, spec.name) == (("python", "-c", 'print("x")'), str(tmp_path), "python")
+    assert (spec.preset, spec.project, spec.config, spec.settings) == ("generic", None, None, Settings())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bare_command_s_preset_is_detected(tmp_path: Path) -> None:
+    assert from_command(["accelerate", "launch", "sdxl_train_network.py"], tmp_path).preset == "kohya"
+    (tmp_path / "c.toml").write_text("[a]\nnetwork_dim = 8\nunet_lr = 1e-4\n")
+    assert from_command(["x"], tmp_path, config="c.toml").preset == "kohya"
+    assert from_command(["x"], tmp_path, config="c.toml", preset="generic").preset == "generic"
+    assert from_command(["train_network.py"], tmp_path, preset="auto").preset == "kohya"
+
+
+def test_no_command_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no command; write it behind --"):
+        from_command([], tmp_path)
+    with pytest.raises(ConfigError, match=r"the command uses \{config\}.*by --config"):
+        from_command(["x", "{config}"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("argv", "name"),
+    [
+        (["python", "train.py", "--lr", "1"], "train"),
+        (["/usr/bin/python3", "/a/b/fine_tune.py"], "fine_tune"),
+        (["accelerate", "launch", "--num_processes", "2", "train_network.py"], "train_network"),
+        (["./run_train.sh"], "run_train"),
+        (["python", "-m", "pkg.train", "--x"], "train"),
+        (["python", "-c", "open('x.py')"], "python"),
+        (["env", "A=1", "trainer"], "trainer"),
+        (["accelerate"], "accelerate"),
+        (["/"], "run"),
+    ],
+)
+def test_a_bare_command_has_a_name(argv: list[str], name: str) -> None:
+    assert name_of_command(argv) == name

@@ -1,0 +1,243 @@
+"""The metric history: what is kept how finely, how large it grows, what happens to a damaged file."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample, Tick
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+
+HOUR, DAY = 3600, 86_400
+
+
+Open = Callable[[Path], HistoryReader]
+
+
+@pytest.fixture
+def read() -> Iterator[Open]:
+    with ExitStack() as stack:
+        yield lambda path: stack.enter_context(closing(HistoryReader(path)))
+
+
+def gpus(t: float, *utils: float | None) -> GpuSample:
+    return GpuSample(t=t, gpus=tuple(GpuReading(index=i, util_pct=u, name="G") for i, u in enumerate(utils)))
+
+
+def is_well(writer: HistoryWriter) -> bool:
+    return writer.trouble is None
+
+
+def test_the_newest_samples_come_back_whole(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    writer.add(gpus(1, 10.0))
+    newest = GpuSample(t=2, gpus=(), trouble="driver gone")
+    writer.add(newest)
+    writer.add(HostSample(t=3, ram_used_bytes=5.0))
+    writer.add(ProgressPoint(t=4, progress=Progress(phase="train", step=7)))
+    writer.add(Tick(t=5))
+    writer.commit()
+    latest = read(tmp_path / "h").latest()
+    assert latest.gpu == newest
+    assert latest.host == HostSample(t=3, ram_used_bytes=5.0)
+    assert latest.process is None
+    assert latest.progress is not None
+    assert latest.progress.progress.step == 7
+    assert latest.ages(10) == {"gpu": 8, "host": 7, "progress": 6}
+    writer.close()
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_a_series_has_min_mean_max_and_gaps(tmp_path: Path, read: Open, network: bool) -> None:
+    writer = HistoryWriter(tmp_path / "h", network=network)
+    for t in [*range(10), *range(20, 30)]:
+        writer.add(gpus(t, float(t), None))
+        writer.add(ProcessSample(t=t, cpu_cores=2.0))
+    writer.commit()
+    reader = read(tmp_path / "h")
+    assert reader.series("gpu0.util", 0, 30, 3) == [(5, 0, 4.5, 9), (25, 20, 24.5, 29)]
+    assert reader.series("gpu1.util", 0, 30, 3) == [], "unknown is not zero"
+    assert reader.series("gpu7.util", 0, 30, 3) == []
+    assert reader.series("process.cpu", 0, 30, 1) == [(15, 2, 2, 2)]
+    assert reader.series("process.cpu", 5, 5, 1) == []
+    assert reader.gpus() == (0, 1)
+    with pytest.raises(ValueError, match=r"no metric 'gpu.util'"):
+        reader.series("gpu.util", 0, 1, 1)
+    writer.close()
+
+
+def test_samples_of_the_same_second_meet_in_one_bucket(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    for t, util in ((1.1, 50.0), (1.5, 100.0), (1.9, None), (2.2, 7.0)):
+        writer.add(gpus(t, util))
+    writer.commit()
+    writer.add(gpus(1.95, 0.0))
+    writer.close()
+    assert read(tmp_path / "h").series("gpu0.util", 0, 10, 10) == [(1.5, 0, 37.5, 100), (2.5, 7, 7, 7)]
+
+
+def test_age_thins_out_but_never_loses_an_extreme(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    spike_t = 1234
+    for t in range(2 * HOUR):
+        writer.add(gpus(t, 100.0 if t == spike_t else 50.0))
+    writer.commit()
+    reader = read(tmp_path / "h")
+    connection = sqlite3.connect(tmp_path / "h")
+    assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_1").fetchone() == (HOUR + 10, HOUR - 10)
+    assert connection.execute("SELECT COUNT(*) FROM gpu_10").fetchone() == ((HOUR - 10) // 10,)
+    assert max(high for _, _, _, high in reader.series("gpu0.util", 0, 2 * HOUR, 20)) == 100
+    [(_, low, mean, high)] = reader.series("gpu0.util", 0, 2 * HOUR, 1)
+    assert (low, high) == (50, 100)
+    assert mean == pytest.approx(50 + 50 / (2 * HOUR))
+    writer.add(gpus(3 * DAY, 50.0))
+    writer.close()
+    assert connection.execute("SELECT COUNT(*) FROM gpu_1").fetchone() == (1,)
+    assert connection.execute("SELECT COUNT(*) FROM gpu_60").fetchone() == (2 * HOUR // 60,)
+    connection.close()
+    [(_, low, mean, high)] = reader.series("gpu0.util", 0, 2 * HOUR, 1)
+    assert (low, high) == (50, 100)
+    assert mean == pytest.approx(50 + 50 / (2 * HOUR))
+
+
+def test_a_week_of_eight_gpus_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
+    """Two samples a bucket of the tier that each time ends in give the rows (with all extremes) that 1 Hz gives.
+
+    bench/history.py feeds all 604 800 seconds.
+    """
+    writer = HistoryWriter(tmp_path / "h")
+    week = 7 * DAY
+    times = [*range(0, week - DAY, 30), *range(week - DAY, week - HOUR, 5), *range(week - HOUR, week)]
+    for number, t in enumerate(times):
+        wobble = (number * 7919 % 1000) / 997  # no value twice in a row, none round: nothing packs small
+        writer.add(
+            GpuSample(
+                t=t,
+                gpus=tuple(
+                    GpuReading(
+                        index=i,
+                        util_pct=90 + wobble,
+                        mem_used_bytes=15e9 + wobble,
+                        temp_c=60 + wobble,
+                        power_w=300 + wobble,
+                        clock_mhz=1500 + wobble,
+                    )
+                    for i in range(8)
+                ),
+            )
+        )
+        writer.add(
+            HostSample(
+                t=t,
+                ram_used_bytes=1e10 + wobble,
+                ram_available_bytes=1e10 + wobble,
+                swap_used_bytes=1e9 + wobble,
+                disk_free_bytes=1e11 + wobble,
+                cpu_pct=50 + wobble,
+                psi_memory_pct=wobble,
+            )
+        )
+        writer.add(ProcessSample(t=t, cpu_cores=1 + wobble, read_bytes=t + wobble, write_bytes=t + wobble, procs=9))
+        progress = Progress(step=number, loss=wobble, lr=wobble / 1e4, sec_per_step=2 + wobble, epoch=wobble)
+        writer.add(ProgressPoint(t=t, progress=progress))
+        if number % 200 == 0:
+            writer.commit()
+    writer.close()
+    assert is_well(writer)
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 50e6
+    reader = read(tmp_path / "h")
+    connection = sqlite3.connect(tmp_path / "h")
+    rows = {span: connection.execute(f"SELECT COUNT(*) FROM gpu_{span}").fetchone()[0] for span in (1, 10, 60)}
+    connection.close()
+    assert rows[1] >= 8 * HOUR
+    assert rows[10] >= 8 * ((DAY - HOUR) / 10 - 12), "buckets merge whole: two of them may be early"
+    assert rows[60] >= 8 * (6 * DAY / 60 - 2)
+    assert len(reader.series("gpu7.power", 0, week, 700)) == 700
+
+
+def test_missing_damaged_and_foreign_files_are_an_empty_history(tmp_path: Path, read: Open) -> None:
+    newer = sqlite3.connect(tmp_path / "newer")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    (tmp_path / "damaged").write_bytes(b"this is no database, and never was one" * 100)
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    for name in ("missing", "newer", "damaged", "empty", "folder"):
+        reader = read(tmp_path / name)
+        assert reader.latest().gpu is None
+        assert reader.series("gpu0.util", 0, 100, 10) == []
+        assert reader.gpus() == ()
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path: Path, read: Open) -> None:
+    garbage = b"this is no database, and never was one" * 100
+    path = tmp_path / "h"
+    path.write_bytes(garbage)
+    writer, reader = HistoryWriter(path), read(path)
+    writer.add(gpus(1, 10.0))
+    assert reader.series("gpu0.util", 0, 10, 10) == []
+    writer.commit()
+    assert writer.trouble is not None
+    assert (tmp_path / "h.damaged").read_bytes() == garbage
+    writer.commit()
+    assert is_well(writer)
+    assert reader.series("gpu0.util", 0, 10, 10) == [(1.5, 10, 10, 10)], "nothing was lost, and the reader goes along"
+    writer.close()
+
+
+def test_a_history_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    newer = sqlite3.connect(path)
+    newer.execute("CREATE TABLE later (x)")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    before = path.read_bytes()
+    writer = HistoryWriter(path)
+    writer.add(gpus(1, 10.0))
+    writer.commit()
+    writer.close()
+    assert writer.trouble is not None
+    assert "newer trainwatch" in writer.trouble
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_rows_wait_while_somebody_holds_the_file(tmp_path: Path, read: Open, network: bool) -> None:
+    path = tmp_path / "h"
+    writer = HistoryWriter(path, network=network)
+    writer.add(gpus(1, 10.0))
+    writer.commit()
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    writer.add(gpus(2, 20.0))
+    writer.commit()
+    assert writer.trouble is not None
+    reader = read(path)
+    assert len(reader.series("gpu0.util", 0, 10, 10)) == 1
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    writer.commit()
+    assert is_well(writer)
+    assert len(reader.series("gpu0.util", 0, 10, 10)) == 2
+    writer.close()
+    assert read(path).latest().gpu == gpus(2, 20.0), "the writer is gone, its file is not"
+
+
+def test_a_copy_without_its_helper_files_in_a_folder_of_others_is_still_read(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    writer.add(gpus(1, 10.0))
+    writer.close()
+    reader = read(tmp_path / "h")
+    assert reader._query_still("SELECT COUNT(*) FROM gpu_1", ()) == [(1,)]
+
+
+def test_nan_is_unknown(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    for t, loss in ((1, float("nan")), (2, float("inf")), (3, 0.5)):
+        writer.add(ProgressPoint(t=t, progress=Progress(loss=loss)))
+    writer.close()
+    assert read(tmp_path / "h").series("progress.loss", 0, 10, 10) == [(3.5, 0.5, 0.5, 0.5)]

@@ -1,0 +1,207 @@
+"""The journal: numbering, torn lines, versions, followers."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.fact import JudgeSnapshot, Note, RunCreated, StateChanged
+from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.record import Record
+from trainwatch.core.store.journal import (
+    JournalFollower,
+    JournalTooNew,
+    JournalWriter,
+    latest_snapshot,
+    load_story,
+    read_journal,
+)
+
+
+def note(text: str) -> Note:
+    return Note(text=text)
+
+
+def texts(records: list[Record]) -> list[str]:
+    return [r.fact.text for r in records if isinstance(r.fact, Note)]
+
+
+def test_records_come_back_in_order_with_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalWriter(path) as writer:
+        first = writer.append(0.0, 100.0, fact=RunCreated(run="r", name="n", command=("c",), cwd="/", preset="p"))
+        rest = writer.append_all(
+            1.5,
+            101.5,
+            [
+                StateChanged(state="running", reason="step 1"),
+                StartAttempt(id=1, reason="first", attempt=1),
+                Outcome(t=1.5, decision=1, action="start_attempt", ok=True),
+            ],
+        )
+    assert list(read_journal(path)) == [first, *rest]
+    assert [r.seq for r in (first, *rest)] == [1, 2, 3, 4]
+    story = load_story(path)
+    assert (story.state, story.wall0, story.seq) == ("running", 100.0, 4)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_record_has_exactly_one_body(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path / "j") as writer:
+        with pytest.raises(ValueError, match="exactly one body"):
+            writer.append(0, 0)
+        with pytest.raises(ValueError, match="exactly one body"):
+            writer.append(0, 0, fact=note("a"), outcome=Outcome(t=0, decision=1, action="x", ok=True))
+        assert writer.append_all(0, 0, []) == ()
+        assert writer.seq == 0
+
+
+def test_a_torn_last_line_is_closed_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with JournalWriter(path) as writer:
+        writer.append(0, 0, fact=note("whole"))
+    torn = b'{"v":1,"seq":2,"t":1,"wa'
+    with path.open("ab") as file:
+        file.write(torn)
+    with JournalWriter(path) as writer:
+        assert writer.append(2, 2, fact=note("after")).seq == 2
+    reading = read_journal(path)
+    assert texts(list(reading)) == ["whole", "after"]
+    assert reading.skipped == 1
+    assert torn in path.read_bytes()
+
+
+def test_unknown_kinds_are_skipped_and_their_numbers_not_given_again(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    path.write_bytes(
+        b'{"v":1,"seq":7,"t":0,"wall":0,"fact":{"fact":"invented_later","x":1}}\n'
+        b'\x00\x00\x00\n\xff\xfe\n[]\n"x"\n' + b"[" * 5000 + b"\n"
+        b'{"v":1,"seq":8,"t":0,"wall":0,"fact":{"fact":"note","text":"known","later":true},"new_field":1}\n'
+    )
+    reading = read_journal(path)
+    assert texts(list(reading)) == ["known"]
+    assert reading.skipped == 6
+    with JournalWriter(path) as writer:
+        assert writer.append(0, 0, fact=note("x")).seq == 9
+
+
+def test_a_newer_major_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    line = b'{"v":2,"seq":1,"t":0,"wall":0,"shape":"unheard of"}\n'
+    path.write_bytes(line)
+    for attempt in (lambda: JournalWriter(path), lambda: load_story(path), JournalFollower(path).poll):
+        with pytest.raises(JournalTooNew, match=r"journal version 2, this one reads 1\); update trainwatch"):
+            attempt()
+    assert path.read_bytes() == line
+
+
+def test_an_absent_journal_is_empty(tmp_path: Path) -> None:
+    assert list(read_journal(tmp_path / "no")) == []
+    assert load_story(tmp_path / "no").seq == 0
+    assert latest_snapshot(tmp_path / "no") is None
+
+
+def test_the_newest_snapshot_is_found(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path / "j") as writer:
+        writer.append(0, 0, fact=JudgeSnapshot(version=1, state={"a": 1}))
+        writer.append(0, 0, fact=JudgeSnapshot(version=1, state={"a": 2}))
+        writer.append(0, 0, fact=note("after"))
+    snapshot = latest_snapshot(tmp_path / "j")
+    assert snapshot is not None
+    assert snapshot.state == {"a": 2}
+
+
+def test_file_names_that_are_not_utf8_do_not_stop_the_journal(tmp_path: Path) -> None:
+    name = os.fsdecode(b"out/m\xff.safetensors")
+    with JournalWriter(tmp_path / "j") as writer:
+        writer.append(0, 0, fact=note(name))
+    assert texts(list(read_journal(tmp_path / "j"))) == ["out/m\ufffd.safetensors"]
+
+
+def test_a_follower_gives_each_record_once(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    follower = JournalFollower(path)
+    assert follower.poll() == []
+    writer = JournalWriter(path)
+    assert follower.poll() == []
+    writer.append(0, 0, fact=note("a"))
+    assert texts(follower.poll()) == ["a"]
+    assert follower.poll() == []
+    writer.append_all(0, 0, [note("b"), note("c")])
+    assert texts(follower.poll()) == ["b", "c"]
+    writer.close()
+
+
+def test_a_follower_waits_for_half_a_line_and_passes_over_a_torn_one(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    follower = JournalFollower(path)
+    line = msgspec.json.encode(Record(seq=1, t=0, wall=0, fact=note("a\rb")))
+    path.write_bytes(line[:10])
+    assert follower.poll() == []
+    path.write_bytes(line)
+    assert texts(follower.poll()) == ["a\rb"], "whole, though its newline is still missing"
+    with path.open("ab") as file:
+        file.write(b'\n{"v":1,"se')
+    assert follower.poll() == []
+    with JournalWriter(path) as writer:
+        writer.append(0, 0, fact=note("b"))
+    assert texts(follower.poll()) == ["b"]
+    assert follower.skipped == 1
+
+
+def test_a_follower_survives_a_replaced_file_without_repeating(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    follower = JournalFollower(path)
+    with JournalWriter(path) as writer:
+        writer.append_all(0, 0, [note("a"), note("b")])
+    assert texts(follower.poll()) == ["a", "b"]
+    copy = tmp_path / "copy"
+    copy.write_bytes(path.read_bytes() + msgspec.json.encode(Record(seq=3, t=0, wall=0, fact=note("c"))) + b"\n")
+    copy.replace(path)
+    assert texts(follower.poll()) == ["c"]
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from trainwatch.core.model.fact import Note
+from trainwatch.core.store.journal import JournalWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+writer = JournalWriter(Path(sys.argv[1]))
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+failed = 0
+for number in range(20):
+    try:
+        writer.append_all(0, 0, [Note(text=f"{number}a"), Note(text=f"{number}b")])
+    except OSError:
+        failed += 1
+        if failed == 3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(failed, writer.seq)
+"""
+
+
+@pytest.mark.parametrize("limit", [300, 330, 350, 400])
+def test_a_disk_that_is_full_for_a_while_tears_no_later_record(tmp_path: Path, limit: int) -> None:
+    path = tmp_path / "j"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path), str(limit)], capture_output=True, text=True, check=True, timeout=60
+    )
+    failed, seq = map(int, done.stdout.split())
+    records = list(read_journal(path))
+    assert failed == 3
+    assert [r.seq for r in records] == list(range(1, seq + 1))
+    assert texts(records)[-1] == "19b"
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY, "only the child was limited"
+
+
+def test_every_record_says_its_version(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path / "j") as writer:
+        writer.append(0, 0, fact=note("a"))
+    assert (tmp_path / "j").read_bytes() == b'{"v":1,"seq":1,"t":0,"wall":0,"fact":{"fact":"note","text":"a"}}\n'

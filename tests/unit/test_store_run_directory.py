@@ -1,0 +1,143 @@
+"""The state folder: where it is, who may look inside, and how runs are found again."""
+
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.atomic import write_atomically
+from trainwatch.core.store.home import make_private, trainwatch_home
+from trainwatch.core.store.run_directory import (
+    AmbiguousRun,
+    RunDirectory,
+    RunNotFound,
+    RunUnreadable,
+    find_run,
+    list_runs,
+    new_run_id,
+    run_id_for,
+)
+
+
+def spec(run_id: str, name: str, *, project: str | None = None, cwd: str = "/w", wall: float = 1.0) -> RunSpec:
+    return RunSpec(id=run_id, name=name, command=("python",), cwd=cwd, created_wall=wall, project=project)
+
+
+def never(_: RunDirectory) -> bool:
+    return False
+
+
+def test_home_is_the_variable_then_xdg_then_the_users_own() -> None:
+    assert trainwatch_home({"TRAINWATCH_HOME": "/t", "XDG_STATE_HOME": "/x"}) == Path("/t")
+    assert trainwatch_home({"TRAINWATCH_HOME": "", "XDG_STATE_HOME": "/x"}) == Path("/x/trainwatch")
+    assert trainwatch_home({"XDG_STATE_HOME": "relative", "HOME": "/h"}) == Path("/h/.local/state/trainwatch")
+    assert trainwatch_home({"TRAINWATCH_HOME": "here"}).is_absolute()
+
+
+def test_every_folder_of_a_new_run_is_private(tmp_path: Path) -> None:
+    directory = RunDirectory.create(tmp_path / "a" / "b", spec("x-1", "x"))
+    for folder in (tmp_path / "a", tmp_path / "a" / "b" / "runs", directory.path, directory.attempts):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(directory.spec.stat().st_mode) == 0o600
+
+
+def test_folders_that_exist_keep_their_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    make_private(tmp_path / "new")
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    written = spec("x-1", "x", project="/p/trainwatch.toml")
+    directory = RunDirectory.create(tmp_path, written)
+    assert directory.load_spec() == written
+    assert directory.attempt(3) == directory.path / "attempts" / "0003"
+    assert [d.id for d in list_runs(tmp_path)] == ["x-1"]
+
+
+def test_an_id_is_given_once(tmp_path: Path) -> None:
+    RunDirectory.create(tmp_path, spec("x-1", "x"))
+    with pytest.raises(FileExistsError, match="x-1 already exists"):
+        RunDirectory.create(tmp_path, spec("x-1", "other"))
+    assert RunDirectory(tmp_path / "runs" / "x-1").load_spec().name == "x"
+    assert [p.name for p in (tmp_path / "runs").iterdir()] == ["x-1"]
+
+
+@pytest.mark.parametrize("run_id", ["", "../x", ".x", "a/b"])
+def test_an_id_cannot_leave_the_folder(tmp_path: Path, run_id: str) -> None:
+    with pytest.raises(ValueError, match="not a run id"):
+        RunDirectory.create(tmp_path, spec(run_id, "x"))
+
+
+def test_ids_are_readable_and_differ_between_projects(tmp_path: Path) -> None:
+    one, two = run_id_for("Lüca XL #2", Path("/a")), run_id_for("Lüca XL #2", Path("/b"))
+    assert one.startswith("luca-xl-2-")
+    assert one != two
+    assert run_id_for("日本", None).startswith("run-")
+    assert new_run_id(tmp_path, "n", None) == run_id_for("n", None)
+    RunDirectory.create(tmp_path, spec(new_run_id(tmp_path, "n", None), "n"))
+    RunDirectory.create(tmp_path, spec(new_run_id(tmp_path, "n", None), "n"))
+    assert new_run_id(tmp_path, "n", None) == run_id_for("n", None) + "-3"
+
+
+def test_a_newer_or_damaged_spec_says_so_and_hides_no_other_run(tmp_path: Path) -> None:
+    good = RunDirectory.create(tmp_path, spec("good", "g"))
+    newer = RunDirectory.create(tmp_path, spec("newer", "n"))
+    newer.spec.write_bytes(msgspec.json.encode({"version": 99, "whatever": 1}))
+    torn = RunDirectory.create(tmp_path, spec("torn", "t"))
+    torn.spec.write_bytes(torn.spec.read_bytes()[:20])
+    (tmp_path / "runs" / "empty").mkdir()
+    assert list_runs(tmp_path) == [good]
+    with pytest.raises(RunUnreadable, match="newer trainwatch"):
+        find_run(tmp_path, "newer")
+    with pytest.raises(RunUnreadable, match="damaged"):
+        torn.load_spec()
+
+
+def test_without_a_run_the_sentence_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound, match=r'no run "luca"; start one with `trainwatch run'):
+        find_run(tmp_path, "luca")
+    RunDirectory.create(tmp_path, spec("a", "a"))
+    with pytest.raises(RunNotFound, match=r"`trainwatch runs` lists"):
+        find_run(tmp_path, "luca")
+    with pytest.raises(RunNotFound, match="no run of this project"):
+        find_run(tmp_path, None, project=Path("/p/trainwatch.toml"), anywhere=False)
+
+
+def test_the_newest_launch_of_the_same_job_is_meant(tmp_path: Path) -> None:
+    RunDirectory.create(tmp_path, spec("n-1", "n", wall=1))
+    newest = RunDirectory.create(tmp_path, spec("n-1-2", "n", wall=2))
+    assert find_run(tmp_path, "n", live=never) == newest
+    assert find_run(tmp_path, "n-1", live=never).id == "n-1"
+    assert find_run(tmp_path, None, cwd=Path("/w"), live=never) == newest
+    assert find_run(tmp_path, "n", live=lambda d: d.id == "n-1").id == "n-1"
+
+
+def test_the_project_s_own_run_goes_before_one_of_the_same_name_elsewhere(tmp_path: Path) -> None:
+    here, there = Path("/here/trainwatch.toml"), Path("/there/trainwatch.toml")
+    mine = RunDirectory.create(tmp_path, spec("n-1", "n", project=str(here), wall=1))
+    RunDirectory.create(tmp_path, spec("n-2", "n", project=str(there), wall=2))
+    assert find_run(tmp_path, "n", project=here, live=never) == mine
+    assert find_run(tmp_path, None, project=here, live=never) == mine
+    with pytest.raises(AmbiguousRun, match="which run\\? n-2, n-1; name one"):
+        find_run(tmp_path, "n", live=never)
+    assert find_run(tmp_path, "n", live=lambda d: d.id == "n-1") == mine
+
+
+def test_atomic_write_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_atomically(path, b"one")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_atomic_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    target.mkdir()  # a rename of a file onto a folder fails
+    with pytest.raises(OSError):
+        write_atomically(target, b"x")
+    assert target.is_dir()
+    assert list(tmp_path.iterdir()) == [target]

@@ -1,0 +1,100 @@
+"""The trace: bounded, and always replayable from its first line."""
+
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.model.observation import Exit, GpuReading, GpuSample, LogChunk, Meta, Observation, Start, Tick
+from trainwatch.core.store.trace import TraceWriter, read_trace
+
+
+def is_well(writer: TraceWriter) -> bool:
+    return writer.trouble is None
+
+
+def test_observations_come_back_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    seen: list[Observation] = [
+        Meta(t=0, command=("python", "train.py")),
+        Start(t=0, attempt=1, pid=4),
+        GpuSample(t=1, gpus=(GpuReading(index=0, util_pct=None, mem_used_bytes=1e9),)),
+        LogChunk(t=1.4, text="50%|█▏| \r\n\x1b[0m"),
+        Exit(t=2, code=1),
+    ]
+    writer = TraceWriter(path)
+    for observation in seen:
+        writer.write(observation)
+    writer.close()
+    assert list(read_trace(path)) == seen
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_over_its_bound_it_keeps_landmarks_and_the_newest_half(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    limit = 20_000
+    writer = TraceWriter(path, limit_bytes=limit)
+    writer.write(Meta(t=0, command=("x",)))
+    writer.write(Start(t=0, attempt=1, pid=1))
+    for number in range(1, 3000):
+        writer.write(LogChunk(t=number, text=f'line {number} with "kind":"start" in it'))
+        if number == 1000:
+            writer.write(Exit(t=number, code=1))
+            writer.write(Start(t=number, attempt=2, pid=2))
+        writer.flush()
+    writer.close()
+    assert path.stat().st_size <= limit + 200
+    kept = list(read_trace(path))
+    assert [type(o).__name__ for o in kept[:4]] == ["Meta", "Start", "Exit", "Start"]
+    chunks = [o.t for o in kept if isinstance(o, LogChunk)]
+    assert chunks == list(range(int(chunks[0]), 3000)), "one unbroken stretch up to the newest"
+    assert len(chunks) * 70 > limit / 2 - 1000
+    assert [o.t for o in kept] == sorted(o.t for o in kept)
+    assert [p.name for p in tmp_path.iterdir()] == ["trace.jsonl"]
+
+
+def test_a_torn_line_stays_alone(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(b'{"kind":"tick","t":1}\n{"kind":"ti')
+    writer = TraceWriter(path)
+    writer.write(Tick(t=2))
+    writer.close()
+    reading = read_trace(path)
+    assert [o.t for o in reading] == [1, 2]
+    assert reading.skipped == 1
+
+
+def test_a_trace_from_elsewhere_may_lack_fields_and_hold_unknown_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text(
+        '{"t":0,"kind":"meta","version":1,"command":["python","train.py"],"preset":null,"settings":{}}\n'
+        '{"t":1,"kind":"gpu","gpus":[{"index":0,"util":97,"mem_used":15.2e9,"temp":null,"own":true}]}\n'
+        '{"t":1,"kind":"weather","rain":true}\n'
+        "\n"
+        '{"t":960,"kind":"tick"}'
+    )
+    reading = read_trace(path)
+    meta, gpu, tick = reading
+    assert isinstance(meta, Meta)
+    assert isinstance(gpu, GpuSample)
+    assert gpu.gpus[0].temp_c is None
+    assert tick.t == 960
+    assert reading.skipped == 1
+
+
+def test_a_disk_that_takes_nothing_is_trouble_and_no_exception(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "trace.jsonl"
+    writer = TraceWriter(path)
+    writer.write(Tick(t=1))
+    writer.flush()
+    assert writer.trouble is not None
+    assert "a stretch of the trace is missing" in writer.trouble
+    path.parent.mkdir()
+    writer.write(Tick(t=2))
+    writer.close()
+    assert is_well(writer)
+    assert [o.t for o in read_trace(path)] == [2]
+
+
+def test_a_bound_must_be_positive(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="more than 0"):
+        TraceWriter(tmp_path / "t", limit_bytes=0)
