@@ -78,7 +78,7 @@ class ProcessTree(Sampler):
         elapsed = None if self._looked_t is None else t - self._looked_t
         self._looked_t = t
         io_known = any(m.io is not None for m in members.values()) or (
-            not members and self._activity.total != (0, 0, 0)
+            not members and self._activity.total.read_bytes > 0
         )
         self._inbox.put(
             ProcessSample(

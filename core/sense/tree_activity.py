@@ -23,11 +23,17 @@ class Member(NamedTuple):
 
 
 class Work(NamedTuple):
-    """CPU ticks and bytes."""
+    """CPU ticks (own, and of children that were waited for) and bytes (of both, the kernel does not separate them)."""
 
-    ticks: int = 0
+    own_ticks: int = 0
+    children_ticks: int = 0
     read_bytes: int = 0
     write_bytes: int = 0
+
+    @property
+    def ticks(self) -> int:
+        """All CPU time."""
+        return self.own_ticks + self.children_ticks
 
     def plus(self, other: "Work") -> "Work":
         """Sum."""
@@ -41,7 +47,7 @@ class Work(NamedTuple):
 def work_of(member: Member) -> Work:
     """All that the kernel says of one process, inherited parts included."""
     io = member.io or ProcIo(0, 0)
-    return Work(member.stat.own_ticks + member.stat.children_ticks, io.read_bytes, io.write_bytes)
+    return Work(member.stat.own_ticks, member.stat.children_ticks, io.read_bytes, io.write_bytes)
 
 
 class TreeActivity:
@@ -76,7 +82,9 @@ class TreeActivity:
         for key, member in self._members.items():
             if key not in now:
                 known, _ = self._inherited.get(member.stat.parent, (Work(), 0))
-                self._inherited[member.stat.parent] = (known.plus(work_of(member)), INHERITANCE_LOOKS)
+                left = work_of(member)
+                expected = Work(0, left.ticks, left.read_bytes, left.write_bytes)
+                self._inherited[member.stat.parent] = (known.plus(expected), INHERITANCE_LOOKS)
 
     def _without_inheritance(self, pid: int, grown: Work) -> Work:
         if pid not in self._inherited:

@@ -1,0 +1,238 @@
+"""GPU telemetry through a child process that may be stuck, killed and replaced at any time."""
+
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ..model.observation import GpuReading, GpuSample
+from ..model.ports import AttemptTarget, Clock, Inbox
+from ..model.settings import Watch
+from .gpu_choice import GpuChoice, parse_visible_devices, visible_devices_of
+from .gpu_report import Devices, GpuPicture, Message, Refusal
+from .gpu_words import driver_trouble, silence
+from .process_tree import tree_pids
+from .sampling import JOIN_S
+
+COMMAND = (sys.executable, "-P", "-m", f"{__package__}.gpu_child")
+"""``-P``: the working directory is the user's; a ``json.py`` of theirs must not become ours."""
+BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Wait before the n-th new child without an answer in between; the last repeats."""
+REPLACE_FACTOR = 4.0
+"""A child is replaced when no GPU answered for this many time limits: shorter, and slow drivers would never answer."""
+START_LIMIT_S = 30.0
+"""Longest wait for the driver's first answer: without persistence it takes 1.5 s a GPU (pop-os/system76-power#492)."""
+STUCK_CHILDREN = 3
+"""Children that even SIGKILL does not end (they wait inside the driver) before no more are started."""
+INITIAL_PID_NAMESPACE = "pid:[4026531836]"
+
+Ending = Literal["answered", "refused", "silent", "stopped"]
+
+
+def pids_are_comparable() -> bool:
+    """Whether the driver's pids are ours: not in a container (it tells the host's), not under WSL2 (it tells none)."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+        kernel = Path("/proc/sys/kernel/osrelease").read_text("ascii", errors="replace").lower()
+    except OSError:
+        return False
+    return namespace == INITIAL_PID_NAMESPACE and "microsoft" not in kernel
+
+
+class GpuSensor:
+    """Puts a GpuSample every ``watch.interval_s``.
+
+    A GPU that hangs or is lost stays in the sample with ``trouble``; the others go on. When none answers, or there is
+    no driver, the sample's ``trouble`` says so, and another child tries with growing waits. ``own_gpus`` None: what
+    the trainer's ``CUDA_VISIBLE_DEVICES`` says, else all. ``trust_pids`` None: where pids can be compared.
+    """
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        watch: Watch,
+        own_gpus: GpuChoice = None,
+        trust_pids: bool | None = None,
+        start_limit_s: float = START_LIMIT_S,
+        backoff_s: tuple[float, ...] = BACKOFF_S,
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
+        self._inbox = inbox
+        self._clock = clock
+        self._watch = watch
+        self._configured = own_gpus
+        self._choice = own_gpus
+        self._trust_pids = pids_are_comparable() if trust_pids is None else trust_pids
+        self._start_limit_s = start_limit_s
+        self._backoff_s = backoff_s
+        self._command = command
+        self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+        self._picture = GpuPicture()
+        self._target: AttemptTarget | None = None
+        self._answered_s = 0.0
+        self._said_s = 0.0
+        self._abandoned: list[subprocess.Popen[bytes]] = []
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin. Returns at once."""
+        self._thread = threading.Thread(target=self._run, name="sense-gpu", daemon=True)
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Whose memory is ours, and which GPUs."""
+        self._target = target
+        if self._configured is None and target is not None:
+            self._choice = parse_visible_devices(visible_devices_of(target.trainer.pid))
+
+    def stop(self) -> None:
+        """End and join."""
+        self._stopping = True
+        if self._wake_write >= 0:
+            os.write(self._wake_write, b"!")
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+            if self._thread.is_alive():
+                return
+        for fd in (self._wake_read, self._wake_write):
+            if fd >= 0:
+                os.close(fd)
+        self._wake_read = self._wake_write = -1
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        self._answered_s = time.monotonic()
+        failures = 0
+        ending: Ending = "silent"
+        while not self._stopping:
+            self._abandoned = [child for child in self._abandoned if child.poll() is None]
+            if ending == "refused":
+                self._answered_s = time.monotonic()  # a refusal is an answer; the silence begins anew
+            ending = "silent"
+            if len(self._abandoned) < STUCK_CHILDREN:
+                try:
+                    ending = self._use_child()
+                except Exception as fault:
+                    ending = "refused"
+                    self._put(self._picture.silent("cannot be read"), f"GPU telemetry failed ({fault})")
+            failures = 1 if ending == "answered" else failures + 1
+            self._rest(self._backoff_s[min(failures, len(self._backoff_s) - 1)], silent=ending != "refused")
+
+    def _rest(self, seconds: float, *, silent: bool) -> None:
+        """Wait; a silence is told of meanwhile, a refusal was told once."""
+        until = time.monotonic() + seconds
+        while not self._stopping and (left := until - time.monotonic()) > 0:
+            self._wait(None, min(left, self._watch.interval_s))
+            if silent:
+                self._tell_silence()
+
+    def _use_child(self) -> Ending:
+        """Start one and listen until it has to be replaced. Raises OSError when it cannot be started."""
+        child = subprocess.Popen(
+            [*self._command, str(os.getpid()), str(self._watch.interval_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the supervisor's terminal is not for it
+        )
+        try:
+            return self._listen(child)
+        finally:
+            self._end(child)
+
+    def _listen(self, child: subprocess.Popen[bytes]) -> Ending:
+        if child.stdout is None:
+            return "silent"
+        fd = child.stdout.fileno()
+        os.set_blocking(fd, False)
+        started_s, answered, held = time.monotonic(), False, b""
+        while not self._stopping:
+            self._wait(fd, min(self._watch.interval_s, self._watch.gpu_timeout_s))
+            data = self._read(fd)
+            *lines, held = (held + (data or b"")).split(b"\n")
+            for line in lines:
+                message = self._decoder.decode(line)
+                if isinstance(message, Refusal):
+                    trouble = driver_trouble(message.code, message.text)
+                    self._put(self._picture.silent(trouble), trouble)
+                    return "refused"
+                if isinstance(message, Devices):
+                    answered = self._take(message) or answered
+            if data == b"":
+                self._tell_silence()
+                return "answered" if answered else "silent"
+            silent_s = time.monotonic() - max(self._answered_s, started_s)
+            limit_s = REPLACE_FACTOR * self._watch.gpu_timeout_s if answered else self._start_limit_s
+            if silent_s > limit_s:
+                return "answered" if answered else "silent"
+            self._tell_silence()
+        return "stopped"
+
+    def _take(self, devices: Devices) -> bool:
+        """Put what was read; whether a GPU answered."""
+        limit_s = self._watch.gpu_timeout_s
+        target = self._target
+        readings = self._picture.answered(
+            devices,
+            limit_s=limit_s,
+            choice=self._choice,
+            own_pids=(lambda: tree_pids(target)) if target is not None and self._trust_pids else None,
+        )
+        if not devices.gpus:
+            self._answered_s = time.monotonic()
+            self._put(readings, "No NVIDIA GPU seen: the driver is loaded but lists none")
+            return True
+        if any(device.read and device.age_s <= limit_s for device in devices.gpus):
+            self._answered_s = time.monotonic()
+            self._put(readings, None)
+            return True
+        return False
+
+    def _tell_silence(self) -> None:
+        """Once an interval, when nothing was heard for longer than the time limit."""
+        now = time.monotonic()
+        silent_s = now - self._answered_s
+        if silent_s > self._watch.gpu_timeout_s and now - self._said_s >= self._watch.interval_s:
+            self._put(self._picture.silent(f"silent for {silent_s:.0f} s"), silence(silent_s))
+
+    def _put(self, readings: tuple[GpuReading, ...], trouble: str | None) -> None:
+        self._said_s = time.monotonic()
+        self._inbox.put(GpuSample(t=self._clock.now(), gpus=readings, trouble=trouble))
+
+    # --- the child ---
+
+    def _wait(self, fd: int | None, seconds: float) -> None:
+        poll = select.poll()
+        poll.register(self._wake_read, select.POLLIN)
+        if fd is not None:
+            poll.register(fd, select.POLLIN)
+        poll.poll(max(0.0, seconds) * 1000)
+
+    def _read(self, fd: int) -> bytes | None:
+        """What came; b"" at the child's end; None when nothing came."""
+        try:
+            return os.read(fd, 65536)
+        except BlockingIOError:
+            return None
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        """Kill it without waiting for one that cannot die now."""
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            child.wait(0.3)
+        except subprocess.TimeoutExpired:
+            self._abandoned.append(child)

@@ -1,0 +1,228 @@
+"""The process that asks the NVIDIA driver, so that a call that never returns takes only this process with it.
+
+Run as ``python -P -m trainwatch.core.sense.gpu_child PARENT_PID INTERVAL_S``. Writes one JSON object a line:
+
+- ``{"kind": "opening"}`` while the driver has not answered the first call yet,
+- ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer shows a growing ``age_s``,
+- ``{"kind": "error", "code": NVML code, "text": …}`` as last words.
+
+One thread for each GPU: one that hangs leaves the others readable. Imports nothing of trainwatch and ends with its
+parent. A reading that the driver refuses is null, never 0.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+PATIENCE_S = 0.5
+"""Wait for slow GPUs before a line is written without news of them."""
+DRIVER_WIDE = frozenset({1, 9, 18, 999})
+"""Uninitialized, driver not loaded, version mismatch, unknown: when every GPU says it, begin anew in a new process
+(the library stays loaded in this one)."""
+GPU_GONE = frozenset({1, 9, 15, 16, 18})
+"""After these no other getter needs to be tried: the above, GPU lost, reset required."""
+DRIVER_WIDE_POLLS = 3
+NOT_SUPPORTED = 3
+
+
+def _memory(handle: Any) -> dict[str, float]:
+    """v2 counts reserved memory apart; under WSL2 and old drivers there is only v1."""
+    try:
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+    except pynvml.NVMLError as fault:
+        if fault.value in GPU_GONE:
+            raise
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    return {"mem_used": float(memory.used), "mem_total": float(memory.total)}
+
+
+def _utilisation(handle: Any) -> dict[str, float | None]:
+    util = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
+    return {"util": float(util) if 0 <= util <= 100 else None}
+
+
+def _power_limit(handle: Any) -> dict[str, float]:
+    try:
+        limit = pynvml.nvmlDeviceGetEnforcedPowerLimit(handle)
+    except pynvml.NVMLError as fault:
+        if fault.value in GPU_GONE:
+            raise
+        limit = pynvml.nvmlDeviceGetPowerManagementLimit(handle)
+    return {"power_limit": limit / 1000}
+
+
+def _throttle(handle: Any) -> dict[str, int]:
+    try:
+        return {"throttle": int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))}
+    except pynvml.NVMLError as fault:
+        if fault.value in GPU_GONE:
+            raise
+        return {"throttle": int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))}
+
+
+def _processes(handle: Any) -> dict[str, list[tuple[int, int | None]]]:
+    """[pid, bytes or null] of each."""
+    try:
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
+    except pynvml.NVMLError as fault:
+        if fault.value in GPU_GONE:
+            raise
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle)
+    return {"procs": [(int(p.pid), p.usedGpuMemory) for p in processes]}
+
+
+GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
+    lambda handle: {"uuid": pynvml.nvmlDeviceGetUUID(handle)},
+    lambda handle: {"name": pynvml.nvmlDeviceGetName(handle)},
+    _memory,
+    _utilisation,
+    lambda handle: {"temp": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))},
+    lambda handle: {"power": pynvml.nvmlDeviceGetPowerUsage(handle) / 1000},
+    _power_limit,
+    lambda handle: {"clock_mhz": float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))},
+    _throttle,
+    _processes,
+)
+
+
+class Reader:
+    """Reads one GPU in a thread of its own whenever it is asked to."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.reading: dict[str, Any] = {}
+        self.code: int | None = None
+        self._handle: Any = None
+        self._answered_s = time.monotonic()
+        self._read_once = False
+        self._asked = threading.Event()
+        self.fresh = threading.Event()
+        threading.Thread(target=self._run, name=f"gpu-{index}", daemon=True).start()
+
+    def ask(self) -> None:
+        """Read once more, unless the last reading is not finished."""
+        self.fresh.clear()
+        self._asked.set()
+
+    def report(self) -> dict[str, Any]:
+        """The last reading with its age."""
+        age_s = 0.0 if self.fresh.is_set() else time.monotonic() - self._answered_s
+        return {
+            "index": self.index,
+            "code": self.code,
+            "age_s": round(age_s, 3),
+            "read": self._read_once,
+            **self.reading,
+        }
+
+    def _run(self) -> None:
+        while True:
+            self._asked.wait()
+            self._asked.clear()
+            self.reading, self.code = self._read()
+            self._answered_s = time.monotonic()
+            self._read_once = True
+            self.fresh.set()
+
+    def _read(self) -> tuple[dict[str, Any], int | None]:
+        reading: dict[str, Any] = {}
+        codes: list[int] = []
+        try:
+            if self._handle is None:
+                self._handle = pynvml.nvmlDeviceGetHandleByIndex(self.index)
+        except pynvml.NVMLError as fault:
+            return reading, int(fault.value)
+        for getter in GETTERS:
+            try:
+                reading.update(getter(self._handle))
+            except pynvml.NVMLError as fault:
+                codes.append(int(fault.value))
+                if fault.value in GPU_GONE:
+                    self._handle = None
+                    return reading, int(fault.value)
+            except Exception:  # noqa: S112  (a name that is no text, a field the binding does not know: unknown)
+                continue
+        silent = len(codes) == len(GETTERS) and NOT_SUPPORTED not in codes
+        return reading, codes[0] if silent else None
+
+
+class Opening:
+    """The first calls, in a thread of their own."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.fault: tuple[int, str] | None = None
+        self.done = threading.Event()
+        threading.Thread(target=self._open, name="gpu-opening", daemon=True).start()
+
+    def _open(self) -> None:
+        try:
+            pynvml.nvmlInit()
+            self.count = int(pynvml.nvmlDeviceGetCount())
+        except pynvml.NVMLError as fault:
+            self.fault = (int(fault.value), str(fault))
+        except Exception as fault:
+            self.fault = (-1, repr(fault))
+        self.done.set()
+
+
+def write(message: dict[str, Any]) -> None:
+    """One line to the parent."""
+    os.write(1, json.dumps(message).encode() + b"\n")
+
+
+def end_with(parent: int) -> None:
+    """Die when the parent does, however it dies: by the kernel's word, and by the end of our input."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(0)
+
+    def wait_for_end() -> None:
+        while os.read(0, 64):
+            pass
+        os._exit(0)
+
+    threading.Thread(target=wait_for_end, name="gpu-parent", daemon=True).start()
+
+
+def main(parent: int, interval_s: float) -> int:
+    """Read and write until the parent ends or the driver is gone."""
+    end_with(parent)
+    opening = Opening()
+    while not opening.done.wait(interval_s):
+        write({"kind": "opening"})
+    if opening.fault is not None:
+        write({"kind": "error", "code": opening.fault[0], "text": opening.fault[1]})
+        return 1
+    readers = [Reader(index) for index in range(opening.count)]
+    driver_wide = 0
+    while True:
+        due = time.monotonic() + interval_s
+        for reader in readers:
+            reader.ask()
+        patience_until = time.monotonic() + min(PATIENCE_S, interval_s)
+        for reader in readers:
+            reader.fresh.wait(max(0.0, patience_until - time.monotonic()))
+        write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
+        codes = {reader.code for reader in readers}
+        driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
+        if driver_wide >= DRIVER_WIDE_POLLS:
+            code = next(int(code) for code in codes if code is not None)
+            write({"kind": "error", "code": code, "text": str(pynvml.NVMLError(code))})
+            return 1
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+if __name__ == "__main__":
+    # No clean-up: a thread that is stuck in the driver must not keep the process alive.
+    os._exit(main(int(sys.argv[1]), float(sys.argv[2])))

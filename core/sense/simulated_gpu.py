@@ -1,0 +1,103 @@
+"""A GPU that is not there, for the demo: it follows what the trainer's processes really do. Always marked simulated."""
+
+import math
+
+import msgspec
+
+from ..model.observation import GpuReading, GpuSample
+from ..model.ports import AttemptTarget, Clock, Inbox
+from .proc_stat import TICKS_PER_S, read_all
+from .process_tree import tree_of
+from .sampling import Sampler
+from .tree_activity import Member, TreeActivity
+from .trouble import OnTrouble, unheard
+
+NAME = "Simulated GPU 16 GB"
+TOTAL_BYTES = 16_376 * 2**20
+IDLE_BYTES = 400 * 2**20
+TRAINING_BYTES = 14_900 * 2**20
+"""What the SDXL run of REQUIREMENTS holds on a 16 GB card: 91 %, well used."""
+POWER_LIMIT_W = 320.0
+IDLE_W, BUSY_W = 22.0, 285.0
+AMBIENT_C, BUSY_C = 34.0, 67.0
+BUSY_CORES = 0.02
+"""A demo trainer that waits between its steps still uses more; a hung one uses nothing."""
+WARMING_S, FILLING_S, DRAINING_S = 12.0, 1.5, 0.6
+
+
+class SimulatedState(msgspec.Struct, frozen=True, kw_only=True):
+    """The card at one moment."""
+
+    util_pct: float = 0.0
+    mem_used_bytes: float = float(IDLE_BYTES)
+    temp_c: float = AMBIENT_C
+    power_w: float = IDLE_W
+
+
+def advance(state: SimulatedState, *, seconds: float, t: float, alive: bool, busy: bool) -> SimulatedState:
+    """The card ``seconds`` later, at time ``t``. Memory is held while the attempt lives and soon released after."""
+    wave = 3.0 * math.sin(t * 0.9) + 2.0 * math.sin(t * 0.23)
+    util = min(100.0, max(0.0, 94.0 + wave)) if busy and alive else 0.0
+    held = TRAINING_BYTES if alive else IDLE_BYTES
+    load = util / 100.0
+    return SimulatedState(
+        util_pct=round(util),
+        mem_used_bytes=_towards(state.mem_used_bytes, held, seconds, FILLING_S if alive else DRAINING_S),
+        temp_c=_towards(state.temp_c, AMBIENT_C + load * (BUSY_C - AMBIENT_C), seconds, WARMING_S),
+        power_w=_towards(state.power_w, IDLE_W + load * (BUSY_W - IDLE_W), seconds, 0.5),
+    )
+
+
+def _towards(value: float, goal: float, seconds: float, time_constant_s: float) -> float:
+    return goal + (value - goal) * math.exp(-max(0.0, seconds) / time_constant_s)
+
+
+class SimulatedGpu(Sampler):
+    """Puts a GpuSample(simulated=True) with ``count`` equal GPUs every ``interval_s``."""
+
+    name = "simulated GPU"
+
+    def __init__(
+        self, *, inbox: Inbox, clock: Clock, interval_s: float, count: int = 1, on_trouble: OnTrouble = unheard
+    ) -> None:
+        super().__init__(interval_s=interval_s, on_trouble=on_trouble)
+        self._inbox = inbox
+        self._clock = clock
+        self._count = count
+        self._state = SimulatedState()
+        self._activity = TreeActivity()
+        self._followed: AttemptTarget | None = None
+        self._looked_t: float | None = None
+
+    def sample(self) -> None:
+        """Look at the trainer and move the card on."""
+        target, t = self.target, self._clock.now()
+        if target != self._followed:
+            self._followed, self._activity = target, TreeActivity()
+            self._looked_t = None
+        tree = {} if target is None else tree_of(target, read_all())
+        done = self._activity.look({pid: Member(stat, None) for pid, stat in tree.items()})
+        seconds = self._interval_s if self._looked_t is None else t - self._looked_t
+        cores = done.ticks / TICKS_PER_S / seconds if seconds > 0 and self._looked_t is not None else 0.0
+        self._looked_t = t
+        alive = any(stat.state not in "ZX" for stat in tree.values())
+        self._state = advance(self._state, seconds=seconds, t=t, alive=alive, busy=cores > BUSY_CORES)
+        self._inbox.put(
+            GpuSample(t=t, gpus=tuple(self._reading(index) for index in range(self._count)), simulated=True)
+        )
+
+    def _reading(self, index: int) -> GpuReading:
+        return GpuReading(
+            index=index,
+            util_pct=self._state.util_pct,
+            mem_used_bytes=self._state.mem_used_bytes,
+            mem_total_bytes=float(TOTAL_BYTES),
+            temp_c=round(self._state.temp_c, 1),
+            power_w=round(self._state.power_w, 1),
+            power_limit_w=POWER_LIMIT_W,
+            own=True,
+            name=NAME,
+            clock_mhz=2500.0 if self._state.util_pct else 210.0,
+            throttle=(),
+            own_mem_bytes=max(0.0, self._state.mem_used_bytes - IDLE_BYTES),
+        )

@@ -1,0 +1,351 @@
+"""The hand-written GPU sensor and the real one (NVML client, child process, fake driver library) keep one contract."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
+from tests.fakes.nvml.library import FakeNvml, fake_nvml, fake_nvml_library
+from tests.integration.sense_world import ListInbox, RunClock, identity, python, said, target, wait_until
+from trainwatch.core.model.observation import GpuReading, GpuSample
+from trainwatch.core.model.ports import Sensor
+from trainwatch.core.model.settings import Watch
+from trainwatch.core.sense.gpu import GpuSensor
+
+__all__ = ["fake_nvml", "fake_nvml_library"]
+
+WATCH = Watch(interval_s=0.1, gpu_timeout_s=0.5)
+NEW_CHILD_AFTER_S = (0.0, 0.1, 0.3)
+
+
+class Driver(Protocol):
+    """What a scenario does to the GPUs."""
+
+    def gpus(self, count: int) -> None: ...
+    def no_power(self, count: int) -> None: ...
+    def busy(self, count: int) -> None: ...
+    def lose(self, index: int) -> None: ...
+    def hang_one(self, index: int) -> None: ...
+    def hang(self) -> None: ...
+    def mismatch(self) -> None: ...
+    def not_loaded(self) -> None: ...
+
+
+class ScriptedDriver:
+    """Scenarios for the hand-written sensor."""
+
+    def __init__(self, sensor: FakeGpuSensor) -> None:
+        self.sensor = sensor
+
+    def gpus(self, count: int) -> None:
+        self.sensor.gpus(count)
+
+    def no_power(self, count: int) -> None:
+        self.sensor.gpus(count, power_w=None)
+
+    def busy(self, count: int) -> None:
+        self.sensor.gpus(count, util_pct=97.0)
+
+    def lose(self, index: int) -> None:
+        self.sensor.lose(index)
+
+    def hang_one(self, index: int) -> None:
+        self.sensor.hang_one(index, 1.0)
+
+    def hang(self) -> None:
+        self.sensor.hang(1.0)
+
+    def mismatch(self) -> None:
+        self.sensor.refuse("driver and library versions differ: reboot")
+
+    def not_loaded(self) -> None:
+        self.sensor.refuse("No NVIDIA GPU seen: driver not loaded")
+
+
+class LibraryDriver:
+    """The same scenarios as states of the fake library."""
+
+    def __init__(self, nvml: FakeNvml) -> None:
+        self.nvml = nvml
+        self.count = 1
+
+    def gpus(self, count: int) -> None:
+        self.count = count
+        self.nvml.show(f"gpus = {count}\n")
+
+    def no_power(self, count: int) -> None:
+        self.nvml.show(f"gpus = {count}\n[gpu *]\nfault = notsupported:power\n")
+
+    def busy(self, count: int) -> None:
+        self.nvml.show(f"gpus = {count}\n[gpu *]\nutil_gpu = 97\n")
+
+    def lose(self, index: int) -> None:
+        self.nvml.show(f"gpus = {self.count}\n[gpu {index}]\nfault = lost\n")
+
+    def hang_one(self, index: int) -> None:
+        self.nvml.show(f"gpus = {self.count}\n[gpu {index}]\nfault = hang:60000\n")
+
+    def hang(self) -> None:
+        self.nvml.show(f"gpus = {self.count}\nhang = 3000\n")
+
+    def mismatch(self) -> None:
+        self.nvml.show("init_error = driver_mismatch\n")
+
+    def not_loaded(self) -> None:
+        self.nvml.show("init_error = not_loaded\n")
+
+
+class Rig:
+    """A sensor, the driver under it, and what it said."""
+
+    def __init__(self, driver: Driver, make: Callable[[ListInbox], Sensor], inbox: ListInbox) -> None:
+        self.driver = driver
+        self.inbox = inbox
+        self.sensor = make(inbox)
+
+    def sees(self, what: str, condition: Callable[[GpuSample], bool]) -> GpuSample:
+        """The first sample from now on of which the condition holds."""
+        seen = len(self.inbox.of(GpuSample)) - 1
+        return wait_until(
+            lambda: [s for s in self.inbox.of(GpuSample)[max(0, seen) :] if condition(s)],
+            what,
+        )[0]
+
+
+@pytest.fixture(params=["hand-written", "nvml"])
+def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+    inbox, clock = ListInbox(), RunClock()
+    if request.param == "nvml":
+        nvml: FakeNvml = request.getfixturevalue("fake_nvml")
+        sensor: Sensor = GpuSensor(
+            inbox=inbox, clock=clock, watch=WATCH, own_gpus=(0, 2), start_limit_s=5.0, backoff_s=NEW_CHILD_AFTER_S
+        )
+        driver: Driver = LibraryDriver(nvml)
+    else:
+        scripted = FakeGpuSensor(inbox=inbox, clock=clock, own_gpus=(0, 2))
+        sensor, driver = scripted, ScriptedDriver(scripted)
+    rig = Rig(driver, lambda _inbox: sensor, inbox)
+    yield rig
+    rig.sensor.stop()
+
+
+def gpu(sample: GpuSample, index: int) -> GpuReading:
+    return next(g for g in sample.gpus if g.index == index)
+
+
+def healthy(sample: GpuSample) -> bool:
+    return sample.trouble is None and bool(sample.gpus) and all(g.util_pct is not None for g in sample.gpus)
+
+
+def test_eight_gpus_with_all_values(rig: Rig) -> None:
+    rig.driver.gpus(8)
+    rig.sensor.start()
+    sample = rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
+    assert [g.index for g in sample.gpus] == list(range(8))
+    assert [g.own for g in sample.gpus] == [True, False, True, False, False, False, False, False]
+    first = sample.gpus[0]
+    assert (first.util_pct, first.temp_c, first.power_w, first.power_limit_w) == (12.0, 46.0, 38.5, 320.0)
+    assert first.mem_used_bytes is not None
+    assert first.mem_used_bytes == pytest.approx(1.4e9, rel=0.05)
+    assert first.mem_total_bytes == pytest.approx(17.2e9, rel=0.01)
+    assert (first.name, first.clock_mhz, first.throttle) == ("NVIDIA GeForce RTX 4080", 2505.0, ())
+    assert first.trouble is None
+    assert not sample.simulated
+
+
+def test_a_lost_gpu_stays_listed_and_the_others_go_on(rig: Rig) -> None:
+    rig.driver.gpus(8)
+    rig.sensor.start()
+    rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
+    rig.driver.lose(3)
+    sample = rig.sees("GPU 3 lost", lambda s: len(s.gpus) == 8 and gpu(s, 3).trouble is not None)
+    lost = gpu(sample, 3)
+    assert "lost" in (lost.trouble or "")
+    assert (lost.util_pct, lost.mem_used_bytes, lost.temp_c, lost.power_w) == (None, None, None, None)
+    assert lost.name == "NVIDIA GeForce RTX 4080"
+    assert all(g.util_pct == 12.0 and g.trouble is None for g in sample.gpus if g.index != 3)
+    assert sample.trouble is None
+
+
+def test_one_gpu_that_hangs_leaves_the_others_readable(rig: Rig) -> None:
+    rig.driver.gpus(4)
+    rig.sensor.start()
+    rig.sees("four GPUs", lambda s: healthy(s) and len(s.gpus) == 4)
+    rig.driver.hang_one(1)
+    sample = rig.sees("GPU 1 silent", lambda s: len(s.gpus) == 4 and gpu(s, 1).trouble is not None)
+    assert "silent for" in (gpu(sample, 1).trouble or "")
+    assert gpu(sample, 1).util_pct is None
+    assert all(gpu(sample, index).util_pct == 12.0 for index in (0, 2, 3))
+    assert sample.trouble is None
+
+
+def test_all_calls_hanging_is_told_and_ends(rig: Rig) -> None:
+    rig.driver.gpus(2)
+    rig.sensor.start()
+    rig.sees("two GPUs", lambda s: healthy(s) and len(s.gpus) == 2)
+    rig.driver.hang()
+    sample = rig.sees("silence", lambda s: s.trouble is not None)
+    assert "has not answered for" in (sample.trouble or "")
+    assert [g.index for g in sample.gpus] == [0, 1]
+    assert all(g.trouble is not None and g.util_pct is None for g in sample.gpus)
+    rig.driver.gpus(2)
+    rig.sees("two GPUs again", lambda s: healthy(s) and len(s.gpus) == 2)
+
+
+def test_stuck_at_the_start_is_told_and_blocks_nothing(rig: Rig) -> None:
+    rig.driver.hang()
+    rig.sensor.start()
+    sample = rig.sees("silence", lambda s: s.trouble is not None)
+    assert "has not answered for" in (sample.trouble or "")
+    assert sample.gpus == ()
+
+
+def test_a_driver_mismatch_says_what_to_do(rig: Rig) -> None:
+    rig.driver.mismatch()
+    rig.sensor.start()
+    sample = rig.sees("mismatch", lambda s: s.trouble is not None)
+    assert "versions differ" in (sample.trouble or "")
+    assert "reboot" in (sample.trouble or "")
+    rig.driver.gpus(1)
+    rig.sees("a GPU after the driver came back", healthy)
+
+
+def test_no_driver_is_one_honest_sentence(rig: Rig) -> None:
+    rig.driver.not_loaded()
+    rig.sensor.start()
+    sample = rig.sees("no driver", lambda s: s.trouble is not None)
+    assert sample.gpus == ()
+    assert (sample.trouble or "").startswith("No NVIDIA GPU seen: driver not loaded")
+
+
+def test_power_that_is_not_supported_is_unknown_not_zero(rig: Rig) -> None:
+    rig.driver.no_power(2)
+    rig.sensor.start()
+    sample = rig.sees("two GPUs", lambda s: healthy(s) and len(s.gpus) == 2)
+    assert all(g.power_w is None and g.power_limit_w is None and g.trouble is None for g in sample.gpus)
+    assert all(g.temp_c == 46.0 for g in sample.gpus)
+
+
+def test_a_change_is_seen_live(rig: Rig) -> None:
+    rig.driver.gpus(1)
+    rig.sensor.start()
+    rig.sees("idle", lambda s: healthy(s) and s.gpus[0].util_pct == 12.0)
+    rig.driver.busy(1)
+    rig.sees("busy", lambda s: healthy(s) and s.gpus[0].util_pct == 97.0)
+
+
+# --- what only the real one has ---
+
+
+@pytest.fixture
+def real(fake_nvml: FakeNvml) -> Iterator[tuple[FakeNvml, GpuSensor, ListInbox]]:
+    inbox = ListInbox()
+    sensor = GpuSensor(
+        inbox=inbox, clock=RunClock(), watch=WATCH, trust_pids=True, start_limit_s=5.0, backoff_s=NEW_CHILD_AFTER_S
+    )
+    yield fake_nvml, sensor, inbox
+    sensor.stop()
+
+
+Real = tuple[FakeNvml, GpuSensor, ListInbox]
+
+
+def children_of(pid: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    ).stdout.split()
+    return [int(p) for p in listed]
+
+
+def test_throttling_is_told_in_words(real: Real) -> None:
+    nvml, sensor, inbox = real
+    nvml.show("[gpu 0]\nthrottle = 0x45\n")
+    sensor.start()
+    sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+    assert sample.gpus[0].throttle == ("power cap", "thermal (hardware)")
+
+
+def test_memory_of_our_own_processes_is_told_apart(real: Real) -> None:
+    nvml, sensor, inbox = real
+    with python("import time; print('up', flush=True); time.sleep(60)") as trainer:
+        assert said(trainer) == "up"
+        nvml.show(f"[gpu 0]\nproc = {trainer.pid} 5120 C\nproc = 1 2048 C\n")
+        sensor.follow(target(identity(trainer.pid)))
+        sensor.start()
+        sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+        assert sample.gpus[0].own_mem_bytes == 5120 * 2**20
+        nvml.show(f"[gpu 0]\nproc = {trainer.pid} n/a C\n")
+        wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes is None, "an amount that is hidden")
+        nvml.show("[gpu 0]\nproc = 1 2048 C\n")
+        wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes == 0.0, "none of it ours")
+
+
+def test_own_gpus_are_those_the_trainer_was_started_with(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml, sensor, inbox = real
+    nvml.show("gpus = 3\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,GPU-fa4e0000-0000-4000-8000-000000000002")
+    with python("import time; print('up', flush=True); time.sleep(60)") as trainer:
+        assert said(trainer) == "up"
+        sensor.follow(target(identity(trainer.pid)))
+        sensor.start()
+        sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+    assert [g.own for g in sample.gpus] == [False, True, True]
+
+
+def test_a_field_that_fails_leaves_the_others(real: Real) -> None:
+    nvml, sensor, inbox = real
+    nvml.show("[gpu 0]\nfault = error:999:procs\nmem_used = n/a\n")
+    sensor.start()
+    sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+    assert sample.gpus[0].mem_used_bytes is None
+    assert sample.gpus[0].own_mem_bytes is None
+    assert sample.gpus[0].util_pct == 12.0
+
+
+def test_the_child_dies_with_its_parent(fake_nvml: FakeNvml) -> None:
+    fake_nvml.show("hang = 60000\n")
+    code = (
+        "import time\n"
+        "from trainwatch.core.model.settings import Watch\n"
+        "from trainwatch.core.sense.gpu import GpuSensor\n"
+        "from tests.integration.sense_world import ListInbox, RunClock\n"
+        "GpuSensor(inbox=ListInbox(), clock=RunClock(), watch=Watch()).start()\n"
+        "print('up', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with python(code) as parent:
+        assert said(parent) == "up"
+        child = wait_until(lambda: children_of(parent.pid), "the child")[0]
+        parent.kill()
+        parent.wait()
+        wait_until(lambda: not Path(f"/proc/{child}").exists(), "the child's end")
+
+
+def test_stop_ends_a_stuck_child(real: Real) -> None:
+    nvml, sensor, _ = real
+    nvml.show("hang = 60000\n")
+    before = set(children_of(os.getpid()))
+    sensor.start()
+    child = wait_until(lambda: set(children_of(os.getpid())) - before, "the child").pop()
+    sensor.stop()
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_no_library_at_all_is_one_honest_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    inbox = ListInbox()
+    silent = (
+        "import json, sys\n"
+        "print(json.dumps({'kind': 'error', 'code': 12, 'text': 'NVML Shared Library Not Found'}), flush=True)\n"
+    )
+    sensor = GpuSensor(inbox=inbox, clock=RunClock(), watch=WATCH, command=("python3", "-c", silent))
+    sensor.start()
+    sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+    sensor.stop()
+    assert sample.gpus == ()
+    assert sample.trouble == "No NVIDIA GPU seen: no driver is installed (libnvidia-ml.so.1 not found)"
+    assert len(inbox.of(GpuSample)) == 1

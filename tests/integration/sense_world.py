@@ -1,0 +1,117 @@
+"""What sensor tests share: an inbox that keeps all, a run clock, waiting for conditions, processes that are ended."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from trainwatch.core.model.observation import Observation
+from trainwatch.core.model.ports import AttemptTarget, Sensor
+from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.sense.identity import identity_of
+
+DEADLINE_S = 20.0
+O = TypeVar("O", bound=Observation)  # noqa: E741
+T = TypeVar("T")
+
+
+class RunClock:
+    """Run seconds since this object was made."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() - self._start
+
+    def wall(self) -> float:
+        return time.time()
+
+
+class HandClock:
+    """Moved by the test."""
+
+    def __init__(self) -> None:
+        self.t = 0.0
+
+    def now(self) -> float:
+        return self.t
+
+    def wall(self) -> float:
+        return 1_700_000_000.0 + self.t
+
+
+class ListInbox:
+    """Keeps everything in order."""
+
+    def __init__(self) -> None:
+        self._all: list[Observation] = []
+        self._lock = threading.Lock()
+
+    def put(self, observation: Observation) -> None:
+        with self._lock:
+            self._all.append(observation)
+
+    def of(self, kind: type[O]) -> list[O]:
+        with self._lock:
+            return [o for o in self._all if isinstance(o, kind)]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._all.clear()
+
+
+def wait_until(condition: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
+    """The first true value of ``condition``, or a failure that says what was waited for."""
+    until = time.monotonic() + deadline_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {deadline_s} s: {what}")
+        time.sleep(0.01)
+
+
+@contextmanager
+def running(sensor: Sensor) -> Iterator[None]:
+    sensor.start()
+    try:
+        yield
+    finally:
+        sensor.stop()
+
+
+@contextmanager
+def python(code: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Python process that is gone afterwards."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def said(process: "subprocess.Popen[bytes]") -> str:
+    """The next line that the process printed."""
+    assert process.stdout is not None
+    return process.stdout.readline().decode().strip()
+
+
+def identity(pid: int) -> ProcessIdentity:
+    found = identity_of(pid)
+    assert found is not None
+    return found
+
+
+def target(
+    trainer: ProcessIdentity, *, runner: ProcessIdentity | None = None, log: str | None = None, directory: str = "/"
+) -> AttemptTarget:
+    return AttemptTarget(number=1, trainer=trainer, runner=runner, log=log, directory=directory)

@@ -1,0 +1,154 @@
+"""What the GPU child tells becomes readings; which GPUs are ours; the simulated one."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pynvml
+import pytest
+
+from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
+from trainwatch.core.model.observation import GpuSample
+from trainwatch.core.sense.gpu_child import GETTERS, _memory
+from trainwatch.core.sense.gpu_choice import is_own, parse_visible_devices
+from trainwatch.core.sense.gpu_report import Device, Devices, GpuPicture
+from trainwatch.core.sense.gpu_words import driver_trouble, gpu_trouble, throttle_reasons
+from trainwatch.core.sense.simulated_gpu import IDLE_BYTES, TRAINING_BYTES, SimulatedGpu, SimulatedState, advance
+
+
+def device(index: int = 0, **values: Any) -> Device:
+    fields = {"code": None, "age_s": 0.0, "read": True, "uuid": f"GPU-{index}", "name": "RTX", "mem_total": 16e9}
+    return Device(index=index, **{**fields, **values})
+
+
+def picture(picture: GpuPicture, *devices: Device, pids: frozenset[int] | None = None) -> Any:
+    own_pids = None if pids is None else lambda: pids
+    return picture.answered(Devices(gpus=devices), limit_s=3.0, choice=None, own_pids=own_pids)
+
+
+def test_old_values_are_unknown_and_the_gpu_stays() -> None:
+    gpus = GpuPicture()
+    picture(gpus, device(0, util=50.0))
+    (reading,) = picture(gpus, device(0, util=50.0, age_s=2.0))
+    assert (reading.util_pct, reading.trouble) == (50.0, None)
+    (reading,) = picture(gpus, device(0, util=50.0, age_s=12.3))
+    assert (reading.util_pct, reading.trouble, reading.name) == (None, "silent for 12 s", "RTX")
+
+
+def test_a_gpu_the_driver_no_longer_lists_stays_with_a_word() -> None:
+    gpus = GpuPicture()
+    picture(gpus, device(0), device(1))
+    first, second = picture(gpus, device(0))
+    assert first.trouble is None
+    assert second.trouble == "gone: the driver no longer lists it"
+    assert second.mem_total_bytes == 16e9
+
+
+@pytest.mark.parametrize(
+    ("procs", "pids", "memory"),
+    [
+        (((7, 100), (8, 50), (9, 1)), frozenset({7, 8}), 150.0),
+        (((7, 100),), frozenset({8}), 0.0),
+        ((), frozenset({7}), 0.0),
+        (((7, None),), frozenset({7}), None),
+        (((7, None), (8, 5)), frozenset({8}), 5.0),
+        (None, frozenset({7}), None),
+        (((7, 100),), None, None),
+        ((), None, None),
+    ],
+)
+def test_own_memory_is_unknown_rather_than_wrong(procs: Any, pids: frozenset[int] | None, memory: float | None) -> None:
+    (reading,) = picture(GpuPicture(), device(0, procs=procs), pids=pids)
+    assert reading.own_mem_bytes == memory
+
+
+def test_words() -> None:
+    assert throttle_reasons(0x0) == throttle_reasons(0x1) == ()
+    assert throttle_reasons(0x64) == ("power cap", "thermal (driver)", "thermal (hardware)")
+    assert "NVML 77" in driver_trouble(77, "Strange")
+    assert "NVML 77" in gpu_trouble(77)
+
+
+@pytest.mark.parametrize(
+    ("value", "choice"),
+    [
+        (None, None),
+        ("", ()),
+        ("-1", ()),
+        ("0,2", (0, 2)),
+        (" 1 , 0 ", (1, 0)),
+        ("0,-1,2", (0,)),
+        ("GPU-8932,3", ("GPU-8932", 3)),
+        ("NoDevFiles", ()),
+    ],
+)
+def test_visible_devices_as_cuda_reads_them(value: str | None, choice: Any) -> None:
+    assert parse_visible_devices(value) == choice
+
+
+def test_own_or_not_or_unknown() -> None:
+    assert is_own(None, 5, None) is True
+    assert is_own((0, 2), 2, None) is True
+    assert is_own((0, 2), 1, None) is False
+    assert is_own((), 0, "GPU-x") is False
+    assert is_own(("GPU-89",), 1, "GPU-8932") is True
+    assert is_own(("GPU-89",), 1, "GPU-77") is False
+    assert is_own(("GPU-89",), 1, None) is None
+    assert is_own(("MIG-1",), 1, "GPU-77") is None
+
+
+def test_memory_of_the_second_version_falls_back_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_version(_handle: object, version: int | None = None) -> SimpleNamespace:
+        if version is not None:
+            raise pynvml.NVMLError(999)  # what WSL2 answers (nvitop#30)
+        return SimpleNamespace(used=5, total=9)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", by_version)
+    assert _memory(None) == {"mem_used": 5.0, "mem_total": 9.0}
+
+
+def test_every_getter_raises_only_what_is_caught_when_the_driver_is_gone() -> None:
+    for getter in GETTERS:
+        with pytest.raises(pynvml.NVMLError):
+            getter(None)
+
+
+def test_the_simulated_card_fills_works_and_is_released() -> None:
+    state = SimulatedState()
+    for second in range(30):
+        state = advance(state, seconds=1.0, t=float(second), alive=True, busy=True)
+    assert state.util_pct > 80
+    assert state.mem_used_bytes == pytest.approx(TRAINING_BYTES, rel=0.01)
+    assert 55 < state.temp_c < 70
+    state = advance(state, seconds=1.0, t=31.0, alive=True, busy=False)
+    assert state.util_pct == 0
+    assert state.mem_used_bytes == pytest.approx(TRAINING_BYTES, rel=0.01)
+    for second in range(5):
+        state = advance(state, seconds=1.0, t=32.0 + second, alive=False, busy=False)
+    assert state.mem_used_bytes == pytest.approx(IDLE_BYTES, rel=0.05)
+
+
+def test_the_simulated_sensor_follows_the_trainer() -> None:
+    inbox, clock = ListInbox(), HandClock()
+    sensor = SimulatedGpu(inbox=inbox, clock=clock, interval_s=1.0, count=2)
+    code = "import sys\nprint('up', flush=True)\nsys.stdin.readline()\nx = 0\nfor i in range(6000000): x += i\n"
+    code += "print('worked', flush=True)\nsys.stdin.readline()\n"
+    with python(code) as trainer:
+        assert said(trainer) == "up"
+        sensor.follow(target(identity(trainer.pid)))
+        sensor.sample()
+        assert trainer.stdin is not None
+        trainer.stdin.write(b"\n")
+        trainer.stdin.flush()
+        assert said(trainer) == "worked"
+        clock.t = 1.0
+        sensor.sample()
+        clock.t = 2.0
+        sensor.sample()
+    clock.t = 3.0
+    sensor.sample()
+    first, busy, idle, gone = inbox.of(GpuSample)
+    assert all(sample.simulated and len(sample.gpus) == 2 for sample in (first, busy, idle, gone))
+    assert [s.gpus[0].util_pct and s.gpus[0].util_pct > 80 for s in (busy, idle, gone)] == [True, 0, 0]
+    assert (gone.gpus[0].mem_used_bytes or 0) < (idle.gpus[0].mem_used_bytes or 0)
+    assert msgspec.json.decode(msgspec.json.encode(busy))["simulated"] is True

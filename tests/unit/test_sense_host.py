@@ -1,0 +1,124 @@
+from pathlib import Path
+
+import pytest
+
+from tests.integration.sense_world import HandClock, ListInbox
+from trainwatch.core.model.observation import HostSample
+from trainwatch.core.sense.disk_space import DiskSpace, free_bytes, nearest_existing
+from trainwatch.core.sense.host import Host, HostMemory, Share, parse_busy, parse_meminfo, parse_pressure, share_of
+from trainwatch.core.sense.memory_limit import MemoryLimit, memory_limit
+
+GIB = 2**30
+MEMINFO = (
+    "MemTotal:       33554432 kB\nMemFree: 1 kB\nMemAvailable:   16777216 kB\nSwapTotal: 2048 kB\nSwapFree: 1024 kB\n"
+)
+
+
+def test_meminfo() -> None:
+    assert parse_meminfo(MEMINFO) == HostMemory(32 * GIB, 16 * GIB, 2 * 2**20, 2**20)
+    assert parse_meminfo("") == HostMemory(None, None, None, None)
+
+
+def test_pressure_and_processor() -> None:
+    assert parse_pressure("some avg10=12.50 avg60=0.00 avg300=0.00 total=1\nfull avg10=1.00\n") == 12.5
+    assert parse_pressure("") is None
+    assert parse_busy("cpu  10 0 5 100 20 0 0 0 3 0\ncpu0 …") == (15, 135)
+    assert parse_busy("intr 1") is None
+
+
+def test_the_tighter_of_host_and_group_counts() -> None:
+    host = HostMemory(32.0 * GIB, 16.0 * GIB, None, None)
+    assert share_of(host, None) == Share(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
+    assert share_of(host, MemoryLimit(64 * GIB, GIB, 0)) == Share(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
+    assert share_of(host, MemoryLimit(8 * GIB, 3 * GIB, 0)) == Share(8.0 * GIB, 3.0 * GIB, 5.0 * GIB)
+    assert share_of(host, MemoryLimit(30 * GIB, GIB, 0)).available == 16.0 * GIB
+    assert share_of(HostMemory(None, None, None, None), None) == Share(None, None, None)
+
+
+def group(folder: Path, **files: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(f"{text}\n")
+
+
+def proc_with(tmp_path: Path, *, cgroup: str, mount: str) -> Path:
+    proc = tmp_path / "proc"
+    for name, text in {"self/cgroup": cgroup, "self/mountinfo": mount, "7/cgroup": cgroup}.items():
+        (proc / name).parent.mkdir(parents=True, exist_ok=True)
+        (proc / name).write_text(text)
+    return proc
+
+
+def test_second_version_takes_the_tightest_limit_on_the_way_up(tmp_path: Path) -> None:
+    base = tmp_path / "cg"
+    group(base / "user/run", memory__max="max", memory__current=5 * GIB)
+    stat = "anon 1\ninactive_file 1073741824"
+    group(base / "user", memory__max=8 * GIB, memory__current=6 * GIB, memory__stat=stat, memory__events="oom_kill 2")
+    proc = proc_with(tmp_path, cgroup="0::/user/run\n", mount=f"30 24 0:26 / {base} rw - cgroup2 cgroup2 rw\n")
+    assert memory_limit(7, proc=proc) == MemoryLimit(8 * GIB, 5 * GIB, 2)
+
+
+def test_first_version_and_its_way_to_say_unlimited(tmp_path: Path) -> None:
+    base = tmp_path / "memory"
+    group(base / "job", memory__limit_in_bytes=4 * GIB, memory__usage_in_bytes=GIB, memory__oom_control="oom_kill 1")
+    group(base, memory__limit_in_bytes=9223372036854771712, memory__usage_in_bytes=GIB)
+    mount = f"31 24 0:27 / {base} rw - cgroup cgroup rw,memory\n"
+    assert memory_limit("self", proc=proc_with(tmp_path, cgroup="4:memory:/job\n", mount=mount)) == MemoryLimit(
+        4 * GIB, GIB, 1
+    )
+    assert memory_limit("self", proc=proc_with(tmp_path, cgroup="4:memory:/\n", mount=mount)) is None
+
+
+def test_in_a_container_the_path_begins_at_the_mounted_part(tmp_path: Path) -> None:
+    base = tmp_path / "memory"
+    group(base, memory__limit_in_bytes=2 * GIB, memory__usage_in_bytes=GIB)
+    mount = f"31 24 0:27 /docker/abc {base} rw - cgroup cgroup rw,memory\n"
+    proc = proc_with(tmp_path, cgroup="4:memory:/docker/abc\n", mount=mount)
+    limit = memory_limit("self", proc=proc)
+    assert limit is not None
+    assert limit.limit_bytes == 2 * GIB
+
+
+def test_no_groups_no_limit(tmp_path: Path) -> None:
+    assert memory_limit("self", proc=tmp_path) is None
+
+
+def test_an_unknown_world_is_none_everywhere_not_zero(tmp_path: Path) -> None:
+    inbox = ListInbox()
+    Host(inbox=inbox, clock=HandClock(), interval_s=1.0, proc=tmp_path).sample()
+    assert inbox.of(HostSample) == [HostSample(t=0.0)]
+
+
+def test_a_whole_sample(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    (proc / "pressure").mkdir(parents=True)
+    (proc / "meminfo").write_text(MEMINFO)
+    (proc / "pressure/memory").write_text("some avg10=3.00 avg60=0 avg300=0 total=0\n")
+    (proc / "vmstat").write_text("nr_free 1\noom_kill 4\noom_kill_x 9\n")
+    (proc / "stat").write_text("cpu 0 0 0 100 0 0 0 0\n")
+    inbox = ListInbox()
+    host = Host(inbox=inbox, clock=HandClock(), interval_s=1.0, output_dir=str(tmp_path / "not/yet"), proc=proc)
+    host.sample()
+    (proc / "stat").write_text("cpu 30 0 20 150 0 0 0 0\n")
+    host.sample()
+    first, second = inbox.of(HostSample)
+    assert first.cpu_pct is None
+    assert second.cpu_pct == 50.0
+    assert (second.ram_total_bytes, second.ram_used_bytes) == (32.0 * GIB, 16.0 * GIB)
+    assert (second.swap_used_bytes, second.psi_memory_pct, second.oom_kills) == (2.0**20, 3.0, 4)
+    assert second.disk_free_bytes == pytest.approx(free_bytes(tmp_path), rel=0.1)
+
+
+def test_the_real_machine() -> None:
+    inbox = ListInbox()
+    Host(inbox=inbox, clock=HandClock(), interval_s=1.0, output_dir="/nowhere/at/all").sample()
+    sample = inbox.of(HostSample)[0]
+    assert sample.ram_total_bytes is not None
+    assert sample.ram_used_bytes is not None
+    assert 0 < sample.ram_used_bytes <= sample.ram_total_bytes
+    assert sample.disk_free_bytes is not None
+
+
+def test_nearest_existing(tmp_path: Path) -> None:
+    assert nearest_existing(tmp_path / "a/b/c") == tmp_path
+    assert DiskSpace(None).free_bytes() is None
