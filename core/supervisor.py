@@ -6,6 +6,7 @@ its runner, and the next supervisor takes over from the journal.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
@@ -16,7 +17,7 @@ from .inbox import BoundedInbox
 from .judge.state import JudgeState
 from .model.attempt import StartRecord
 from .model.decision import CaptureStacks, Decision, EndWatch, NotifyPeople, StartAttempt
-from .model.fact import Fact, IncidentOpened, JudgeSnapshot, StateChanged, SupervisorEnded, SupervisorStarted
+from .model.fact import Fact, IncidentOpened, JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
 from .model.observation import Command, Exit, Observation, Outcome, Start, Tick
 from .model.ports import Actor, AttemptTarget, Clock, Sensor
 from .model.record import Entry, Record
@@ -34,8 +35,8 @@ HISTORY_COMMIT_S = 1.0
 class Thinker(Protocol):
     """The judge, as the loop needs it."""
 
-    def begin(self, state: JudgeState, t: float) -> tuple[JudgeState, tuple[Entry, ...]]:
-        """Say what to do about a run that a supervisor just took over."""
+    def begin(self, state: JudgeState, t: float, *, live: Start | None = None) -> tuple[JudgeState, tuple[Entry, ...]]:
+        """Say what to do about a run that a supervisor just took over; ``live``: its newest trainer."""
         ...
 
     def step(self, state: JudgeState, observation: Observation) -> tuple[JudgeState, tuple[Entry, ...]]:
@@ -86,7 +87,6 @@ class Supervisor:
         inbox: BoundedInbox,
         clock: Clock,
         actor: Actor,
-        sensors: Sequence[Sensor],
         pid: int,
         live: AttemptTarget | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
@@ -100,7 +100,8 @@ class Supervisor:
         self._inbox = inbox
         self._clock = clock
         self._actor = actor
-        self._sensors = sensors
+        self._sensors: Sequence[Sensor] = ()
+        self._notes: deque[str] = deque()
         self._pid = pid
         self._live = live
         self._on_records = on_records
@@ -117,6 +118,14 @@ class Supervisor:
         """Hand in an operator command (thread-safe)."""
         self._inbox.put(msgspec.structs.replace(command, t=self._clock.now()))
 
+    def sense_with(self, sensors: Sequence[Sensor]) -> None:
+        """Hand in the sensors, before ``run``."""
+        self._sensors = sensors
+
+    def note(self, text: str) -> None:
+        """Keep a sentence in the journal, such as what a sensor cannot see (thread-safe)."""
+        self._notes.append(text)
+
     def end(self, exit_code: int, why: str) -> None:
         """Leave the loop soon and the trainer running (thread-safe, signal-safe)."""
         self._ending = why
@@ -128,17 +137,23 @@ class Supervisor:
         self._write((SupervisorStarted(pid=self._pid, adopted_attempt=self._live.number if self._live else None),))
         for sensor in self._sensors:
             sensor.start()
-        if self._live is not None:
-            self._follow(self._live)
-        self._state, entries = self._judge.begin(self._state, self._t)
-        self._carry_out(entries)
         try:
+            self._begin()
             while self._exit_code is None:
                 observation = self._inbox.take(TICK_S)
                 self._take(observation if observation is not None else Tick(t=self._clock.now()))
         finally:
             self._close()
         return self._exit_code
+
+    def _begin(self) -> None:
+        """The judge hears of a launched trainer first, dead or alive, so that no second one is launched."""
+        live = self._live
+        start = None if live is None else _adopted(live, self._t)
+        self._state, entries = self._judge.begin(self._state, self._t, live=start)
+        self._carry_out(entries)
+        if live is not None:
+            self._follow(live)
 
     def _take(self, observation: Observation) -> None:
         if observation.t < self._t:  # sensors read the clock before they wait for a place in the inbox
@@ -156,6 +171,8 @@ class Supervisor:
                 self._follow(None)
             case _:
                 pass
+        while self._notes:
+            self._write((Note(text=self._notes.popleft()),))
         if self._t >= self._next_commit_t:
             self._next_commit_t = self._t + HISTORY_COMMIT_S
             self._memory.commit(self._t, self._state)
@@ -240,6 +257,18 @@ class Supervisor:
         self._write((self._snapshot_fact(), SupervisorEnded(pid=self._pid, why=self._ending)))
         self._journal.close()
         self._memory.close()
+
+
+def _adopted(live: AttemptTarget, t: float) -> Start:
+    return Start(
+        t=t,
+        attempt=live.number,
+        pid=live.trainer.pid,
+        adopted=True,
+        runner_pid=live.runner.pid if live.runner else None,
+        log=live.log,
+        directory=live.directory,
+    )
 
 
 def _tag(decision: Decision) -> str:

@@ -58,6 +58,6 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         wall=time.time(),
         gpu=latest.gpu,
         host=latest.host,
-        progress=latest.progress,
+        progress=latest.progress.progress if latest.progress else None,
         supervisor_pid=holder_pid(run.lock),
     )

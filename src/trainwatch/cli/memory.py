@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
+from trainwatch.core.judge.eta import eta_s
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
@@ -27,7 +30,9 @@ class RunMemory:
 
     def commit(self, t: float, state: JudgeState) -> None:
         """Make it visible, with the progress as the judge sees it."""
-        self._history.add(ProgressPoint(t=t, progress=state.progress))
+        progress = state.progress.progress
+        shown = msgspec.structs.replace(progress, eta_s=eta_s(state.pace, progress))
+        self._history.add(ProgressPoint(t=t, progress=shown))
         self._history.commit()
         self._trace.flush()
 

@@ -60,9 +60,10 @@ def act(args: argparse.Namespace) -> int:
     if args.json:
         print_json(outcome)
     else:
+        seen = ", ".join(f"{kind} {s:.1f} s" for kind, s in outcome["detect_s"].items() if s is not None)
         print(
             f"\nfinished: {outcome['finished']} · attempts: {outcome['attempts']} "
-            f"· steps done again: {outcome['lost_steps']} · seen after: {', '.join(f'{k} {v:.1f} s' for k, v in outcome['detect_s'].items() if v is not None)}"
+            f"· steps done again: {outcome['lost_steps']} · seen after: {seen}"
         )
     return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
 

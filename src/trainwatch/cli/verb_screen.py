@@ -70,4 +70,5 @@ def open_screen(run: Any, *, read_only: bool = False) -> int:
     """Show the screen on a run (a RunDirectory), or the list of runs (None). Training and supervisor go on after it."""
     from .screen_doors import app_for
 
-    return int(app_for(run, read_only=read_only).run() or 0)
+    app_for(run, read_only=read_only).run()
+    return ExitCode.DONE

@@ -14,10 +14,11 @@ from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 from trainwatch.core.config.project import FILE_NAME
 from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles
 from trainwatch.core.inbox import BoundedInbox
-from trainwatch.core.judge import Judge, Knowledge, from_snapshot, to_snapshot
 from trainwatch.core.judge.diagnosis import compile_catalogue, is_news
+from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.line_shapes import SHAPES
-from trainwatch.core.judge.state import SNAPSHOT_VERSION, JudgeState
+from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.fact import RunCreated
 from trainwatch.core.model.observation import Meta
@@ -29,7 +30,7 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.sense.checkpoint_dir import CheckpointDir
 from trainwatch.core.sense.exit import ExitWatch
 from trainwatch.core.sense.filesystem import is_network_filesystem
-from trainwatch.core.sense.gpu import Gpu
+from trainwatch.core.sense.gpu import GpuSensor
 from trainwatch.core.sense.host import Host
 from trainwatch.core.sense.kernel_log import KernelLog
 from trainwatch.core.sense.log_tail import LogTail
@@ -57,12 +58,13 @@ def build_supervisor(
     if story.run is None:
         on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec),)))
     memory = RunMemory(
-        HistoryWriter(run.history, network=is_network_filesystem(run.path)),
+        HistoryWriter(run.history, network=_on_network(run.path)),
         TraceWriter(run.trace),
         Meta(t=clock.now(), command=spec.command, preset=spec.preset, output_dir=spec.output_dir)
         if story.run is None
         else None,
     )
+    snapshot = latest_snapshot(run.journal)
     judge = Judge(_knowledge(spec, preset, profiles))
     live = live_attempt(run, story)
     actor = RunActor(
@@ -78,7 +80,7 @@ def build_supervisor(
     )
     supervisor = Supervisor(
         judge=judge,
-        state=_state(run, judge),
+        state=judge.start(story, snapshot.state if snapshot is not None else None),
         snapshot=to_snapshot,
         snapshot_version=SNAPSHOT_VERSION,
         journal=journal,
@@ -127,13 +129,6 @@ def _created(spec: RunSpec) -> RunCreated:
     )
 
 
-def _state(run: RunDirectory, judge: Judge) -> JudgeState:
-    """The judge as it was when the last watch ended; a new one where that is unknown or of another version."""
-    snapshot = latest_snapshot(run.journal)
-    known = from_snapshot(snapshot.state) if snapshot is not None and snapshot.version == SNAPSHOT_VERSION else None
-    return known if known is not None else judge.start()
-
-
 def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
     """The newest launched attempt, unless its end is in the journal. It may have died while nobody watched."""
     ended = {a.number for a in story.attempts if a.ended_t is not None}
@@ -143,15 +138,6 @@ def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
         if target is not None:
             return None if target.number in ended else target
     return None
-
-
-def own_gpus(spec: RunSpec, environ: Mapping[str, str]) -> tuple[int, ...] | None:
-    """GPU indices that the trainer may use; None = all."""
-    if spec.gpus is not None:
-        return spec.gpus
-    visible = spec.env.get("CUDA_VISIBLE_DEVICES", environ.get("CUDA_VISIBLE_DEVICES", ""))
-    indices = [word.strip() for word in visible.split(",") if word.strip()]
-    return tuple(int(i) for i in indices) if indices and all(i.isdigit() for i in indices) else None
 
 
 def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]) -> list[Sensor]:
@@ -166,7 +152,7 @@ def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[
     )
     sensors: list[Sensor] = [
         log,
-        ExitWatch(inbox=inbox, clock=clock, before_exit=lambda: log.drain() and None, on_trouble=on_trouble),
+        ExitWatch(inbox=inbox, clock=clock, before_exit=_draining(log), on_trouble=on_trouble),
         ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_trouble=on_trouble),
         Host(
             inbox=inbox,
@@ -180,15 +166,7 @@ def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[
     if spec.labels.get("simulated_gpu"):
         sensors.append(SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s))
     else:
-        sensors.append(
-            Gpu(
-                inbox=inbox,
-                clock=clock,
-                interval_s=watch.interval_s,
-                timeout_s=watch.gpu_timeout_s,
-                own_gpus=own_gpus(spec, os.environ),
-            )
-        )
+        sensors.append(GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus))
     if spec.output_dir is not None:
         sensors.append(
             CheckpointDir(
@@ -202,6 +180,22 @@ def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[
             )
         )
     return sensors
+
+
+def _draining(log: LogTail) -> Callable[[], None]:
+    """The log's last lines reach the judge before the exit does: they say why."""
+
+    def drain() -> None:
+        log.drain()
+
+    return drain
+
+
+def _on_network(path: Path) -> bool:
+    try:
+        return is_network_filesystem(str(path.resolve()), Path("/proc/self/mountinfo").read_text())
+    except OSError:
+        return False
 
 
 def _list_directory(directory: Path) -> tuple[Checkpoint, ...]:

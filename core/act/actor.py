@@ -1,0 +1,233 @@
+"""Performs decisions: one row a decision, each a thin call into this room. What to do is the judge's; how is here."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.attempt import LaunchOrder
+from ..model.checkpoint import Checkpoint
+from ..model.decision import (
+    CaptureStacks,
+    ClearGpu,
+    Decision,
+    GiveUp,
+    NotifyPeople,
+    PauseAttempt,
+    StartAttempt,
+    StopAttempt,
+    UnpauseAttempt,
+    VerifyCheckpoint,
+)
+from ..model.observation import GpuReading, Outcome
+from ..model.ports import AttemptTarget
+from ..model.profile import Preset, Profile
+from ..model.run import RunSpec
+from . import desk
+from .derive import DeriveError, derive
+from .gpu_gate import wait_until_clear
+from .launch import LaunchError, is_alive, launch, read_start
+from .notify import notify
+from .pause import pause_attempt, unpause_attempt
+from .stacks import capture_stacks
+from .stop import stop_attempt
+
+BASELINE = "gpu_baseline.json"
+"""Beside the attempt's other papers: GPU memory that others held before it began, bytes per GPU index."""
+
+Said = tuple[bool, str, dict[str, Any]]
+"""How it went: ok, a sentence, what was found."""
+
+
+class RunActor:
+    """Implements ``model.ports.Actor`` for one run.
+
+    ``attempt_folder``/``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict.
+    ``gpus_now``: newest readings, None where nothing can be seen. ``show``: opens a view of a fresh attempt (tmux) and
+    returns a sentence where it could not. ``base_env``: the environment that the trainer inherits.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: RunSpec,
+        preset: Preset,
+        profiles: Mapping[str, Profile],
+        attempt_folder: Callable[[int], Path],
+        incident_folder: Callable[[int], Path],
+        verify: Callable[[Path, bool], Checkpoint],
+        gpus_now: Callable[[], Sequence[GpuReading] | None],
+        show: Callable[[AttemptTarget], str | None],
+        base_env: Mapping[str, str],
+    ) -> None:
+        self._spec = spec
+        self._preset = preset
+        self._profiles = profiles
+        self._attempt_folder = attempt_folder
+        self._incident_folder = incident_folder
+        self._verify = verify
+        self._gpus_now = gpus_now
+        self._show = show
+        self._base_env = base_env
+        self._target: AttemptTarget | None = None
+        self._baseline: dict[int, float] = {}
+        self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
+            NotifyPeople: ("notify", self._tell),
+            CaptureStacks: ("capture_stacks", self._capture),
+            StopAttempt: ("stop_attempt", self._stop),
+            ClearGpu: ("clear_gpu", self._clear),
+            VerifyCheckpoint: ("verify_checkpoint", self._prove),
+            StartAttempt: ("start_attempt", self._start),
+            PauseAttempt: ("pause_attempt", self._pause),
+            UnpauseAttempt: ("unpause_attempt", self._unpause),
+            GiveUp: ("give_up", lambda _decision: (True, "", {})),
+        }
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Actions are about this attempt from now on (also once its trainer is dead: workers may be left)."""
+        self._target = target
+        if target is not None:
+            self._baseline = _read_baseline(target.directory)
+
+    def perform(self, decision: Decision) -> Outcome:
+        """Do it; see the table."""
+        action, act = self._table[type(decision)]
+        ok, detail, data = act(decision)
+        return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)
+
+    def _tell(self, decision: NotifyPeople) -> Said:
+        settings = self._spec.settings.notify
+        if not settings.command:
+            return True, "", {}
+        event = {
+            "event": decision.event,
+            "run": self._spec.name,
+            "run_id": self._spec.id,
+            "title": decision.title,
+            "body": decision.body,
+            "incident": decision.incident,
+            "wall": time.time(),
+        }
+        report = notify(settings.command, event, timeout_s=settings.timeout_s, cwd=self._spec.cwd)
+        return report.ok, report.detail, {"output": report.output} if report.output else {}
+
+    def _capture(self, decision: CaptureStacks) -> Said:
+        if self._target is None:
+            return False, "no attempt to look at", {}
+        folder = self._incident_folder(decision.incident or 0)
+        try:
+            report = capture_stacks(self._target, folder)
+        except OSError as error:
+            return False, f"{folder}: {error.strerror or error}", {}
+        return True, report.sentence, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
+
+    def _stop(self, decision: StopAttempt) -> Said:
+        if self._target is None:
+            return True, "no process is left from an attempt", {"gone": True}
+        restart = self._spec.settings.restart
+        report = stop_attempt(
+            self._target,
+            decision.mode,
+            interrupt_grace_s=restart.interrupt_grace_s,
+            terminate_grace_s=restart.terminate_grace_s,
+        )
+        return report.gone, report.sentence, msgspec.to_builtins(report)
+
+    def _clear(self, _decision: ClearGpu) -> Said:
+        restart = self._spec.settings.restart
+        report = wait_until_clear(
+            self._gpus_now,
+            self._baseline,
+            self._spec.gpus,
+            restart.gpu_clear_tolerance_bytes,
+            restart.gpu_clear_timeout_s,
+        )
+        return report.clear, report.detail, msgspec.to_builtins(report)
+
+    def _prove(self, decision: VerifyCheckpoint) -> Said:
+        try:
+            found = self._verify(Path(decision.path), decision.deep)
+        except OSError as error:
+            return False, f"{decision.path}: {error.strerror or error}", {"verdict": "torn"}
+        detail = f"{found.name}: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
+        return found.verdict == "complete", detail, msgspec.to_builtins(found)
+
+    def _start(self, decision: StartAttempt) -> Said:
+        if self._target is not None and is_alive(self._target.trainer):
+            return False, f"attempt {self._target.number} still lives (pid {self._target.trainer.pid})", {}
+        folder = _unused(self._attempt_folder(decision.attempt))
+        profile = None
+        if decision.profile is not None:
+            profile = self._profiles.get(decision.profile)
+            if profile is None:
+                return False, f'no profile "{decision.profile}"; there are: {", ".join(self._profiles)}', {"retryable": False}
+        baseline = {
+            r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None
+        }
+        try:
+            derived = derive(
+                self._spec,
+                self._preset,
+                profile,
+                resume_from=Path(decision.resume_from) if decision.resume_from else None,
+                changes=decision.changes,
+                attempt_directory=folder,
+                base_env=self._base_env,
+            )
+            order = LaunchOrder(
+                attempt=decision.attempt,
+                argv=derived.argv,
+                cwd=self._spec.cwd,
+                env=derived.env,
+                log=str(folder / "train.log"),
+                terminal=self._spec.terminal,
+                interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
+                terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
+            )
+            target = launch(order, folder)
+        except (DeriveError, LaunchError) as error:
+            return False, str(error), {"retryable": False}
+        with contextlib.suppress(OSError):  # without it the gate says that the baseline is not known
+            desk.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
+        self._target, self._baseline = target, baseline
+        start = read_start(folder)
+        note = self._show(target)
+        return (
+            True,
+            note or "",
+            {
+                "start": msgspec.to_builtins(start),
+                "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),
+                "directory": str(folder),
+            },
+        )
+
+    def _pause(self, _decision: PauseAttempt) -> Said:
+        if self._target is None:
+            return False, "no attempt to pause", {}
+        report = pause_attempt(self._target)
+        return report.ok, f"{report.processes} processes stopped", msgspec.to_builtins(report)
+
+    def _unpause(self, _decision: UnpauseAttempt) -> Said:
+        if self._target is None:
+            return False, "no attempt to let go on", {}
+        report = unpause_attempt(self._target)
+        return report.ok, f"{report.processes} processes go on", msgspec.to_builtins(report)
+
+
+def _unused(folder: Path) -> Path:
+    """A launch that failed leaves its papers; the next one gets a folder of its own beside them."""
+    number = 1
+    candidate = folder
+    while (candidate / desk.ORDER).exists():
+        number += 1
+        candidate = folder.with_name(f"{folder.name}-{number}")
+    return candidate
+
+
+def _read_baseline(directory: str) -> dict[int, float]:
+    found = desk.read(directory, BASELINE) or {}
+    return {int(k): float(v) for k, v in found.items()}

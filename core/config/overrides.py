@@ -1,0 +1,52 @@
+"""``--set KEY=VALUE``: single settings changed from a command line."""
+
+import math
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ..model.settings import Settings
+from .problem import did_you_mean
+
+
+def with_overrides(settings: Settings, words: Iterable[str]) -> Settings:
+    """Settings with each ``section.key=value`` applied; values are TOML (``4``, ``0.5``, ``[0, 10]``, ``true``).
+
+    Raises ValueError with a sentence that names the word and, where one is near, the key that was meant.
+    """
+    for word in words:
+        settings = _with_one(settings, word)
+    return settings
+
+
+def _with_one(settings: Settings, word: str) -> Settings:
+    path, separator, text = word.partition("=")
+    section, _, key = path.strip().partition(".")
+    if not separator or not key:
+        raise ValueError(f"--set {word}: write it as SECTION.KEY=VALUE, as in hang.min_s=60")
+    if section not in Settings.__struct_fields__:
+        raise ValueError(
+            f'--set {word}: unknown section "{section}"{did_you_mean(section, Settings.__struct_fields__)}'
+        )
+    current: msgspec.Struct = getattr(settings, section)
+    fields = type(current).__struct_fields__
+    if key not in fields:
+        raise ValueError(f'--set {word}: unknown key "{key}" in {section}{did_you_mean(key, fields)}')
+    values = {**msgspec.to_builtins(current), key: _value(text.strip())}
+    try:
+        changed = msgspec.convert(values, type(current))
+    except msgspec.ValidationError as error:
+        raise ValueError(f"--set {word}: {error}") from None
+    found = getattr(changed, key)
+    if isinstance(found, float) and not math.isfinite(found):
+        raise ValueError(f"--set {word}: must be a finite number")
+    return msgspec.structs.replace(settings, **{section: changed})
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

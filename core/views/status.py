@@ -1,0 +1,125 @@
+"""What ``trainwatch status`` says: the story and the latest samples as one object, and as a few lines of text."""
+
+from typing import Any
+
+import msgspec
+
+from ..model.health import HealthReading
+from ..model.observation import GpuSample, HostSample
+from ..model.progress import Progress
+from ..model.run import LIVE_STATES
+from ..model.story import RunStory
+
+
+def status_object(
+    story: RunStory,
+    *,
+    run: str,
+    wall: float,
+    gpu: GpuSample | None,
+    host: HostSample | None,
+    progress: Progress | None,
+    supervisor_pid: int | None,
+) -> dict[str, Any]:
+    """The object of ``status --json`` (fields and meanings: the interface contract). ``wall``: now, epoch seconds.
+
+    A live state whose supervisor is gone is still reported as it was last known; ``supervisor.alive`` says so.
+    """
+    attempt = story.attempt
+    newest = story.checkpoints[-1] if story.checkpoints else None
+    shown = progress if progress is not None and attempt is not None else story.progress
+    now_t = wall - story.wall0 if story.run else 0.0
+    return {
+        "run": run,
+        "state": story.state,
+        "reason": story.state_reason,
+        "attempt": attempt.number if attempt else 0,
+        "pid": attempt.pid if attempt and attempt.ended_t is None else None,
+        "runner_pid": attempt.runner_pid if attempt and attempt.ended_t is None else None,
+        "log": attempt.log if attempt else None,
+        "uptime_s": _uptime(story, now_t),
+        "progress": msgspec.to_builtins(shown),
+        "health": [msgspec.to_builtins(r) for r in _current(story, host)],
+        "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
+        "gpu_trouble": gpu.trouble if gpu else None,
+        "host": _sample(host),
+        "checkpoints": {
+            "newest": msgspec.to_builtins(newest) if newest else None,
+            "age_s": max(0.0, wall - newest.mtime) if newest else None,
+            "count": len(story.checkpoints),
+        },
+        "profile": story.profile,
+        "budget": {"used": story.budget_used, "max": story.budget_max},
+        "incidents": [
+            {
+                "id": i.id,
+                "t": i.t,
+                "kind": i.kind,
+                "class": i.class_,
+                "reason": i.reason,
+                "open": i.open,
+                "acknowledged": i.acknowledged,
+                "attempt": i.attempt,
+                "step": i.step,
+                "lost_steps": i.lost_steps,
+                "resumed_from": i.resumed_from,
+                "resumed_step": i.resumed_step,
+                "ending": i.ending,
+                "evidence": [msgspec.to_builtins(e) for e in i.evidence],
+            }
+            for i in story.incidents
+        ],
+        "ettr": ettr(story, now_t),
+        "supervisor": {"pid": supervisor_pid, "alive": supervisor_pid is not None},
+    }
+
+
+def ettr(story: RunStory, now_t: float) -> float | None:
+    """Productive time over wall time since the first launch, 0..1; None before it."""
+    if not story.attempts:
+        return None
+    last = story.attempts[-1]
+    end_t = last.ended_t if last.ended_t is not None else now_t
+    wall_s = end_t - story.attempts[0].t
+    if wall_s <= 0:
+        return None
+    productive_s = sum(a.productive_s for a in story.attempts if a.ended_t is not None)
+    if last.ended_t is None and story.state == "running":
+        productive_s += now_t - last.t
+    return min(1.0, productive_s / wall_s)
+
+
+def _uptime(story: RunStory, now_t: float) -> float | None:
+    """Seconds since the newest attempt began, while it lives; its whole length afterwards."""
+    attempt = story.attempt
+    if attempt is None:
+        return None
+    if attempt.ended_t is not None:
+        return attempt.ended_t - attempt.t
+    return max(0.0, (now_t if story.state in LIVE_STATES else story.t) - attempt.t)
+
+
+def _current(story: RunStory, host: HostSample | None) -> list[HealthReading]:
+    """Levels as judged; values as new as the samples are."""
+    newest: dict[str, float | None] = {}
+    if host is not None:
+        newest = {
+            "ram_available": host.ram_available_bytes,
+            "swap_used": host.swap_used_bytes,
+            "disk_free": host.disk_free_bytes,
+        }
+    return [
+        msgspec.structs.replace(r, value=newest[m]) if newest.get(m) is not None else r
+        for m, r in sorted(story.health.items())
+    ]
+
+
+def _reading(reading: Any) -> dict[str, Any]:
+    return {k: v for k, v in msgspec.to_builtins(reading).items() if v is not None}
+
+
+def _sample(host: HostSample | None) -> dict[str, Any]:
+    if host is None:
+        return {}
+    found: dict[str, Any] = msgspec.to_builtins(host)
+    return {k: v for k, v in found.items() if k not in {"kind", "t"}}

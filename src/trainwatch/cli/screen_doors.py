@@ -1,0 +1,112 @@
+"""What the screen needs from outside: runs to open, a log reader, a way to start a supervisor and to attach."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainwatch.core.config.project import FILE_NAME
+from trainwatch.core.config.shipped import load_profiles
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.profile import Profile
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.sense.log_pages import LogPages
+from trainwatch.core.store.history import HistoryReader
+from trainwatch.core.store.journal import JournalTooNew, load_story
+from trainwatch.core.store.lock import is_held
+from trainwatch.core.store.run_directory import AmbiguousRun, RunDirectory, RunNotFound, RunUnreadable, list_runs
+from trainwatch.core.store.run_directory import find_run as find_known_run
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.doors import OpenRun, RunCard, RunPlan
+from trainwatch.tui.store_feed import StoreFeed
+
+from .detached import start_detached
+from .known_runs import home
+from .wiring import attach_argv
+
+
+def app_for(run: RunDirectory | None, *, read_only: bool) -> TrainwatchApp:
+    """The application on a run, or on the list of runs."""
+    doors = MachineRuns()
+    return TrainwatchApp(
+        None if run is None else doors.open(run.id),
+        LogPages(),
+        starter=DetachedStarter(),
+        attacher=RunAttacher(),
+        picker=doors,
+        read_only=read_only,
+    )
+
+
+class MachineRuns:
+    """Implements the screen's RunPicker."""
+
+    def runs(self) -> Sequence[RunCard]:
+        """All known runs, newest first. Reads every journal: called in a thread."""
+        return [_card(run) for run in list_runs(home())]
+
+    def open(self, run_id: str) -> OpenRun:
+        """The doors of one run. Raises RuntimeError with a sentence."""
+        try:
+            run = find_known_run(home(), run_id)
+            spec = run.load_spec()
+        except (RunNotFound, AmbiguousRun, RunUnreadable) as error:
+            raise RuntimeError(str(error)) from error
+        return OpenRun(
+            run_id=run.id,
+            name=spec.name,
+            feed=StoreFeed(run, spec.created_wall),
+            profiles=_profiles(spec),
+            plan=RunPlan(
+                name=spec.name,
+                command=spec.command,
+                cwd=spec.cwd,
+                preset=spec.preset,
+                profile=spec.settings.profiles.use,
+                output_dir=spec.output_dir,
+            ),
+        )
+
+
+class DetachedStarter:
+    """Implements the screen's Starter."""
+
+    def start(self, run_id: str, then: Command | None = None) -> None:
+        """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
+        start_detached(find_known_run(home(), run_id), then)
+
+
+class RunAttacher:
+    """Implements ``model.ports.Attacher``."""
+
+    def command(self, run_id: str) -> Sequence[str]:
+        """argv for the foreground. Raises RuntimeError with a sentence."""
+        return attach_argv(find_known_run(home(), run_id))
+
+
+def _profiles(spec: RunSpec) -> tuple[Profile, ...]:
+    """Those of the run's ladder, safest first; without a ladder all that are known."""
+    known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    ladder = spec.settings.profiles.ladder
+    return tuple(known[name] for name in ladder if name in known) if ladder else tuple(known.values())
+
+
+def _card(run: RunDirectory) -> RunCard:
+    spec = run.load_spec()
+    try:
+        story = load_story(run.journal)
+    except JournalTooNew:
+        return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
+    history = HistoryReader(run.history)
+    latest = history.latest()
+    history.close()
+    progress = latest.progress.progress if latest.progress else story.progress
+    return RunCard(
+        id=run.id,
+        name=spec.name,
+        state=story.state,
+        watched=is_held(run.lock),
+        created_wall=spec.created_wall,
+        step=progress.step,
+        total_steps=progress.total_steps,
+        last_incident=story.incidents[-1].reason if story.incidents else None,
+    )
