@@ -1,0 +1,105 @@
+"""The judge's state for a run that a journal tells of: its habits from the snapshot, where it stands from the story."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..model.attempt import AttemptStory
+from ..model.checkpoint import Checkpoint
+from ..model.run import RunState
+from ..model.story import RunStory
+from .attempt_now import AttemptNow
+from .budget import Budget
+from .resume_point import GOOD, Known, Shelf
+from .run_machine import Finished, GivenUp, Idle, Interrupted, Machine, Running, Starting, Stopped
+from .state import JudgeState, from_snapshot
+from .timeline import Timeline
+
+_MACHINES: dict[RunState, Machine] = {
+    "idle": Idle(),
+    "starting": Starting(launched=True),
+    "running": Running(),
+    "hung": Running(),
+    "stopping": Running(),
+    "paused": Running(),
+    "cleaning": Interrupted(),
+    "backing_off": Interrupted(),
+    "interrupted": Interrupted(),
+    "stopped": Stopped(),
+    "finished": Finished(),
+    "given_up": GivenUp(),
+}
+"""Where a run stands for a new supervisor: what was being waited for is not waited for any more."""
+
+
+def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None) -> JudgeState:
+    """Never fails: without a usable snapshot the habits are learned again."""
+    learned = from_snapshot(snapshot) if snapshot is not None else None
+    state = learned if learned is not None else JudgeState()
+    last = story.attempt
+    machine = _MACHINES[story.state]
+    if last is None or last.ended_t is not None:
+        # The journal says that the newest attempt is over: nothing of it can be running.
+        machine = Interrupted() if isinstance(machine, Running | Starting) and last is not None else machine
+    if last is None and isinstance(machine, Starting | Running):
+        machine = Idle()
+    return msgspec.structs.replace(
+        state,
+        timeline=Timeline(t=story.t, away_s=min(state.timeline.away_s, story.t)),
+        machine=machine,
+        wake_t=None,
+        # Every decision has a record of its own, so the journal's count is beyond all their ids.
+        decision=max(state.decision, story.seq),
+        incident=max([state.incident, *(i.id for i in story.incidents)]),
+        attempts=max([0, *(a.number for a in story.attempts)]),
+        attempt=_attempt(state.attempt, last),
+        budget=Budget(used=story.budget_used, best=state.budget.best),
+        incidents=story.open_incidents,
+        shelf=Shelf(known=_shelf(state.shelf, story)),
+        failed_position=story.overall_step if story.overall_step is not None else state.failed_position,
+        profile=story.profile if story.profile is not None else profile,
+        profile_pending=story.profile if story.profile_pending else None,
+        told_t=None,
+    )
+
+
+def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:
+    if last is None:
+        return AttemptNow()
+    if learned.number == last.number:
+        return learned
+    return AttemptNow(
+        number=last.number,
+        pid=last.pid or 0,
+        start_t=last.t,
+        resume_from=last.resume_from,
+        resume_step=last.resume_step,
+        profile=last.profile,
+        adopted=last.adopted,
+        step=last.last_step,
+    )
+
+
+def _shelf(learned: Shelf, story: RunStory) -> tuple[Known, ...]:
+    known = {k.path: k for k in learned.known}
+    for checkpoint in story.checkpoints:
+        if checkpoint.path not in known:
+            known[checkpoint.path] = _known(checkpoint, story)
+    return tuple(known.values())
+
+
+def _known(checkpoint: Checkpoint, story: RunStory) -> Known:
+    good = checkpoint.verdict in GOOD
+    return Known(
+        path=checkpoint.path,
+        t=story.checkpoint_times.get(checkpoint.path, 0.0),
+        mtime=checkpoint.mtime,
+        size_bytes=float(checkpoint.size_bytes),
+        step=checkpoint.step,
+        epoch=checkpoint.epoch,
+        position=checkpoint.step,
+        complete=good,
+        own=checkpoint.mtime >= story.wall0,
+        bad=None if good else (checkpoint.reason or checkpoint.verdict),
+    )

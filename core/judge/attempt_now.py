@@ -1,0 +1,68 @@
+"""The attempt under way, and how far the run has come over all its attempts.
+
+Trainers count steps in three ways: on from the resumed step, from zero again (weights only), and from zero in each
+epoch. ``position`` is one count over all of them, as well as it can be known.
+"""
+
+import msgspec
+
+WRAP_SHARE = 0.5
+"""A counter that falls below this share of its last value began a new epoch."""
+
+
+class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``start_t``/``beat_t`` in run seconds. ``offset`` + printed step = position; None until it is known.
+
+    ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
+    """
+
+    number: int = 0
+    pid: int = 0
+    start_t: float = 0.0
+    beat_t: float | None = None
+    resume_from: str | None = None
+    resume_step: int | None = None
+    resume_position: int | None = None
+    profile: str | None = None
+    adopted: bool = False
+    weights_only: bool = False
+    offset: int | None = None
+    step: int | None = None
+    first_step: int | None = None
+    position: int | None = None
+    saved: bool = False
+    nan_t: float | None = None
+    patient_until: float = 0.0
+    """Active seconds before which no hang is declared (the operator said wait)."""
+
+
+def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
+    """The training advanced. ``step``: counted over epochs where the trainer counts within them, None = not printed."""
+    if step is None:
+        return msgspec.structs.replace(attempt, beat_t=t)
+    offset = attempt.offset
+    if offset is None:
+        offset = _first_offset(attempt, step)
+    elif attempt.step is not None and step < attempt.step * WRAP_SHARE:
+        offset += attempt.step
+    first = attempt.first_step if attempt.first_step is not None else step
+    return msgspec.structs.replace(
+        attempt, beat_t=t, step=step, first_step=first, offset=offset, position=offset + step
+    )
+
+
+def _first_offset(attempt: AttemptNow, step: int) -> int:
+    resumed = attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
+    if resumed is None:
+        return 0
+    if attempt.weights_only:
+        return resumed
+    # A counter that goes on from the resumed step needs no offset; one that starts below it counts within an epoch.
+    return 0 if step >= resumed else resumed - step + 1
+
+
+def lost_steps(failed_at: int | None, resumed_at: int | None) -> int | None:
+    """Steps that have to be done again; None when either end is unknown."""
+    if failed_at is None or resumed_at is None:
+        return None
+    return max(0, failed_at - resumed_at)

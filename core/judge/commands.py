@@ -1,0 +1,194 @@
+"""What a person asked for: stop, kill, restart, resume, pause, unpause, profile, ack, wait, shutdown.
+
+A command is never an error here: what makes no sense in the present state is noted and changes nothing.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ..model.decision import EndWatch, PauseAttempt, UnpauseAttempt
+from ..model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
+from ..model.observation import Command
+from . import recovery, run_machine, timeline
+from .budget import Budget
+from .draft import Draft
+from .run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
+
+WAIT_S = 600.0
+"""How much longer a person who says wait is taken to mean."""
+
+
+def on_command(draft: Draft, command: Command) -> None:
+    """Take a command, first writing down who gave it."""
+    detail = " ".join(
+        said for said in (command.profile, command.checkpoint, "now" if command.now else None) if said is not None
+    )
+    draft.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
+    _VERBS[command.verb](draft, command)
+
+
+def _stop(draft: Draft, command: Command) -> None:
+    _end(draft, command, kill=command.verb == "kill")
+
+
+def _end(draft: Draft, command: Command, *, kill: bool) -> None:
+    machine = draft.state.machine
+    plan = RestartPlan(reason=f"{command.verb} by {command.by}")
+    if isinstance(machine, Starting) and not machine.launched:
+        draft.move(msgspec.structs.replace(machine, hold=True), "to be ended as soon as it is there")
+    elif isinstance(machine, Stopping):
+        held = msgspec.structs.replace(machine, then="hold", by=command.by)
+        if kill and not machine.kill:
+            recovery.stop(draft, "hold", plan, mode="kill", by=command.by, exited=machine.exited)
+        else:
+            draft.move(held, f"{command.verb} by {command.by}: no restart after this")
+    elif run_machine.is_live(machine):
+        _close_hangs(draft, f"ended by {command.by}")
+        recovery.stop(draft, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
+    elif run_machine.name_of(machine) in {"cleaning", "verifying", "backing_off", "idle", "interrupted"}:
+        draft.move(Stopped(), f"stopped by {command.by}; held until resume or restart")
+    else:
+        draft.note(f"{command.verb}: nothing is running")
+
+
+def _restart(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint)
+    if isinstance(machine, Starting) and not machine.launched:
+        draft.note("restart: a launch is already under way")
+    elif isinstance(machine, Stopping):
+        draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+    elif run_machine.is_live(machine):
+        _take_profile(draft, command)
+        _close_hangs(draft, f"restarted by {command.by}")
+        recovery.stop(draft, "restart", plan, by=command.by)
+    else:
+        _resume(draft, command)
+
+
+def _resume(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    if isinstance(machine, Stopping):
+        plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint)
+        draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+        return
+    if isinstance(machine, Starting) or run_machine.is_live(machine):
+        draft.note("resume: the run is going already")
+        return
+    _take_profile(draft, command)
+    if draft.state.budget.used:
+        # A person looked at it: the restarts so far are forgiven.
+        draft.set(budget=Budget(used=0, best=draft.state.budget.best))
+        draft.fact(BudgetChanged(used=0, max=draft.knowledge.settings.restart.max_restarts))
+    plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint)
+    if draft.state.attempt.number:
+        recovery.clear_gpu(draft, plan)
+    else:
+        recovery.choose(draft, plan)
+
+
+def _pause(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    if not (isinstance(machine, Running | Hung) or (isinstance(machine, Starting) and machine.launched)):
+        draft.note("pause: nothing is running")
+        return
+    _close_hangs(draft, f"paused by {command.by}")
+    draft.set(timeline=msgspec.structs.replace(draft.state.timeline, stopped=True))
+    order = draft.decide(PauseAttempt, f"pause by {command.by}", attempt=draft.state.attempt.number)
+    draft.move(Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
+
+
+def _unpause(draft: Draft, command: Command) -> None:
+    outside = draft.state.timeline.stopped and run_machine.is_watched(draft.state.machine)
+    if not isinstance(draft.state.machine, Paused) and not outside:
+        draft.note("unpause: the run is not paused")
+        return
+    draft.decide(UnpauseAttempt, f"unpause by {command.by}", attempt=draft.state.attempt.number)
+    awake(draft, f"unpaused by {command.by}")
+
+
+def awake(draft: Draft, reason: str) -> None:
+    """The trainer runs again: the wait for its next step starts anew."""
+    state = draft.state
+    line = msgspec.structs.replace(state.timeline, stopped=False)
+    now = timeline.active(line)
+    draft.set(timeline=line, clock=msgspec.structs.replace(state.clock, last=now))
+    draft.move(Running() if state.clock.beats else Starting(launched=True), reason)
+
+
+def _profile(draft: Draft, command: Command) -> None:
+    known = draft.knowledge.profiles
+    name = command.profile
+    if name is None or (known and name not in known):
+        draft.note(f"profile: there is no profile {name!r}; known: {', '.join(known) or 'none'}")
+        return
+    live = run_machine.is_live(draft.state.machine)
+    draft.set(profile_pending=name, switch=live)
+    when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
+    draft.fact(ProfileChanged(profile=name, pending=True, why=f"asked for by {command.by}, {when}"))
+    if command.now and isinstance(draft.state.machine, Running | Hung | Starting) and live:
+        _close_hangs(draft, f"profile {name} by {command.by}")
+        recovery.stop(draft, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
+
+
+def _take_profile(draft: Draft, command: Command) -> None:
+    if command.profile is not None:
+        _profile(draft, msgspec.structs.replace(command, now=False))
+
+
+def switch_at_checkpoint(draft: Draft) -> None:
+    """A checkpoint is complete and a profile waits for it."""
+    name = draft.state.profile_pending
+    if name is not None and isinstance(draft.state.machine, Running):
+        recovery.stop(draft, "restart", RestartPlan(reason=f"profile {name} at a checkpoint, as asked"))
+
+
+def _ack(draft: Draft, command: Command) -> None:
+    for incident in draft.state.incidents:
+        if command.incident in {None, incident.id} and not incident.acknowledged:
+            known = msgspec.structs.replace(incident, acknowledged=True)
+            rest = tuple(known if i.id == known.id else i for i in draft.state.incidents)
+            draft.set(incidents=rest)
+            draft.fact(IncidentUpdated(incident=known))
+
+
+def _wait(draft: Draft, command: Command) -> None:
+    until = timeline.active(draft.state.timeline) + WAIT_S
+    draft.set(attempt=msgspec.structs.replace(draft.state.attempt, patient_until=until))
+    if isinstance(draft.state.machine, Hung):
+        _close_hangs(draft, f"{command.by} asked to wait")
+        draft.move(Running() if draft.state.clock.beats else Starting(launched=True), f"{command.by} asked to wait")
+    draft.note(f"no hang is declared for {WAIT_S / 60:.0f} min, as {command.by} asked")
+
+
+def _shutdown(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    if command.stop_trainer and run_machine.is_live(machine):
+        reason = f"shutdown with the trainer by {command.by}"
+        if isinstance(machine, Stopping):
+            draft.move(msgspec.structs.replace(machine, then="end", by=command.by), reason)
+        else:
+            recovery.stop(draft, "end", RestartPlan(reason=reason), by=command.by)
+        return
+    draft.decide(EndWatch, f"shutdown by {command.by}; a running trainer goes on", exit_code=0)
+
+
+def _close_hangs(draft: Draft, ending: str) -> None:
+    for incident in draft.state.incidents:
+        if incident.kind == "hang":
+            draft.close_incident(incident.id, ending)
+
+
+_VERBS: dict[str, Callable[[Draft, Command], None]] = {
+    "stop": _stop,
+    "kill": _stop,
+    "restart": _restart,
+    "resume": _resume,
+    "pause": _pause,
+    "unpause": _unpause,
+    "profile": _profile,
+    "ack": _ack,
+    "wait": _wait,
+    "shutdown": _shutdown,
+}

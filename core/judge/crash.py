@@ -1,0 +1,124 @@
+"""An attempt that ended without being asked to: what it was, and what follows."""
+
+from ..model.fact import AttemptEnded
+from ..model.failure import Diagnosis
+from ..model.incident import Evidence
+from ..model.observation import Exit
+from . import budget as restart_budget
+from . import recovery
+from .diagnosis import diagnose
+from .draft import Draft
+from .ended_well import ended_well
+from .run_machine import RestartPlan, Stopped
+from .state import JudgeState
+
+SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+           11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}  # fmt: skip
+
+
+def succeeded(draft: Draft, observation: Exit) -> bool:
+    """The exit code is one that the preset calls success."""
+    return observation.code is not None and observation.code in draft.knowledge.preset.success_exit_codes
+
+
+def steps_remain(state: JudgeState) -> bool:
+    """It stopped before its last step (early stopping, or a bar of its own kind)."""
+    progress = state.progress
+    if progress.step is None or progress.total_steps is None or state.reading.finished_words:
+        return False
+    return progress.step < progress.total_steps and progress.phase == "train"
+
+
+def on_crash(draft: Draft, observation: Exit) -> None:
+    """The trainer is gone and nobody asked it to."""
+    state = draft.state
+    diagnosis = _diagnose(draft, observation)
+    if diagnosis.failure == "success":
+        draft.note(f"the log says the training ended well; {say_exit(observation)} came after that")
+        recovery.finish(draft, observation, "the training is done")
+        return
+    for hang in [i for i in state.incidents if i.kind == "hang" and i.attempt == state.attempt.number]:
+        draft.close_incident(hang.id, f"the trainer ended by itself: {say_exit(observation)}")
+    died_t = observation.died_t
+    number = draft.open_incident(
+        "crash",
+        diagnosis.failure,
+        _reason(diagnosis, observation),
+        evidence=_evidence(diagnosis, observation),
+        explanation=diagnosis.explanation,
+        detect_s=None if died_t is None else max(0.0, draft.t - died_t),
+    )
+    by_person = diagnosis.failure == "killed_by_user"
+    lost = observation.code is None and observation.signal is None
+    draft.fact(
+        AttemptEnded(
+            attempt=state.attempt.number,
+            how="killed" if by_person else "lost" if lost else "crashed",
+            code=observation.code,
+            signal=observation.signal,
+            last_step=state.attempt.step,
+            productive_s=recovery.productive_s(draft.state),
+        )
+    )
+    recovery.remember_end(draft)
+    incident = f"crash ({diagnosis.failure})"
+    draft.notify("incident", incident, _reason(diagnosis, observation), incident=number)
+    if by_person:
+        draft.close_incident(number, "ended by a person")
+        draft.move(Stopped(), "a person ended the trainer; held until resume or restart")
+        return
+    if not diagnosis.retryable:
+        recovery.give_up(
+            draft, f"{diagnosis.failure} does not go away by starting again: {_reason(diagnosis, observation)}", number
+        )
+        return
+    if restart_budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
+        recovery.give_up(draft, recovery.spent_reason(draft), number)
+        return
+    before_t = state.attempt.nan_t if diagnosis.failure == "nan_loss" else None
+    if diagnosis.failure == "checkpoint_corrupt" and state.attempt.resume_from is not None:
+        recovery.distrust(draft, state.attempt.resume_from, "the trainer could not read it")
+    plan = RestartPlan(reason=f"restart after {incident}", incident=number, before_t=before_t)
+    recovery.clear_and_restart(draft, recovery.charge(draft, plan))
+
+
+def _diagnose(draft: Draft, observation: Exit) -> Diagnosis:
+    state = draft.state
+    kills = None
+    if state.oom_kills is not None and state.oom_kills_before is not None:
+        kills = state.oom_kills - state.oom_kills_before
+    return diagnose(
+        state.diagnosis,
+        draft.knowledge.catalogue,
+        exit_code=observation.code,
+        signal=observation.signal,
+        oom_kills=kills,
+        stopped_by_operator=False,
+        finished_hint=ended_well(state),
+    )
+
+
+def say_exit(observation: Exit) -> str:
+    """In words for people."""
+    if observation.signal is not None:
+        signal = observation.signal
+        return f"signal {SIGNALS.get(signal, signal) if isinstance(signal, int) else signal}"
+    if observation.code is not None:
+        return f"exit code {observation.code}"
+    return "its exit status was lost"
+
+
+def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
+    if diagnosis.cause is not None:
+        return f"{say_exit(observation)}: {diagnosis.cause.text.strip()[:200]}"
+    if diagnosis.failure == "unknown":
+        return f"{say_exit(observation)}; the log does not say why"
+    return say_exit(observation)
+
+
+def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
+    said = [Evidence(what=say_exit(observation))]
+    if diagnosis.cause is not None:
+        said.insert(0, Evidence(what=diagnosis.cause.text.strip()[:400], line=diagnosis.cause.line))
+    said.extend(Evidence(what=f"then: {c.text.strip()[:200]}", line=c.line) for c in diagnosis.cascade[:3])
+    return tuple(said)

@@ -1,0 +1,121 @@
+"""One step in the making: the state as it becomes, and the facts and decisions said on the way, in order."""
+
+from typing import Any
+
+import msgspec
+
+from ..model.decision import Decision, NotifyPeople
+from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, StateChanged
+from ..model.incident import Evidence, Incident, IncidentKind, Severity
+from ..model.record import Entry
+from . import run_machine
+from .knowledge import Knowledge
+from .run_machine import NEVER, Machine
+from .state import JudgeState
+
+
+class Draft:
+    """Lives for one call of ``step``; nothing of it is shared. ``state`` and ``entries`` are what it returns."""
+
+    def __init__(self, knowledge: Knowledge, state: JudgeState) -> None:
+        self.knowledge = knowledge
+        self.state = state
+        self.entries: list[Entry] = []
+
+    @property
+    def t(self) -> float:
+        """Run seconds now."""
+        return self.state.timeline.t
+
+    def set(self, **changes: Any) -> None:
+        """Replace parts of the state."""
+        self.state = msgspec.structs.replace(self.state, **changes)
+
+    def fact(self, fact: Fact) -> None:
+        """Say what is so."""
+        self.entries.append(fact)
+
+    def note(self, text: str) -> None:
+        """A sentence worth keeping."""
+        self.entries.append(Note(text=text))
+
+    def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
+        """Choose an action; returns the decision's id."""
+        number = self.state.decision + 1
+        self.set(decision=number)
+        self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
+        return number
+
+    def notify(self, event: Any, title: str, body: str = "", incident: int | None = None) -> None:
+        """Tell people."""
+        self.decide(
+            NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
+        )
+
+    def move(self, machine: Machine, reason: str) -> None:
+        """Go to another state of the run; people are told when its word changes."""
+        before = self.state.machine
+        assert run_machine.may_follow(before, machine), (
+            f"{run_machine.name_of(before)} → {run_machine.name_of(machine)}"
+        )
+        wake = run_machine.wake_t(machine)
+        self.set(machine=machine, wake_t=None if wake == NEVER else wake)
+        word = run_machine.WORDS[run_machine.name_of(machine)]
+        until = machine.until_t if isinstance(machine, run_machine.BackingOff) else None
+        if word != run_machine.WORDS[run_machine.name_of(before)] or until is not None:
+            self.fact(StateChanged(state=word, reason=reason, until_t=until))
+
+    def open_incident(
+        self,
+        kind: IncidentKind,
+        class_: str,
+        reason: str,
+        *,
+        severity: Severity = "danger",
+        evidence: tuple[Evidence, ...] = (),
+        explanation: str = "",
+        detect_s: float | None = None,
+        ending: str | None = None,
+    ) -> int:
+        """Something is wrong. ``ending``: and it is over already. Returns the incident's id."""
+        number = self.state.incident + 1
+        incident = Incident(
+            id=number,
+            t=self.t,
+            wall=self.knowledge.created_wall + self.t,
+            attempt=self.state.attempt.number,
+            kind=kind,
+            class_=class_,
+            severity=severity,
+            reason=reason,
+            explanation=explanation,
+            evidence=evidence,
+            step=self.state.attempt.step,
+            open=ending is None,
+            closed_t=None if ending is None else self.t,
+            ending=ending,
+            detect_s=detect_s,
+        )
+        known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
+        self.set(incident=number, incidents=known)
+        self.fact(IncidentOpened(incident=incident))
+        return number
+
+    def find_incident(self, number: int | None) -> Incident | None:
+        """An open incident by id."""
+        return next((i for i in self.state.incidents if i.id == number), None)
+
+    def update_incident(self, number: int | None, **changes: Any) -> None:
+        """More is known of an open incident; unknown ids are left alone."""
+        incident = self.find_incident(number)
+        if incident is None:
+            return
+        new = msgspec.structs.replace(incident, **changes)
+        self.set(
+            incidents=tuple(new if i.id == number else i for i in self.state.incidents if i.id != number or new.open)
+        )
+        self.fact(IncidentUpdated(incident=new))
+
+    def close_incident(self, number: int | None, ending: str, **changes: Any) -> None:
+        """It is over."""
+        self.update_incident(number, open=False, closed_t=self.t, ending=ending, **changes)

@@ -1,0 +1,86 @@
+"""When to ask for a verdict, and what follows from one: evidence first, then the stop."""
+
+import msgspec
+
+from ..model.decision import CaptureStacks
+from ..model.incident import Evidence
+from ..model.record import Entry
+from . import budget, hang, recovery, resume_point, timeline
+from .draft import Draft
+from .ended_well import ended_well
+from .knowledge import Knowledge
+from .run_machine import Hung, RestartPlan, is_watched
+from .state import JudgeState, Result
+
+replace = msgspec.structs.replace
+
+CAPTURE_S = 30.0
+"""Longest wait for the evidence of a hang before the stop."""
+
+
+def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Judge a hang where the step is late at all."""
+    setting = knowledge.settings.hang
+    now = timeline.active(state.timeline)
+    if now - state.clock.last < setting.min_s or isinstance(state.machine, Hung) or state.timeline.stopped:
+        return state, entries
+    if now < state.attempt.patient_until or not is_watched(state.machine):
+        return state, entries
+    sight = hang.Sight(
+        now=now,
+        period_s=state.timeline.period_s or 1.0,
+        clock=state.clock,
+        vitals=state.vitals,
+        voice=state.voice,
+        ended_well=ended_well(state),
+        step=state.attempt.step,
+        checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
+        warmup_beats=setting.warmup_steps,
+    )
+    verdict = hang.judge(sight, setting)
+    if verdict is None:
+        return state, entries
+    return _declare(knowledge, state, entries, verdict)
+
+
+def _checkpoint_age_s(state: JudgeState) -> float:
+    newest = resume_point.newest_good(state.shelf)
+    return state.timeline.t - (state.attempt.start_t if newest is None else newest.t)
+
+
+def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], verdict: hang.Verdict) -> Result:
+    draft = Draft(knowledge, state)
+    last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
+    number = draft.open_incident(
+        "hang",
+        verdict.kind,
+        verdict.reason,
+        severity="info" if verdict.kind == "exiting" else "danger",
+        evidence=tuple(Evidence(what=what) for what in verdict.evidence),
+        detect_s=draft.t - last,
+    )
+    draft.notify("incident", f"hang ({verdict.kind})", verdict.reason, incident=number)
+    capture = draft.decide(
+        CaptureStacks,
+        "take evidence of the hang before anything is ended",
+        incident=number,
+        attempt=state.attempt.number,
+    )
+    draft.move(Hung(incident=number, capture=capture, until_t=draft.t + CAPTURE_S), verdict.reason)
+    return draft.state, (*entries, *draft.entries)
+
+
+def end_hung(draft: Draft, machine: Hung) -> None:
+    """The evidence is taken (or did not come): end it, gently."""
+    incident = draft.find_incident(machine.incident)
+    if incident is not None and incident.class_ == "exiting":
+        plan = RestartPlan(reason="the training is done: end its process gently", incident=machine.incident)
+        recovery.stop(draft, "finish", plan)
+        return
+    plan = RestartPlan(
+        reason=f"restart after a hang ({incident.class_ if incident else '?'})", incident=machine.incident
+    )
+    if budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
+        recovery.stop(draft, "give_up", replace(plan, reason="hung, and no restarts are left"))
+        return
+    recovery.stop(draft, "restart", recovery.charge(draft, plan))

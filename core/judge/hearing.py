@@ -1,0 +1,127 @@
+"""The trainer's log: steps (heartbeats), phases, losses, and lines that will tell why it ended."""
+
+import msgspec
+
+from ..model.fact import PhaseChanged, ProgressMade
+from ..model.observation import LogChunk
+from ..model.record import Entry
+from . import attempt_now, eta, loss, recovery, step_clock, timeline, vitals, voice
+from .diagnosis import DiagnosisState, read_evidence
+from .draft import Draft
+from .hang_watch import overdue
+from .knowledge import Knowledge
+from .progress import START, ProgressState, read_progress
+from .run_machine import Hung, Running, Stopping, is_watched
+from .state import NOTHING, JudgeState, Result
+
+replace = msgspec.structs.replace
+
+TELL_S = 30.0
+"""Progress is written down this often, and at every change of phase."""
+
+
+def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
+    """Take a piece of log. What an attempt says while it is being ended still tells why it ended."""
+    if not is_watched(state.machine):
+        if isinstance(state.machine, Stopping) and chunk.source is None:
+            state = replace(state, diagnosis=_evidence(knowledge, state, chunk.text))
+        return state, NOTHING
+    source = chunk.source
+    before = state.reading if source is None else state.others.get(source, START)
+    after = read_progress(before, chunk.text, knowledge.shapes)
+    found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
+    now = timeline.active(state.timeline)
+    beats = after.heartbeats - before.heartbeats
+    if source is not None:
+        state = replace(state, others={**state.others, source: after})
+    if beats <= 0:
+        phase = after.phase if source is None else state.voice.phase
+        heard = voice.spoken(state.voice, phase, chunk.text, now)
+        changed = phase != state.voice.phase
+        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, voice=heard)
+        if after.loss_is_nan and not before.loss_is_nan:
+            return _nan(knowledge, state, NOTHING)
+        if changed:
+            return _tell(state, changed=True)
+        return overdue(knowledge, state, NOTHING)
+    return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
+
+
+def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisState:
+    return read_evidence(state.diagnosis, text, knowledge.catalogue)
+
+
+def _on_beat(
+    knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: ProgressState, before: ProgressState
+) -> Result:
+    """The training advanced."""
+    t = state.timeline.t
+    now = timeline.active(state.timeline)
+    progress = after.progress
+    step = after.overall_step
+    steps = 1
+    if step is not None and state.attempt.step is not None:
+        steps = max(1, step - state.attempt.step)
+    phase = progress.phase
+    announced = bool(state.voice.heard)
+    clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
+    lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
+    first = state.clock.beats == 0
+    phase_changed = phase != state.voice.phase
+    state = replace(
+        state,
+        reading=after if chunk.source is None else state.reading,
+        clock=clock,
+        attempt=attempt_now.with_beat(state.attempt, step, t),
+        vitals=vitals.with_step(state.vitals, now, announced=announced),
+        voice=voice.stepped(state.voice, phase, chunk.text, now),
+        loss=lost,
+        pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
+    )
+    entries = NOTHING
+    if not isinstance(state.machine, Running) or first:
+        draft = Draft(knowledge, state)
+        if isinstance(state.machine, Hung):
+            draft.close_incident(state.machine.incident, "the step advanced again by itself")
+        if not isinstance(state.machine, Running):
+            draft.move(Running(), "training advances")
+        if first:
+            recovery.prove_life(draft)
+        state, entries = draft.state, tuple(draft.entries)
+    if after.loss_is_nan and not before.loss_is_nan:
+        state, entries = _nan(knowledge, state, entries)
+    if lost.high and loss.is_spike(lost):
+        state, entries = _spike(knowledge, state, entries)
+    if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
+        state, more = _tell(state, changed=phase_changed)
+        entries = (*entries, *more)
+    return state, entries
+
+
+def _tell(state: JudgeState, *, changed: bool) -> Result:
+    """Write down where the training is."""
+    progress = state.progress
+    said = replace(progress, eta_s=eta.eta_s(state.pace, progress))
+    made = ProgressMade(attempt=state.attempt.number, progress=said, overall_step=state.attempt.position)
+    state = replace(state, told_t=state.timeline.t)
+    if not changed:
+        return state, (made,)
+    return state, (PhaseChanged(attempt=state.attempt.number, phase=progress.phase), made)
+
+
+def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    if state.attempt.nan_t is not None:
+        return state, entries
+    draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.timeline.t)))
+    at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
+    draft.open_incident("loss", "nan", f"the loss is not a number{at}", severity="warning")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    draft = Draft(knowledge, state)
+    progress = state.progress
+    trend = f"{state.loss.trend:.3g}" if state.loss.trend is not None else "its trend"
+    reason = f"the loss stands at {progress.loss:.3g}, far above {trend}"
+    draft.open_incident("loss", "spike", reason, severity="info", ending="told")
+    return draft.state, (*entries, *draft.entries)

@@ -1,0 +1,33 @@
+"""What the judge knows before anything happens: settings, preset, tables and the facts of the run."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..model.profile import Preset
+from ..model.settings import Settings
+from . import health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """Constant for the life of a judge.
+
+    ``catalogue`` is a compiled failure catalogue (diagnosis.py), ``shapes`` the compiled line shapes (line_shapes.py).
+    ``created_wall`` (seconds since the epoch) is the zero of run time. ``profiles`` are the names that may be asked
+    for; empty = any name is taken as it comes.
+    """
+
+    catalogue: Any
+    shapes: Any
+    settings: Settings = field(default_factory=Settings)
+    preset: Preset = field(default_factory=lambda: Preset(name="generic"))
+    profiles: tuple[str, ...] = ()
+    run: str = "run"
+    created_wall: float = 0.0
+    output_dir: str | None = None
+    levels: dict[str, dict[str, health.Metric]] = field(init=False)
+    """Tables of levels by profile ("" = any other)."""
+
+    def __post_init__(self) -> None:
+        tables = {profile: health.metrics(self.settings.health, profile) for profile in ("", "stable")}
+        object.__setattr__(self, "levels", tables)

@@ -1,0 +1,396 @@
+"""From the end of one attempt to proof of life of the next, in the order of requirement A5.
+
+stop → nothing of the tree left → GPU memory released → newest good checkpoint proven → wait → launch → first step.
+Every stage is a state of the run that waits for the outcome of one decision, so each is decided once; and there is one
+chain only, so two attempts never live at the same time.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from ..model.checkpoint import Verdict
+from ..model.decision import ClearGpu, EndWatch, GiveUp, StartAttempt, StopAttempt, VerifyCheckpoint
+from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged
+from ..model.observation import Exit, Outcome
+from . import budget, resume_point
+from .attempt_now import lost_steps
+from .draft import Draft
+from .run_machine import (
+    BackingOff,
+    Cleaning,
+    Finished,
+    GivenUp,
+    RestartPlan,
+    Starting,
+    Stopped,
+    Stopping,
+    Then,
+    Verifying,
+)
+from .state import JudgeState
+
+
+def productive_s(state: JudgeState) -> float:
+    """Seconds from the attempt's start to its last step: what ETTR counts."""
+    attempt = state.attempt
+    return 0.0 if attempt.beat_t is None else max(0.0, attempt.beat_t - attempt.start_t)
+
+
+def remember_end(draft: Draft) -> None:
+    """Keep how far the run was, to say later what was lost."""
+    position = draft.state.attempt.position
+    if position is not None:
+        draft.set(failed_position=position)
+
+
+def charge(draft: Draft, plan: RestartPlan) -> RestartPlan:
+    """Charge the budget for a restart that a failure made necessary."""
+    restart = draft.knowledge.settings.restart
+    spent = budget.charge(draft.state.budget)
+    draft.set(budget=spent)
+    draft.fact(BudgetChanged(used=spent.used, max=restart.max_restarts))
+    return msgspec.structs.replace(plan, delay_s=budget.delay_s(spent, restart))
+
+
+def spent_reason(draft: Draft) -> str:
+    """Why no further restart is made."""
+    most = draft.knowledge.settings.restart.max_restarts
+    return f"{most} restarts without a new checkpoint in between; more would not help, a person is needed"
+
+
+def give_up(draft: Draft, reason: str, incident: int | None) -> None:
+    """Stop trying, loudly."""
+    draft.close_incident(incident, "given up")
+    draft.decide(GiveUp, reason, incident=incident)
+    draft.move(GivenUp(), reason)
+    draft.notify("give_up", "given up", reason, incident=incident)
+    draft.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)
+
+
+def finish(draft: Draft, observation: Exit | None, reason: str) -> None:
+    """The training is done."""
+    state = draft.state
+    draft.fact(
+        AttemptEnded(
+            attempt=state.attempt.number,
+            how="finished",
+            code=observation.code if observation is not None else None,
+            signal=observation.signal if observation is not None else None,
+            last_step=state.attempt.step,
+            productive_s=productive_s(state),
+        )
+    )
+    conclude(draft, reason)
+
+
+def conclude(draft: Draft, reason: str) -> None:
+    """Say that the run is finished, and end the watch."""
+    remember_end(draft)
+    for incident in draft.state.incidents:
+        draft.close_incident(incident.id, "the training finished")
+    draft.move(Finished(), reason)
+    draft.notify("finish", "finished", reason)
+    draft.decide(EndWatch, reason, exit_code=0)
+
+
+def stop(
+    draft: Draft,
+    then: Then,
+    plan: RestartPlan,
+    *,
+    mode: Literal["gentle", "kill"] = "gentle",
+    by: str = "",
+    exited: bool = False,
+) -> None:
+    """End the attempt's tree; what follows is ``then``. ``exited``: its main process is gone already."""
+    order = draft.decide(
+        StopAttempt, plan.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode=mode
+    )
+    draft.move(Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill"), plan.reason)
+
+
+def clear_and_restart(draft: Draft, plan: RestartPlan) -> None:
+    """The trainer is gone by itself: end what it may have left behind, then go on as after a stop."""
+    leftovers = msgspec.structs.replace(plan, reason=f"{plan.reason}: end what is left of it first")
+    order = draft.decide(
+        StopAttempt, leftovers.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode="gentle"
+    )
+    draft.move(Stopping(order=order, then="restart", plan=plan, exited=True), plan.reason)
+
+
+def on_stop_outcome(draft: Draft, machine: Stopping, outcome: Outcome) -> None:
+    """Nothing of the tree is left, or something would not end."""
+    if outcome.ok:
+        gone = msgspec.structs.replace(machine, gone_t=draft.t)
+        draft.move(gone, "its processes are gone")
+        if machine.exited:
+            after_end(draft, gone)
+        return
+    if not machine.kill:
+        reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
+        order = draft.decide(
+            StopAttempt, reason, incident=machine.plan.incident, attempt=draft.state.attempt.number, mode="kill"
+        )
+        draft.move(msgspec.structs.replace(machine, order=order, kill=True), reason)
+        return
+    if not machine.exited:
+        _ended(draft, machine, None)
+    give_up(draft, f"its processes cannot be ended: {outcome.detail or 'no detail'}", machine.plan.incident)
+
+
+def on_exit_while_stopping(draft: Draft, machine: Stopping, observation: Exit) -> None:
+    """The trainer's end was seen; its tree may need a moment longer."""
+    if machine.exited:
+        return
+    _ended(draft, machine, observation)
+    new = msgspec.structs.replace(machine, exited=True)
+    draft.move(new, "its main process ended")
+    if new.gone_t is not None:
+        after_end(draft, new)
+
+
+def on_status_lost(draft: Draft, machine: Stopping) -> None:
+    """The tree is gone and no exit status came."""
+    _ended(draft, machine, None)
+    after_end(draft, msgspec.structs.replace(machine, exited=True))
+
+
+def _ended(draft: Draft, machine: Stopping, observation: Exit | None) -> None:
+    how = "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped"
+    state = draft.state
+    draft.fact(
+        AttemptEnded(
+            attempt=state.attempt.number,
+            how=how,
+            code=observation.code if observation is not None else None,
+            signal=observation.signal if observation is not None else None,
+            last_step=state.attempt.step,
+            productive_s=productive_s(state),
+        )
+    )
+    remember_end(draft)
+
+
+def after_end(draft: Draft, machine: Stopping) -> None:
+    """The attempt is over and its tree is gone."""
+    plan = machine.plan
+    match machine.then:
+        case "restart":
+            clear_gpu(draft, plan)
+        case "give_up":
+            give_up(draft, spent_reason(draft), plan.incident)
+        case "finish":
+            conclude(draft, "the training had finished; its process did not end and was ended gently")
+        case "hold":
+            draft.move(Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
+        case "end":
+            draft.move(Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
+            draft.decide(EndWatch, "the trainer was ended as asked", exit_code=0)
+
+
+def clear_gpu(draft: Draft, plan: RestartPlan) -> None:
+    """Wait for the memory of the ended processes."""
+    order = draft.decide(
+        ClearGpu,
+        "wait until the GPU memory of the ended processes is released",
+        incident=plan.incident,
+        attempt=draft.state.attempt.number,
+    )
+    draft.move(Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
+
+
+def on_clear_outcome(draft: Draft, machine: Cleaning, outcome: Outcome) -> None:
+    """The GPU is clear, or the time limit passed."""
+    if outcome.ok or draft.knowledge.settings.restart.if_gpu_not_clear == "go_on":
+        if not outcome.ok:
+            draft.note(f"the GPU is not clear ({outcome.detail or 'time limit passed'}); going on all the same")
+        choose(draft, machine.plan)
+        return
+    reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
+    draft.close_incident(machine.plan.incident, "held: the GPU is not clear")
+    draft.move(Stopped(), reason)
+    draft.notify("warning", "held", reason, incident=machine.plan.incident)
+
+
+def choose(draft: Draft, plan: RestartPlan) -> None:
+    """Choose a resume point and have it proven; without one start over, or give up, as the settings say."""
+    state, knowledge = draft.state, draft.knowledge
+    if plan.fresh or knowledge.preset.resume == "none":
+        wait(draft, msgspec.structs.replace(plan, path=None, step=None))
+        return
+    first = state.attempt.resume_from
+    path, known = plan.wanted, resume_point.find(state.shelf, plan.wanted)
+    if path is None:
+        known = resume_point.newest_good(state.shelf, before_t=plan.before_t, keep=first)
+        path = known.path if known is not None else None
+    if path is None and first is not None and resume_point.find(state.shelf, first) is None:
+        path = first  # what the attempt itself resumed from, outside the watched directory
+    if path is None:
+        if knowledge.settings.restart.without_checkpoint:
+            wait(draft, msgspec.structs.replace(plan, path=None, step=None))
+        else:
+            give_up(draft, "no good checkpoint to resume from, and starting over is switched off", plan.incident)
+        return
+    order = draft.decide(
+        VerifyCheckpoint,
+        f"prove the resume point {_name(path)} before the launch",
+        incident=plan.incident,
+        path=path,
+        deep=knowledge.settings.checkpoints.verify == "deep",
+    )
+    step = known.step if known is not None else None
+    draft.move(
+        Verifying(order=order, plan=msgspec.structs.replace(plan, path=path, step=step)),
+        f"proving the resume point {_name(path)}",
+    )
+
+
+def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> None:
+    """The resume point is good, or the next older one is tried."""
+    plan = machine.plan
+    assert plan.path is not None
+    verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else "corrupt"))
+    step = outcome.data.get("step")
+    if outcome.ok and verdict == "complete":
+        wait(draft, msgspec.structs.replace(plan, step=step if isinstance(step, int) else plan.step))
+        return
+    why = str(outcome.data.get("reason") or outcome.detail or verdict)
+    distrust(draft, plan.path, why, verdict)
+    draft.open_incident(
+        "checkpoint",
+        verdict,
+        f"{_name(plan.path)} cannot be resumed from: {why}",
+        severity="warning",
+        ending="skipped" if plan.wanted is None else "refused",
+    )
+    if plan.wanted is not None:
+        reason = f"{_name(plan.path)} cannot be resumed from: {why}"
+        draft.close_incident(plan.incident, "held: the checkpoint asked for is not good")
+        draft.move(Stopped(), reason)
+        draft.notify("warning", "not resumed", reason)
+        return
+    choose(draft, msgspec.structs.replace(plan, path=None, step=None))
+
+
+def distrust(draft: Draft, path: str, why: str, verdict: str = "corrupt") -> None:
+    """Never resume from it until it is written anew."""
+    shelf = draft.state.shelf
+    if resume_point.find(shelf, path) is None:
+        entry = resume_point.Known(path=path, t=draft.t, own=False, bad=why)
+        draft.set(shelf=resume_point.Shelf(known=(*shelf.known, entry)))
+        return
+    draft.set(shelf=resume_point.mark_bad(shelf, path, why))
+    known = resume_point.find(draft.state.shelf, path)
+    if known is not None and verdict in _VERDICTS:
+        checkpoint = resume_point.as_checkpoint(known, draft.knowledge.created_wall, _VERDICTS[verdict])
+        draft.fact(CheckpointKnown(checkpoint=checkpoint))
+
+
+_VERDICTS: dict[str, Verdict] = {
+    "complete": "complete",
+    "writing": "writing",
+    "torn": "torn",
+    "corrupt": "corrupt",
+    "nonfinite": "nonfinite",
+    "opaque": "opaque",
+}
+
+
+def wait(draft: Draft, plan: RestartPlan) -> None:
+    """Back off, or launch at once."""
+    if plan.delay_s <= 0.0:
+        launch(draft, plan)
+        return
+    draft.move(
+        BackingOff(until_t=draft.t + plan.delay_s, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}"
+    )
+
+
+def launch(draft: Draft, plan: RestartPlan) -> None:
+    """Start the next attempt."""
+    state = draft.state
+    number = state.attempts + 1
+    profile = state.profile_pending if state.profile_pending is not None else state.profile
+    draft.set(attempts=number, profile_pending=None, switch=False, profile=profile)
+    if state.profile_pending is not None:
+        draft.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
+    if plan.path is None:
+        where = "from the beginning"
+    else:
+        where = f"from {_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
+    order = draft.decide(
+        StartAttempt,
+        f"{plan.reason}: start attempt {number} {where}",
+        incident=plan.incident,
+        attempt=number,
+        resume_from=plan.path,
+        resume_step=plan.step,
+        profile=profile,
+    )
+    draft.move(Starting(order=order), f"attempt {number} starts {where}")
+
+
+def on_start_failed(draft: Draft, outcome: Outcome) -> None:
+    """The launch itself did not work (no such command, no disk …)."""
+    why = outcome.detail or "the trainer could not be started"
+    number = draft.open_incident("crash", "config_error", why, explanation="the command could not be started")
+    draft.notify("incident", "cannot start", why, incident=number)
+    if not outcome.data.get("retryable", True):
+        give_up(draft, f"the trainer cannot be started: {why}", number)
+    elif budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
+        give_up(draft, spent_reason(draft), number)
+    else:
+        plan = charge(draft, RestartPlan(reason="the launch failed", incident=number))
+        choose(draft, plan)
+
+
+def prove_life(draft: Draft) -> None:
+    """The first step of an attempt: what went wrong before is over."""
+    state = draft.state
+    attempt = state.attempt
+    resumed_at = _resumed_at(state)
+    for incident in state.incidents:
+        if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
+            continue
+        lost = lost_steps(state.failed_position, resumed_at)
+        where = f"resumed from {_name(attempt.resume_from)}" if attempt.resume_from else "started over"
+        at = f" at step {attempt.resume_step}" if attempt.resume_step is not None else ""
+        cost = f", {lost} steps lost" if lost is not None else ""
+        ending = f"recovered: {where}{at}{cost}"
+        draft.close_incident(
+            incident.id,
+            ending,
+            lost_steps=lost,
+            resumed_from=attempt.resume_from,
+            resumed_step=attempt.resume_step,
+        )
+        draft.notify("recovery", "recovered", ending, incident=incident.id)
+
+
+def _resumed_at(state: JudgeState) -> int | None:
+    attempt = state.attempt
+    if attempt.resume_from is None:
+        return 0
+    return attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def saved(draft: Draft, known: resume_point.Known) -> None:
+    """A complete checkpoint of this run came: progress, so the restarts before it are forgiven."""
+    before = draft.state.budget
+    position = known.position if known.position is not None else known.step
+    new, _ = budget.saved(before, position)
+    if new is before:
+        return
+    draft.set(budget=new, attempt=msgspec.structs.replace(draft.state.attempt, saved=True))
+    if before.used:
+        draft.fact(BudgetChanged(used=new.used, max=draft.knowledge.settings.restart.max_restarts))
+
+
+def verdict_of(quick: str | None) -> Verdict:
+    """The quick verdict of a finished file; none given = complete."""
+    return _VERDICTS.get(quick or "complete", "complete")

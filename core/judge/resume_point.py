@@ -1,0 +1,116 @@
+"""Which checkpoint to go on from: the newest complete one from before the trouble that has not turned out bad.
+
+A person's own files from before this run are never resumed from by themselves: a stale directory is not this training.
+"""
+
+import msgspec
+
+from ..model.checkpoint import Checkpoint, Kind, Verdict
+from ..model.observation import CheckpointEvent
+
+KEPT = 64
+"""Checkpoints remembered; the newest count."""
+
+GOOD: frozenset[str] = frozenset({"complete", "opaque"})
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One checkpoint. ``t``: run time it became complete (or was last seen). ``position``: of the run at that moment.
+
+    ``own``: written by this run. ``bad``: why it must not be used.
+    """
+
+    path: str
+    t: float
+    mtime: float | None = None
+    size_bytes: float | None = None
+    step: int | None = None
+    epoch: int | None = None
+    position: int | None = None
+    complete: bool = False
+    own: bool = True
+    bad: str | None = None
+
+
+class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All known checkpoints, oldest first by the time they became known."""
+
+    known: tuple[Known, ...] = ()
+
+
+def with_event(
+    shelf: Shelf, event: CheckpointEvent, *, position: int | None, created_wall: float, adopted: bool
+) -> Shelf:
+    """Take a change of a checkpoint. ``position``: where the run is now; ``adopted``: older files are its, too."""
+    others = tuple(k for k in shelf.known if k.path != event.path)
+    if event.event == "removed":
+        return Shelf(known=others)
+    before = find(shelf, event.path)
+    complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
+    old = event.mtime is not None and event.mtime < created_wall and not adopted
+    entry = Known(
+        path=event.path,
+        t=event.t,
+        mtime=event.mtime,
+        size_bytes=event.size_bytes,
+        step=event.step if event.step is not None else before.step if before is not None else None,
+        epoch=event.epoch if event.epoch is not None else before.epoch if before is not None else None,
+        position=None if old else position,
+        complete=complete,
+        own=not old,
+        bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
+    )
+    if before is not None and complete and before.complete and event.mtime is not None and before.mtime == event.mtime:
+        # A rescan found it unchanged: when it was written stays what it was.
+        entry = msgspec.structs.replace(entry, t=before.t, position=before.position)
+    return Shelf(known=(*others, entry)[-KEPT:])
+
+
+def find(shelf: Shelf, path: str | None) -> Known | None:
+    """The entry of a path."""
+    return next((k for k in shelf.known if k.path == path), None)
+
+
+def mark_bad(shelf: Shelf, path: str, why: str) -> Shelf:
+    """It failed its proof; it is skipped until it is written anew."""
+    return Shelf(known=tuple(msgspec.structs.replace(k, bad=why) if k.path == path else k for k in shelf.known))
+
+
+def newest_good(shelf: Shelf, *, before_t: float | None = None, keep: str | None = None) -> Known | None:
+    """The resume point, or None. ``before_t``: completed before this run time. ``keep``: a foreign path that counts."""
+    usable = [
+        k
+        for k in shelf.known
+        if k.complete and k.bad is None and (k.own or k.path == keep) and (before_t is None or k.t < before_t)
+    ]
+    if not usable:
+        return None
+    return max(usable, key=_age_order)
+
+
+def _age_order(known: Known) -> tuple[float, float, int]:
+    # Modification time orders; where it is unknown, the time it became complete does. Ties by step.
+    return (known.mtime if known.mtime is not None else known.t, known.t, known.step if known.step is not None else -1)
+
+
+def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkpoint:
+    """For the journal."""
+    name = known.path.rstrip("/").rsplit("/", 1)[-1]
+    kind: Kind = (
+        "safetensors"
+        if name.endswith(".safetensors")
+        else "torch_file"
+        if name.endswith((".pt", ".pth", ".ckpt", ".bin"))
+        else "unknown"
+    )
+    return Checkpoint(
+        path=known.path,
+        name=name,
+        kind=kind,
+        step=known.step,
+        epoch=known.epoch,
+        size_bytes=int(known.size_bytes or 0),
+        mtime=known.mtime if known.mtime is not None else created_wall + known.t,
+        verdict=verdict,
+        reason=known.bad,
+    )

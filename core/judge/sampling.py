@@ -1,0 +1,109 @@
+"""Samples of GPUs, host and process tree: signs of life, levels, and the pace of looking itself."""
+
+import msgspec
+
+from ..model.fact import HealthChanged, Note
+from ..model.incident import IncidentKind
+from ..model.observation import GpuSample, HostSample, ProcessSample
+from . import health, step_clock, timeline, vitals
+from .draft import Draft
+from .hang_watch import overdue
+from .knowledge import Knowledge
+from .run_machine import is_watched
+from .state import NOTHING, JudgeState, Result
+
+replace = msgspec.structs.replace
+
+
+def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result:
+    """All GPUs of the machine at one moment."""
+    line = timeline.sampled(state.timeline)
+    now = timeline.active(line)
+    watched = is_watched(state.machine)
+    bands, changes = health.take(
+        state.bands,
+        health.gpu_values(sample, training=watched and state.clock.beats > 0),
+        _table(knowledge, state),
+        line.t,
+    )
+    if watched:
+        signs = vitals.with_gpus(state.vitals, sample, now, knowledge.settings.hang)
+        state = replace(state, timeline=line, vitals=signs, bands=bands)
+    else:
+        state = replace(state, timeline=line, bands=bands)
+    entries = _say_health(knowledge, state, changes) if changes else None
+    if sample.trouble != state.gpu_trouble:
+        draft = entries if entries is not None else Draft(knowledge, state)
+        draft.set(gpu_trouble=sample.trouble)
+        draft.note(f"GPU readings: {sample.trouble}" if sample.trouble else "GPU readings are back")
+        entries = draft
+    if entries is not None:
+        return overdue(knowledge, entries.state, tuple(entries.entries))
+    return overdue(knowledge, state, NOTHING)
+
+
+def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Result:
+    """Memory and disk."""
+    line = timeline.sampled(state.timeline)
+    bands, changes = health.take(state.bands, health.host_values(sample), _table(knowledge, state), line.t)
+    kills = sample.oom_kills
+    if line is not state.timeline or bands is not state.bands or kills != state.oom_kills:
+        before = state.oom_kills_before if state.oom_kills_before is not None else kills
+        state = replace(state, timeline=line, bands=bands, oom_kills=kills, oom_kills_before=before)
+    if changes:
+        draft = _say_health(knowledge, state, changes)
+        return draft.state, tuple(draft.entries)
+    return state, NOTHING
+
+
+def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:
+    """The trainer's process tree."""
+    line = timeline.sampled(state.timeline)
+    if not is_watched(state.machine):
+        return (state if line is state.timeline else replace(state, timeline=line)), NOTHING
+    now = timeline.active(line)
+    signs = vitals.with_process(state.vitals, sample, now, knowledge.settings.hang)
+    if signs.stopped != line.stopped:
+        return _stop_or_go(state, line, signs)
+    return overdue(knowledge, replace(state, timeline=line, vitals=signs), NOTHING)
+
+
+def _stop_or_go(state: JudgeState, line: timeline.Timeline, signs: vitals.Vitals) -> Result:
+    """The trainer was stopped (state T) or continued from outside: time does not count while it stands."""
+    now = timeline.active(line)
+    said = "a person stopped the trainer (state T)" if signs.stopped else "the trainer was continued"
+    state = replace(
+        state,
+        timeline=replace(line, stopped=signs.stopped),
+        vitals=signs if signs.stopped else vitals.after_gap(signs, now),
+        clock=step_clock.grace_after(state.clock, now),
+    )
+    return state, (Note(text=said),)
+
+
+def _table(knowledge: Knowledge, state: JudgeState) -> dict[str, health.Metric]:
+    return knowledge.levels["stable" if state.profile == "stable" else ""]
+
+
+def _say_health(knowledge: Knowledge, state: JudgeState, changes: tuple[health.Change, ...]) -> Draft:
+    draft = Draft(knowledge, state)
+    for change in changes:
+        draft.fact(
+            HealthChanged(
+                metric=change.metric,
+                value=change.value,
+                unit=change.unit,
+                level=change.level,
+                before=change.before,
+            )
+        )
+        kind: IncidentKind = "disk" if change.metric == "disk_free" else "health"
+        if change.level == "danger":
+            reason = health.sentence(change)
+            number = draft.open_incident(kind, change.metric, reason, severity="warning")
+            draft.notify("warning", reason, incident=number)
+        elif change.before == "danger":
+            for incident in draft.state.incidents:
+                if incident.kind == kind and incident.class_ == change.metric:
+                    draft.close_incident(incident.id, f"{change.metric} is {change.level} again")
+    return draft

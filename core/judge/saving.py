@@ -1,0 +1,49 @@
+"""Checkpoints as they come and go: signs of life, resume points, and progress that pays the budget back."""
+
+import msgspec
+
+from ..model.fact import CheckpointKnown
+from ..model.observation import CheckpointEvent
+from . import commands, recovery, resume_point, timeline, vitals
+from .draft import Draft
+from .hang_watch import overdue
+from .knowledge import Knowledge
+from .run_machine import is_live, is_watched
+from .state import NOTHING, JudgeState, Result
+
+replace = msgspec.structs.replace
+
+
+def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
+    """A checkpoint came, grew, is complete, or went."""
+    now = timeline.active(state.timeline)
+    attempt = state.attempt
+    before = resume_point.find(state.shelf, event.path)
+    shelf = resume_point.with_event(
+        state.shelf,
+        event,
+        position=attempt.position,
+        created_wall=knowledge.created_wall,
+        adopted=attempt.adopted and attempt.number == 1,
+    )
+    signs = state.vitals
+    if event.event != "removed" and is_watched(state.machine):
+        signs = vitals.with_file(signs, event.path, event.size_bytes, now)
+    state = replace(state, shelf=shelf, vitals=signs)
+    known = resume_point.find(shelf, event.path)
+    if event.event == "removed":
+        if before is None:
+            return state, NOTHING
+        gone = resume_point.as_checkpoint(before, knowledge.created_wall, "complete")
+        return state, (CheckpointKnown(checkpoint=gone, removed=True),)
+    if event.event != "complete" or known is None:
+        return overdue(knowledge, state, NOTHING)
+    draft = Draft(knowledge, state)
+    if before is None or not before.complete or before.t != known.t or before.bad is not None:
+        verdict = recovery.verdict_of(event.verdict)
+        draft.fact(CheckpointKnown(checkpoint=resume_point.as_checkpoint(known, knowledge.created_wall, verdict)))
+        if known.complete and known.own and is_live(state.machine):
+            recovery.saved(draft, known)
+            if draft.state.switch:
+                commands.switch_at_checkpoint(draft)
+    return overdue(knowledge, draft.state, tuple(draft.entries))

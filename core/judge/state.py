@@ -1,0 +1,104 @@
+"""Everything the judge remembers, as one frozen value made of small parts that are replaced one at a time.
+
+It is written into the journal now and then (``to_snapshot``), so that a supervisor that adopts a running trainer knows
+its habits. A snapshot of another version is not read: the judge learns again, patiently.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..model.incident import Incident
+from ..model.progress import Progress
+from ..model.record import Entry
+from .attempt_now import AttemptNow
+from .budget import Budget
+from .diagnosis import DiagnosisState
+from .eta import Pace
+from .health import Bands
+from .loss import Loss
+from .progress import START, ProgressState
+from .resume_point import Shelf
+from .run_machine import NEVER, Idle, Machine
+from .step_clock import StepClock
+from .timeline import Timeline
+from .vitals import Vitals
+from .voice import Voice
+
+SNAPSHOT_VERSION = 1
+
+NOTHING: tuple[Entry, ...] = ()
+"""What most steps have to say."""
+
+
+class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Parts by subject; see their files.
+
+    ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
+    ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
+    written down. ``taken_over``: a trainer that was found running was told of since this supervisor began.
+    ``profile_pending``: a profile asked for; ``switch``: stop for it at the next checkpoint.
+    """
+
+    timeline: Timeline = Timeline()
+    machine: Machine = Idle()
+    wake_t: float | None = None
+    decision: int = 0
+    incident: int = 0
+    attempts: int = 0
+    attempt: AttemptNow = AttemptNow()
+    reading: ProgressState = START
+    taken_over: bool = False
+    others: dict[str, ProgressState] = {}
+    diagnosis: DiagnosisState = DiagnosisState()
+    clock: StepClock = StepClock()
+    vitals: Vitals = Vitals()
+    voice: Voice = Voice()
+    loss: Loss = Loss()
+    pace: Pace = Pace()
+    bands: Bands = {}
+    shelf: Shelf = Shelf()
+    budget: Budget = Budget()
+    incidents: tuple[Incident, ...] = ()
+    failed_position: int | None = None
+    told_t: float | None = None
+    gpu_trouble: str | None = None
+    profile: str | None = None
+    profile_pending: str | None = None
+    switch: bool = False
+    oom_kills: int | None = None
+    oom_kills_before: int | None = None
+
+    @property
+    def progress(self) -> Progress:
+        """Where the training is, as its log says."""
+        return self.reading.progress
+
+
+Result = tuple[JudgeState, tuple[Entry, ...]]
+"""What a step returns: the new state, and facts and decisions in the order in which they are to be written."""
+
+
+def due(state: JudgeState) -> bool:
+    """The state of the run wants to be looked at now, whatever was observed."""
+    wake = state.wake_t
+    return wake is not None and wake < NEVER and state.timeline.t >= wake
+
+
+def to_snapshot(state: JudgeState) -> dict[str, Any]:
+    """The state in plain JSON types."""
+    built: dict[str, Any] = msgspec.to_builtins(state)
+    return {"version": SNAPSHOT_VERSION, **built}
+
+
+def from_snapshot(snapshot: Mapping[str, Any]) -> JudgeState | None:
+    """The state again; None when it is of another version or damaged."""
+    if snapshot.get("version") != SNAPSHOT_VERSION:
+        return None
+    body = {key: value for key, value in snapshot.items() if key != "version"}
+    try:
+        state = msgspec.convert(body, JudgeState)
+    except msgspec.ValidationError:
+        return None
+    return msgspec.structs.replace(state, taken_over=False)

@@ -1,0 +1,207 @@
+"""The judge: ``step(state, observation) -> (state, entries)``, a pure fold.
+
+This file only sends each observation to the parts it concerns; what they conclude is theirs.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..model.fact import Note
+from ..model.observation import (
+    CheckpointEvent,
+    Command,
+    Exit,
+    GpuSample,
+    HostSample,
+    KernelLine,
+    LogChunk,
+    Meta,
+    Observation,
+    Outcome,
+    ProcessSample,
+    Start,
+    Tick,
+)
+from ..model.story import RunStory
+from . import (
+    commands,
+    crash,
+    hang_watch,
+    hearing,
+    recovery,
+    sampling,
+    saving,
+    step_clock,
+    takeover,
+    timeline,
+    vitals,
+    voice,
+)
+from .adoption import from_story
+from .diagnosis import kernel_evidence
+from .draft import Draft
+from .knowledge import Knowledge
+from .run_machine import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying, is_live, is_watched
+from .state import NOTHING, JudgeState, Result, due
+
+replace = msgspec.structs.replace
+
+
+class Judge:
+    """Pure: the same knowledge, state and observation always give the same answer."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+        self._handlers: dict[type[Observation], Callable[[Knowledge, JudgeState, Any], Result]] = {
+            Meta: _on_nothing,
+            Start: _on_start,
+            GpuSample: sampling.on_gpu,
+            HostSample: sampling.on_host,
+            ProcessSample: sampling.on_process,
+            LogChunk: hearing.on_log,
+            CheckpointEvent: saving.on_checkpoint,
+            KernelLine: _on_kernel,
+            Exit: _on_exit,
+            Tick: _on_tick,
+            Command: _on_command,
+            Outcome: _on_outcome,
+        }
+
+    def start(self, story: RunStory | None = None, snapshot: Mapping[str, Any] | None = None) -> JudgeState:
+        """The state to begin with: of a new run, or of one that a journal tells of.
+
+        ``snapshot``: the journal's newest one, for the habits it learned; of another version = learn again.
+        """
+        profile = self.knowledge.settings.profiles.use
+        if story is None or story.seq == 0:
+            return JudgeState(profile=profile)
+        return from_story(story, snapshot, profile)
+
+    def begin(self, state: JudgeState, t: float, *, ended: Exit | None = None) -> Result:
+        """Say what to do about a run that a supervisor just took over.
+
+        If its trainer runs, feed ``Start(adopted=True)`` first: then this does nothing. ``ended``: it ended while
+        nobody watched and its runner left the status (feed the log's tail first). Neither: a run that never started
+        starts as the user's command says, from the beginning, whatever checkpoints lie around; one whose trainer
+        vanished goes on by policy, uncharged; one that a person stopped, that gave up or finished waits for a command.
+        """
+        state, _ = _at(state, t)
+        if state.taken_over:
+            return state, NOTHING
+        if ended is not None and is_live(state.machine):
+            return _on_exit(self.knowledge, state, ended)
+        draft = Draft(self.knowledge, state)
+        takeover.go_on(draft)
+        return draft.state, tuple(draft.entries)
+
+    def step(self, state: JudgeState, observation: Observation) -> Result:
+        """Take one observation. Times that go back are taken as now."""
+        state, slept_s = _at(state, observation.t)
+        if slept_s > 0.0:
+            return self._after_sleep(state, observation, slept_s)
+        state, entries = self._handlers[type(observation)](self.knowledge, state, observation)
+        if state.wake_t is not None and due(state):
+            state, more = _on_due(self.knowledge, state)
+            entries = (*entries, *more)
+        return state, entries
+
+    def _after_sleep(self, state: JudgeState, observation: Observation, slept_s: float) -> Result:
+        before = NOTHING
+        if is_watched(state.machine):
+            now = timeline.active(state.timeline)
+            state = replace(
+                state,
+                clock=step_clock.grace_after(state.clock, now),
+                vitals=vitals.after_gap(state.vitals, now),
+                voice=voice.after_gap(state.voice, now),
+            )
+            said = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
+            before = (Note(text=said),)
+        state, entries = self.step(state, observation)
+        return state, (*before, *entries)
+
+
+def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
+    line = state.timeline
+    if t <= line.t:
+        return state, 0.0
+    line, slept_s = timeline.advance(line, t)
+    return replace(state, timeline=line), slept_s
+
+
+def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observation) -> Result:
+    return state, NOTHING
+
+
+def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
+    return hang_watch.overdue(knowledge, state, NOTHING)
+
+
+def _on_kernel(_knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
+    return replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text)), NOTHING
+
+
+def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:
+    draft = Draft(knowledge, state)
+    takeover.started(draft, start)
+    return draft.state, tuple(draft.entries)
+
+
+def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Result:
+    draft = Draft(knowledge, state)
+    machine = state.machine
+    if isinstance(machine, Stopping):
+        recovery.on_exit_while_stopping(draft, machine, observation)
+    elif is_live(machine) and crash.succeeded(draft, observation):
+        if crash.steps_remain(state):
+            draft.note(f"it ended with success at step {state.progress.step} of {state.progress.total_steps}")
+        recovery.finish(draft, observation, "the training is done")
+    elif is_live(machine):
+        crash.on_crash(draft, observation)
+    return draft.state, tuple(draft.entries)
+
+
+def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Result:
+    draft = Draft(knowledge, state)
+    commands.on_command(draft, command)
+    return draft.state, tuple(draft.entries)
+
+
+def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Result:
+    """An action's outcome concerns the state that waits for it; any other is history."""
+    draft = Draft(knowledge, state)
+    match state.machine:
+        case Hung(capture=order) as machine if order == outcome.decision:
+            hang_watch.end_hung(draft, machine)
+        case Stopping(order=order) as machine if order == outcome.decision:
+            recovery.on_stop_outcome(draft, machine, outcome)
+        case Cleaning(order=order) as machine if order == outcome.decision:
+            recovery.on_clear_outcome(draft, machine, outcome)
+        case Verifying(order=order) as machine if order == outcome.decision:
+            recovery.on_verify_outcome(draft, machine, outcome)
+        case Starting(order=order, launched=False) if order == outcome.decision and not outcome.ok:
+            recovery.on_start_failed(draft, outcome)
+        case Paused(order=order) if order == outcome.decision and not outcome.ok:
+            draft.note(f"pausing failed: {outcome.detail}")
+            commands.awake(draft, "it could not be paused")
+        case _:
+            if not outcome.ok:
+                draft.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
+    return draft.state, tuple(draft.entries)
+
+
+def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
+    draft = Draft(knowledge, state)
+    match state.machine:
+        case Hung() as machine:
+            draft.note("the evidence of the hang did not come in time")
+            hang_watch.end_hung(draft, machine)
+        case Stopping() as machine:
+            recovery.on_status_lost(draft, machine)
+        case BackingOff() as machine:
+            recovery.launch(draft, machine.plan)
+        case _:
+            draft.set(wake_t=None)
+    return draft.state, tuple(draft.entries)

@@ -1,0 +1,66 @@
+"""Run time without the time in which nothing could be seen: suspends of the machine and stops by a person.
+
+The judge's deadlines run on *active* time. A jump between two observations far beyond the usual sampling period is a
+suspend (laptop lid, WSL2 standby, a stopped supervisor): real reports of runs killed on wake-up made this rule. Known
+false alarms: none; a jump that was no suspend only makes the judge more patient.
+"""
+
+import msgspec
+
+JUMP_FLOOR_S = 40.0
+"""Shorter gaps happen on healthy machines (a swapped-out sampler, a busy disk)."""
+JUMP_PERIODS = 8.0
+"""x the usual sampling period: a few lost samples in a row are no suspend."""
+PERIOD_WEIGHT = 0.1
+"""Weight of the newest gap in the usual period."""
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """``away_s``: time taken out so far. ``period_s``: usual distance of sample rounds; None before two were seen."""
+
+    t: float = 0.0
+    away_s: float = 0.0
+    sample_t: float | None = None
+    period_s: float | None = None
+    stopped: bool = False
+    """The trainer is stopped (state T): time does not count."""
+
+
+def active(timeline: Timeline) -> float:
+    """Active time now, in seconds."""
+    return timeline.t - timeline.away_s
+
+
+def longest_gap(timeline: Timeline) -> float:
+    """Longest distance between observations that is not yet a suspend."""
+    return max(JUMP_FLOOR_S, JUMP_PERIODS * (timeline.period_s or 0.0))
+
+
+def advance(timeline: Timeline, t: float) -> tuple[Timeline, float]:
+    """Move to ``t`` (earlier times are taken as now). Returns the seconds of a suspend, 0.0 for none."""
+    gap = t - timeline.t
+    if gap <= 0.0:
+        return timeline, 0.0
+    if timeline.stopped:
+        return msgspec.structs.replace(timeline, t=t, away_s=timeline.away_s + gap), 0.0
+    if gap <= JUMP_FLOOR_S or gap <= longest_gap(timeline):
+        return msgspec.structs.replace(timeline, t=t), 0.0
+    lost_s = gap - (timeline.period_s or 0.0)
+    return msgspec.structs.replace(timeline, t=t, away_s=timeline.away_s + lost_s, sample_t=None), lost_s
+
+
+def sampled(timeline: Timeline) -> Timeline:
+    """A sample round came: learn the usual period. Several samples of one round count once."""
+    last, now = timeline.sample_t, timeline.t
+    if last is None:
+        return msgspec.structs.replace(timeline, sample_t=now)
+    gap = now - last
+    if gap < SAME_ROUND_S:
+        return timeline
+    period = timeline.period_s
+    learned = gap if period is None else period + PERIOD_WEIGHT * (min(gap, 4.0 * period) - period)
+    return msgspec.structs.replace(timeline, sample_t=now, period_s=learned)
+
+
+SAME_ROUND_S = 0.3
+"""Samples of different kinds closer than this belong to one round."""

@@ -1,0 +1,280 @@
+"""Signs of life of the training: GPUs, CPU of its process tree, bytes read and written, growing checkpoint files.
+
+Each sign keeps the last moment it was seen, in active seconds. Hangs are judged on how long all of them are gone
+(hang.py). None = never known; a sign that is not measured is no sign of death. Known false alarms: a metrics thread
+keeps a dead trainer at 5–20 % CPU or wakes it for seconds each minute (so CPU and I/O count by majority of the last
+samples); sockets do not show in I/O counters (uploads look dead); mmap saves write no bytes (the file's growth counts).
+"""
+
+import msgspec
+
+from ..model.observation import GpuSample, ProcessSample
+from ..model.settings import Hang
+from . import gpu_signs
+from .gpu_signs import GpuNormal, GpuState
+
+WINDOW_S = 20.0
+"""CPU and I/O count as a sign when most samples of this window show them."""
+WINDOW_MIN, WINDOW_MAX = 3, 15
+"""Samples in that window, at least and at most."""
+IO_AT_ONCE = 32.0
+"""x the idle bound: this much in one sample is a sign by itself (bursty writers)."""
+CPU_CORES_ALIVE = 0.25
+"""One trainer process that does something uses more; a metrics thread less."""
+CPU_CORES_PER_GPU = 0.6
+"""Each further GPU has a further process with threads of its own: share of CPU_CORES_ALIVE it adds."""
+CPU_NORMAL_SHARE = 0.3
+"""Where the run's usual CPU is below the bound: this share of it counts as a sign."""
+CPU_MANY_CORES = 2.5
+"""Compilers and preprocessors keep several cores busy: live evidence without a cap."""
+CPU_LEARN_SAMPLES = 6
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Times (``*_at``) are active seconds at which the sign was last seen; None = not yet."""
+
+    normals: tuple[GpuNormal, ...] = ()
+    gpu: tuple[GpuState, ...] = ()
+    gpu_at: float | None = None
+    """Last sample that said anything about our GPUs."""
+    busy_at: float | None = None
+    """Some GPU worked (busy or active)."""
+    pinned_at: float | None = None
+    """Some GPU was near 100 % and its power is unknown."""
+    spin_at: float | None = None
+    spin_seen_w: float | None = None
+    spin_known: bool = False
+    """The spin was told against this run's usual power, not against the limit."""
+
+    process_at: float | None = None
+    cpu: float | None = None
+    cpu_bits: int = 0
+    cpu_alive_at: float | None = None
+    many_at: float | None = None
+    cpu_sum: float = 0.0
+    cpu_count: int = 0
+    cpu_normal: float | None = None
+    io_bits: int = 0
+    io_at: float | None = None
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+    procs: int | None = None
+    procs_normal: int | None = None
+    blocked: int = 0
+    """Samples in a row with a process in state D."""
+    zombies: int = 0
+    stopped: bool = False
+    file_at: float | None = None
+    file_sizes: tuple[tuple[str, float], ...] = ()
+
+    start_at: float = 0.0
+    """When this attempt began, or the world could be seen again."""
+    longest_lull_s: float = 0.0
+    """Longest time without any sign that was followed by a step, while training."""
+    longest_announced_s: float = 0.0
+    """The same within announced phases (evaluation, saving …)."""
+    longest_spin_s: float = 0.0
+    lull_s: float = 0.0
+    """The longest such time since the last step."""
+    spin_s: float = 0.0
+    spin_from: float | None = None
+    window: int = 9
+
+
+def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang) -> Vitals:
+    """Take a GPU sample."""
+    gpus = gpu_signs.own_gpus(sample)
+    if not gpus:
+        return vitals
+    normals = gpu_signs.watch(vitals.normals, gpus)
+    states = tuple([gpu_signs.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
+    if states.count("unknown") == len(states):
+        return msgspec.structs.replace(vitals, normals=normals, gpu=states)
+    if "busy" in states or "active" in states:
+        return _alive(vitals, now, normals=normals, gpu=states, gpu_at=now, busy_at=now, spin_from=None)
+    if "spin" in states:
+        since = vitals.spin_from if vitals.spin_from is not None else now
+        at = states.index("spin")
+        return msgspec.structs.replace(
+            vitals,
+            normals=normals,
+            gpu=states,
+            gpu_at=now,
+            spin_at=now,
+            spin_from=since,
+            spin_s=max(vitals.spin_s, now - since),
+            spin_seen_w=gpus[at].power_w,
+            spin_known=normals[at].busy_w is not None,
+        )
+    if "pinned" in states:
+        since = vitals.spin_from if vitals.spin_from is not None else now
+        return msgspec.structs.replace(
+            vitals, normals=normals, gpu=states, gpu_at=now, pinned_at=now, spin_from=since, spin_seen_w=None
+        )
+    return msgspec.structs.replace(vitals, normals=normals, gpu=states, gpu_at=now, spin_from=None)
+
+
+def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang) -> Vitals:
+    """Take a sample of the process tree."""
+    last = vitals.process_at
+    elapsed = now - last if last is not None else 0.0
+    window = vitals.window
+    if elapsed > 0.0:
+        window = min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / elapsed)))
+    mask = (1 << window) - 1
+    cpu = sample.cpu_cores
+    cpu_bits = (vitals.cpu_bits << 1) & mask
+    many = False
+    if cpu is not None and cpu >= alive_cores(vitals):
+        cpu_bits |= 1
+        many = cpu >= CPU_MANY_CORES
+    moved = _moved(vitals.read_bytes, sample.read_bytes) + _moved(vitals.write_bytes, sample.write_bytes)
+    io_bits = (vitals.io_bits << 1) & mask
+    io_now = False
+    if elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed:
+        io_bits |= 1
+        io_now = moved >= IO_AT_ONCE * hang.idle_io_bytes_per_s * elapsed or 2 * io_bits.bit_count() > window
+    cpu_alive = bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window
+    states = sample.states
+    procs = sample.procs
+    zombies = states.get("Z", 0)
+    changed = {
+        "process_at": now if cpu is not None or sample.read_bytes is not None else last,
+        "cpu": cpu,
+        "cpu_bits": cpu_bits,
+        "cpu_sum": vitals.cpu_sum + (cpu or 0.0),
+        "cpu_count": vitals.cpu_count + (cpu is not None),
+        "io_bits": io_bits,
+        "read_bytes": sample.read_bytes if sample.read_bytes is not None else vitals.read_bytes,
+        "write_bytes": sample.write_bytes if sample.write_bytes is not None else vitals.write_bytes,
+        "procs": procs,
+        "blocked": vitals.blocked + 1 if states.get("D", 0) else 0,
+        "zombies": zombies,
+        "stopped": states.get("T", 0) > 0,
+        "window": window,
+    }
+    if many and cpu_alive:
+        changed["many_at"] = now
+    if cpu_alive:
+        changed["cpu_alive_at"] = now
+        if not io_now:
+            return _alive(vitals, now, **changed)
+    if io_now:
+        return _alive(vitals, now, io_at=now, **changed)
+    return msgspec.structs.replace(vitals, **changed)
+
+
+def with_file(vitals: Vitals, path: str, size_bytes: float | None, now: float) -> Vitals:
+    """A checkpoint file appeared or grew."""
+    known = dict(vitals.file_sizes)
+    if size_bytes is not None and known.get(path) == size_bytes:
+        return vitals
+    known[path] = -1.0 if size_bytes is None else size_bytes
+    sizes = tuple(known.items())[-FILES:]
+    return _alive(vitals, now, file_at=now, file_sizes=sizes)
+
+
+FILES = 8
+"""Files whose growth is followed at a time."""
+
+
+def with_step(vitals: Vitals, now: float, *, announced: bool) -> Vitals:
+    """A step was made: what was seen since the last one was normal, and a silence before it was harmless.
+
+    ``announced``: another phase than training came in between, so that this teaches nothing about training.
+    """
+    lull = vitals.lull_s
+    if vitals.process_at is not None or vitals.gpu_at is not None:
+        lull = max(lull, now - last_sign(vitals, cpu=True))
+    train_lull = vitals.longest_lull_s if announced else max(vitals.longest_lull_s, lull)
+    other_lull = max(vitals.longest_announced_s, lull) if announced else vitals.longest_announced_s
+    spin = max(vitals.longest_spin_s, vitals.spin_s)
+    due = vitals.cpu_count >= CPU_LEARN_SAMPLES
+    if (
+        not due
+        and vitals.lull_s == 0.0
+        and spin == vitals.longest_spin_s
+        and train_lull == vitals.longest_lull_s
+        and other_lull == vitals.longest_announced_s
+    ):
+        return vitals
+    changes: dict[str, object] = {
+        "longest_lull_s": train_lull,
+        "longest_announced_s": other_lull,
+        "longest_spin_s": spin,
+        "lull_s": 0.0,
+        "spin_s": 0.0,
+        "spin_from": None,
+    }
+    if announced:
+        changes |= {"cpu_sum": 0.0, "cpu_count": 0, "normals": gpu_signs.forget_lesson(vitals.normals)}
+    elif due:
+        mean = vitals.cpu_sum / vitals.cpu_count
+        usual = vitals.cpu_normal
+        changes |= {
+            "cpu_sum": 0.0,
+            "cpu_count": 0,
+            "cpu_normal": mean if usual is None else usual + gpu_signs.LESSON_WEIGHT * (mean - usual),
+            "normals": gpu_signs.learn(vitals.normals),
+            "procs_normal": vitals.procs,
+        }
+    return msgspec.structs.replace(vitals, **changes)
+
+
+def begin_attempt(vitals: Vitals, now: float) -> Vitals:
+    """A new process: its counters begin again, the run's habits stay known."""
+    return Vitals(
+        start_at=now,
+        normals=gpu_signs.forget_lesson(vitals.normals),
+        cpu_normal=vitals.cpu_normal,
+        procs_normal=vitals.procs_normal,
+        longest_lull_s=vitals.longest_lull_s,
+        longest_announced_s=vitals.longest_announced_s,
+        longest_spin_s=vitals.longest_spin_s,
+        window=vitals.window,
+    )
+
+
+def after_gap(vitals: Vitals, now: float) -> Vitals:
+    """Nothing could be seen until now: counters jump, and the machine needs a moment."""
+    return msgspec.structs.replace(
+        vitals,
+        start_at=now,
+        normals=gpu_signs.forget_lesson(vitals.normals),
+        read_bytes=None,
+        write_bytes=None,
+        cpu_bits=0,
+        io_bits=0,
+        cpu_sum=0.0,
+        cpu_count=0,
+        spin_from=None,
+        lull_s=0.0,
+        spin_s=0.0,
+    )
+
+
+def alive_cores(vitals: Vitals) -> float:
+    """CPU of the tree from which it counts as doing something."""
+    bound = CPU_CORES_ALIVE * (1.0 + CPU_CORES_PER_GPU * max(0, len(vitals.normals) - 1))
+    usual = vitals.cpu_normal
+    return bound if usual is None else min(bound, CPU_NORMAL_SHARE * usual)
+
+
+def last_sign(vitals: Vitals, *, cpu: bool) -> float:
+    """When the last sign of life was seen, in active seconds. ``cpu``: one busy core counts too."""
+    latest = vitals.start_at
+    for at in (vitals.busy_at, vitals.io_at, vitals.file_at, vitals.cpu_alive_at if cpu else vitals.many_at):
+        if at is not None and at > latest:
+            latest = at
+    return latest
+
+
+def _moved(before: float | None, after: float | None) -> float:
+    return 0.0 if before is None or after is None or after < before else after - before
+
+
+def _alive(vitals: Vitals, now: float, **changes: object) -> Vitals:
+    lull = now - last_sign(vitals, cpu=True)
+    if lull > vitals.lull_s:
+        changes["lull_s"] = lull
+    return msgspec.structs.replace(vitals, **changes)
