@@ -7,7 +7,7 @@ import pytest
 
 from trainwatch.core.config.detection import config_keys, detect_preset
 from trainwatch.core.config.problem import ConfigError
-from trainwatch.core.config.shipped import load_presets, load_profiles, read_failures
+from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles, read_failures
 from trainwatch.core.model.profile import Preset, ResumeStyle
 
 
@@ -27,6 +27,13 @@ def test_the_shipped_profiles_and_presets_load() -> None:
     for preset in presets.values():
         for pattern in preset.detect_command:
             re.compile(pattern)
+
+
+def test_the_shipped_failure_catalogue_loads() -> None:
+    catalogue = load_failures()
+    ruled = {rule.failure for rule in catalogue.rules}
+    assert ruled
+    assert {signature.failure for signature in catalogue.signatures} <= ruled
 
 
 def test_a_caller_cannot_change_what_others_get() -> None:
