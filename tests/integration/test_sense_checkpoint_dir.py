@@ -1,0 +1,328 @@
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.sense_world import ListInbox, RunClock, running, wait_until
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.settings import Watch
+from trainwatch.core.sense import directory_events
+from trainwatch.core.sense.checkpoint_dir import CheckpointDir
+from trainwatch.core.sense.checkpoint_entries import candidates, signature
+
+WATCH = Watch(settle_s=0.1, rescan_s=0.3)
+EVENTS_ONLY = Watch(settle_s=0.1, rescan_s=3600.0)
+WHOLE = b"<whole>"
+
+
+class Structure:
+    """Judges like the real one, by a mark at the end: of the file, or of a file in the directory."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def inspect(self, path: Path) -> Checkpoint | None:
+        self.asked.append(path.name)
+        if path.is_dir():
+            if not path.name.startswith("checkpoint"):
+                return None
+            files = [file for file in path.rglob("*") if file.is_file()]
+            whole = any(file.read_bytes().endswith(WHOLE) for file in files)
+            size = sum(file.stat().st_size for file in files)
+        else:
+            whole, size = path.read_bytes().endswith(WHOLE), path.stat().st_size
+        number = "".join(c for c in path.stem if c.isdecimal())
+        return Checkpoint(
+            path=str(path),
+            name=path.name,
+            kind="directory" if path.is_dir() else "safetensors",
+            step=int(number) if number else None,
+            epoch=None,
+            size_bytes=size,
+            mtime=path.stat().st_mtime,
+            verdict="complete" if whole else "torn",
+            reason=None if whole else "it is cut off",
+        )
+
+    def list_directory(self, directory: Path) -> tuple[Checkpoint, ...]:
+        return tuple(c for name in sorted(candidates(directory)) if (c := self.inspect(directory / name)) is not None)
+
+
+@pytest.fixture
+def inbox() -> ListInbox:
+    return ListInbox()
+
+
+@pytest.fixture
+def structure() -> Structure:
+    return Structure()
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+Make = Callable[..., CheckpointDir]
+
+
+@pytest.fixture
+def make(inbox: ListInbox, structure: Structure, out: Path) -> Iterator[Make]:
+    made: list[CheckpointDir] = []
+
+    def build(watch: Watch = EVENTS_ONLY, **settings: object) -> CheckpointDir:
+        sensor = CheckpointDir(
+            inbox=inbox,
+            clock=RunClock(),
+            watch=watch,
+            directory=str(out),
+            inspect=structure.inspect,
+            list_directory=structure.list_directory,
+            **settings,  # type: ignore[arg-type]
+        )
+        made.append(sensor)
+        sensor.start()
+        return sensor
+
+    yield build
+    for sensor in made:
+        sensor.stop()
+
+
+def story(inbox: ListInbox, name: str) -> list[str]:
+    return [
+        f"{e.event}/{e.verdict}" if e.verdict else e.event
+        for e in inbox.of(CheckpointEvent)
+        if Path(e.path).name == name
+    ]
+
+
+def wait_for(inbox: ListInbox, name: str, end: str) -> list[str]:
+    wait_until(lambda: story(inbox, name)[-1:] == [end], f"{name}: {end}")
+    return story(inbox, name)
+
+
+def age(path: Path) -> None:
+    """As if it had been written an hour ago."""
+    for each in (path, *path.rglob("*")) if path.is_dir() else (path,):
+        os.utime(each, (each.stat().st_mtime - 3600,) * 2)
+
+
+def test_what_is_there_is_reported_at_once(make: Make, inbox: ListInbox, out: Path) -> None:
+    (out / "lora-000002.safetensors").write_bytes(WHOLE)
+    (out / "lora-000004.safetensors").write_bytes(b"half")
+    (out / "checkpoint-500").mkdir()
+    (out / "checkpoint-500" / "model.pt").write_bytes(WHOLE)
+    (out / "train.log").write_text("no checkpoint")
+    for path in out.iterdir():
+        age(path)
+    make()
+    wait_until(lambda: len(inbox.of(CheckpointEvent)) == 3, "three events")
+    assert story(inbox, "lora-000002.safetensors") == ["complete/complete"]
+    assert story(inbox, "lora-000004.safetensors") == ["created/torn"]
+    assert story(inbox, "checkpoint-500") == ["complete/complete"]
+    newest = next(e for e in inbox.of(CheckpointEvent) if e.path == str(out / "checkpoint-500"))
+    assert (newest.step, newest.size_bytes, newest.mtime) == (500, 7.0, (out / "checkpoint-500").stat().st_mtime)
+
+
+def test_a_file_that_grows_and_becomes_whole(make: Make, inbox: ListInbox, out: Path) -> None:
+    sensor = make()
+    wait_until(lambda: sensor.means == "events", "the watch")
+    path = out / "lora-000004.safetensors"
+    with path.open("wb", buffering=0) as file:
+        file.write(b"x" * 1000)
+        wait_until(lambda: story(inbox, path.name) == ["created/writing", "created/torn"], "a pause looks torn")
+        file.write(b"y" * 1000)
+        wait_until(lambda: story(inbox, path.name)[2:] == ["growing/writing", "created/torn"], "growth, and a pause")
+        file.write(WHOLE)
+    wait_for(inbox, path.name, "complete/complete")
+    end = inbox.of(CheckpointEvent)[-1]
+    assert (end.step, end.size_bytes, end.reason) == (4, 2007.0, None)
+    torn = next(e for e in inbox.of(CheckpointEvent) if e.verdict == "torn")
+    assert torn.reason == "it is cut off"
+
+
+def test_an_atomic_rename_is_whole_at_once_and_temporary_names_are_none(
+    make: Make, inbox: ListInbox, structure: Structure, out: Path, tmp_path: Path
+) -> None:
+    sensor = make()
+    wait_until(lambda: sensor.means == "events", "the watch")
+    (out / "model.ckpt.tmp").write_bytes(WHOLE)
+    (out / ".hidden.pt").write_bytes(WHOLE)
+    (out / "model.ckpt.tmp").rename(out / "model.ckpt")
+    (tmp_path / "elsewhere.pth").write_bytes(WHOLE)
+    (tmp_path / "elsewhere.pth").rename(out / "moved.pth")
+    assert wait_for(inbox, "model.ckpt", "complete/complete") == ["created/writing", "complete/complete"]
+    assert wait_for(inbox, "moved.pth", "complete/complete") == ["created/writing", "complete/complete"]
+    assert not {"model.ckpt.tmp", ".hidden.pt"} & set(structure.asked)
+
+
+def test_a_directory_is_one_checkpoint(make: Make, inbox: ListInbox, out: Path) -> None:
+    sensor = make()
+    wait_until(lambda: sensor.means == "events", "the watch")
+    folder = out / "checkpoint-epoch-3"
+    (folder / "unet").mkdir(parents=True)
+    (folder / "unet" / "model.safetensors").write_bytes(b"x" * 100)
+    wait_for(inbox, folder.name, "created/torn")
+    (folder / "training_state.json").write_bytes(b"{}" + WHOLE)
+    wait_for(inbox, folder.name, "complete/complete")
+    assert {Path(e.path).parent for e in inbox.of(CheckpointEvent)} == {out}
+    shutil.rmtree(folder)
+    wait_for(inbox, folder.name, "removed")
+
+
+def test_a_checkpoint_that_is_written_over_is_judged_again(make: Make, inbox: ListInbox, out: Path) -> None:
+    path = out / "last.pt"
+    path.write_bytes(WHOLE)
+    age(path)
+    sensor = make()
+    wait_for(inbox, path.name, "complete/complete")
+    wait_until(lambda: sensor.means == "events", "the watch")
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.write(b"again, half")
+    wait_for(inbox, path.name, "created/torn")
+    path.write_bytes(b"again" + WHOLE)
+    assert wait_for(inbox, path.name, "complete/complete").count("growing/writing") >= 1
+
+
+def test_a_directory_that_appears_late_vanishes_and_comes_back(make: Make, inbox: ListInbox, out: Path) -> None:
+    out.rmdir()
+    sensor = make(WATCH)
+    assert sensor.means is None
+    out.mkdir()
+    (out / "a.pt").write_bytes(WHOLE)
+    wait_for(inbox, "a.pt", "complete/complete")
+    shutil.rmtree(out)
+    wait_for(inbox, "a.pt", "removed")
+    out.mkdir()
+    (out / "b.pt").write_bytes(WHOLE)
+    wait_for(inbox, "b.pt", "complete/complete")
+
+
+@pytest.mark.parametrize("kind", ["9p", "nfs4", "fuse.sshfs"])
+def test_where_events_never_come_it_polls(
+    make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(directory_events, "POLL_S", 0.1)
+    sensor = make(EVENTS_ONLY, mountinfo=lambda: f"22 1 0:21 / {out.parent} rw - {kind} server rw\n")
+    wait_until(lambda: sensor.means == "polling", "polling")
+    (out / "a.pt").write_bytes(WHOLE)
+    wait_for(inbox, "a.pt", "complete/complete")
+
+
+def test_lost_events_are_made_up_for_by_the_full_look(
+    make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_watch_left(self: object) -> None:
+        raise OSError(24, "inotify instance limit reached")
+
+    monkeypatch.setattr(directory_events.DirectoryEvents, "open", no_watch_left)
+    trouble: list[str] = []
+    sensor = make(WATCH, on_trouble=trouble.append)
+    wait_until(lambda: sensor.means == "rescan", "the first look")
+    (out / "a.pt").write_bytes(WHOLE)
+    wait_for(inbox, "a.pt", "complete/complete")
+    (out / "a.pt").unlink()
+    wait_for(inbox, "a.pt", "removed")
+    assert len(trouble) == 1
+    assert trouble[0].startswith(f"{out}: no file events (inotify instance limit reached); it is looked at every 0.3 s")
+
+
+def test_links_that_leave_the_directory_are_not_followed(
+    make: Make, inbox: ListInbox, structure: Structure, out: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.pt").write_bytes(WHOLE)
+    (tmp_path / "checkpoint-1").mkdir()
+    (out / "away.pt").symlink_to(tmp_path / "secret.pt")
+    (out / "checkpoint-away").symlink_to(tmp_path / "checkpoint-1")
+    (out / "broken.pt").symlink_to(tmp_path / "nothing")
+    (out / "step-7.pt").write_bytes(WHOLE)
+    (out / "last.pt").symlink_to("step-7.pt")
+    make(WATCH)
+    wait_for(inbox, "last.pt", "complete/complete")
+    wait_for(inbox, "step-7.pt", "complete/complete")
+    assert set(structure.asked) == {"last.pt", "step-7.pt"}
+
+
+def test_nothing_is_inspected_when_nothing_changes(
+    make: Make, inbox: ListInbox, structure: Structure, out: Path
+) -> None:
+    (out / "checkpoint-5").mkdir()
+    (out / "checkpoint-5" / "model.pt").write_bytes(WHOLE)
+    (out / "samples").mkdir()
+    (out / "a.pt").write_bytes(WHOLE)
+    for path in out.iterdir():
+        age(path)
+    looks: list[None] = []
+    sensor = make(Watch(settle_s=0.05, rescan_s=0.05), mountinfo=lambda: "")
+    wait_for(inbox, "a.pt", "complete/complete")
+    asked = len(structure.asked)
+    look = sensor._look
+    sensor._look = lambda names: (look(names), looks.append(None))[0]  # type: ignore[method-assign,func-returns-value]
+    wait_until(lambda: len(looks) > 5, "some full looks")
+    assert len(structure.asked) == asked
+    (out / "samples" / "picture.png").write_bytes(b"")
+    wait_until(lambda: structure.asked[asked:].count("samples") >= 2, "a look at the folder that changed")
+    count = len(looks)
+    wait_until(lambda: len(looks) > count + 5, "more full looks")
+    assert len(structure.asked) <= asked + 3
+    assert len(inbox.of(CheckpointEvent)) == 2
+
+
+def test_a_structure_that_cannot_be_read_is_told_and_nothing_stops(
+    inbox: ListInbox, structure: Structure, out: Path
+) -> None:
+    def inspect(path: Path) -> Checkpoint | None:
+        if path.name == "bad.pt":
+            raise OSError(5, "Input/output error")
+        return structure.inspect(path)
+
+    trouble: list[str] = []
+    sensor = CheckpointDir(
+        inbox=inbox,
+        clock=RunClock(),
+        watch=WATCH,
+        directory=str(out),
+        inspect=inspect,
+        list_directory=structure.list_directory,
+        on_trouble=trouble.append,
+    )
+    with running(sensor):
+        wait_until(lambda: sensor.means == "events", "the watch")
+        (out / "bad.pt").write_bytes(WHOLE)
+        (out / "good.pt").write_bytes(WHOLE)
+        wait_for(inbox, "good.pt", "complete/complete")
+        wait_until(lambda: trouble, "a word about it")
+    assert trouble[0] == f"{out / 'bad.pt'}: cannot be inspected (Input/output error); it is not resumed from"
+
+
+def test_a_signature_changes_with_what_is_inside(out: Path) -> None:
+    folder = out / "checkpoint-1" / "deep"
+    folder.mkdir(parents=True)
+    before = signature(out / "checkpoint-1")
+    (folder / "file").write_bytes(b"123")
+    after = signature(out / "checkpoint-1")
+    assert before != after
+    assert after is not None
+    assert (after.size_bytes, after.files) == (3, 1)
+    assert signature(out / "nothing") is None
+
+
+def test_no_directory_is_nothing_to_do(inbox: ListInbox, structure: Structure) -> None:
+    sensor = CheckpointDir(
+        inbox=inbox,
+        clock=RunClock(),
+        watch=WATCH,
+        directory=None,
+        inspect=structure.inspect,
+        list_directory=structure.list_directory,
+    )
+    with running(sensor):
+        sensor.follow(None)
+    assert inbox.of(CheckpointEvent) == []

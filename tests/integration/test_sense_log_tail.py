@@ -1,0 +1,166 @@
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
+from trainwatch.core.model.observation import LogChunk
+from trainwatch.core.sense.log_tail import BURST_BYTES, CHUNK_BYTES, LogTail
+
+US = identity(os.getpid())
+
+
+@pytest.fixture
+def inbox() -> ListInbox:
+    return ListInbox()
+
+
+@pytest.fixture
+def trouble() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def tail(inbox: ListInbox, trouble: list[str], tmp_path: Path) -> Iterator[LogTail]:
+    sensor = LogTail(
+        inbox=inbox, clock=RunClock(), logs=[str(tmp_path / "extra.log")], poll_s=0.01, on_trouble=trouble.append
+    )
+    with running(sensor):
+        yield sensor
+
+
+def text(inbox: ListInbox, source: str | None = None) -> str:
+    return "".join(chunk.text for chunk in inbox.of(LogChunk) if chunk.source == source)
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_a_log_that_appears_later_is_read_as_it_is_written(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    tail.follow(target(US, log=str(log)))
+    assert tail.drain()
+    append(log, b"steps:   1%|")
+    wait_until(lambda: text(inbox) == "steps:   1%|", "half a bar")
+    append(log, b"#  |\rsteps: 2%|## |\rm\xc3")
+    append(log, b"\xb6p \xff\x1b[0m\n")
+    wait_until(lambda: text(inbox).endswith("möp �\x1b[0m\n"), "the rest")
+    assert "\rsteps: 2%" in text(inbox)
+
+
+def test_rotation_truncation_and_copytruncate_lose_nothing(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    append(log, b"one\n")
+    tail.follow(target(US, log=str(log)))
+    wait_until(lambda: text(inbox) == "one\n", "the first file")
+    writer = log.open("ab", buffering=0)
+    log.rename(tmp_path / "train.log.1")
+    append(log, b"three\n")
+    writer.write(b"two\n")
+    wait_until(lambda: text(inbox) == "one\ntwo\nthree\n", "late words of the renamed file, then the new one")
+    writer.close()
+    os.truncate(log, 0)
+    wait_until(tail.drain, "a look at the empty file")
+    append(log, b"4\n")
+    wait_until(lambda: text(inbox).endswith("three\n4\n"), "the cut file")
+    log.write_bytes(b"it was cut and grew again beyond the place\n")  # the file was never seen shorter
+    wait_until(lambda: text(inbox).endswith("4\nit was cut and grew again beyond the place\n"), "the regrown file")
+
+
+def test_further_logs_begin_at_their_end(inbox: ListInbox, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.log", tmp_path / "new.log"
+    append(old, b"an earlier training: step 99\n")
+    sensor = LogTail(inbox=inbox, clock=RunClock(), logs=[str(old), str(new)], poll_s=0.01)
+    with running(sensor):
+        assert sensor.drain()
+        append(old, b"step 1\n")
+        append(new, b"metrics\n")
+        wait_until(lambda: text(inbox, str(old)) == "step 1\n", "the old file's new line")
+        wait_until(lambda: text(inbox, str(new)) == "metrics\n", "all of the new file")
+
+
+def test_adoption_begins_near_the_end(inbox: ListInbox, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    with log.open("wb") as file:
+        file.truncate(10 << 30)  # ten sparse gigabytes
+        file.seek(0, os.SEEK_END)
+        file.write(b"half of a line\n" + b"".join(b"step %d\n" % i for i in range(100)))
+    sensor = LogTail(inbox=inbox, clock=RunClock(), begin_within_bytes=400, poll_s=0.01)
+    with running(sensor):
+        sensor.follow(target(US, log=str(log)))
+        wait_until(lambda: text(inbox).endswith("step 99\n"), "the newest lines")
+    chunks = inbox.of(LogChunk)
+    assert chunks[0].skipped_bytes > 10 << 30
+    assert chunks[0].skipped_lines is None
+    assert text(inbox).startswith("step ")
+    assert len(text(inbox)) <= 400
+
+
+def test_the_next_attempt_is_read_from_its_start_after_the_last_one_s_end(
+    tail: LogTail, inbox: ListInbox, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "1.log", tmp_path / "2.log"
+    append(first, b"first\n")
+    tail.follow(target(US, log=str(first)))
+    wait_until(lambda: text(inbox) == "first\n", "the first log")
+    append(second, b"second\n")
+    append(first, b"last words\n")
+    tail.follow(target(US, log=str(second)))
+    wait_until(lambda: text(inbox) == "first\nlast words\nsecond\n", "both")
+
+
+def test_drain_means_that_all_is_in_the_inbox(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    tail.follow(target(US, log=str(log)))
+    for number in range(20):
+        append(log, b"line %d\n" % number)
+        assert tail.drain()
+        assert text(inbox).endswith(f"line {number}\n")
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe"])
+def test_what_is_no_file_is_told_once_and_read_when_it_becomes_one(
+    tail: LogTail, inbox: ListInbox, trouble: list[str], tmp_path: Path, kind: str
+) -> None:
+    log = tmp_path / "train.log"
+    log.mkdir() if kind == "directory" else os.mkfifo(log)
+    tail.follow(target(US, log=str(log)))
+    wait_until(lambda: trouble, "a word about it")
+    for _ in range(5):
+        tail.drain()
+    assert len(trouble) == 1
+    assert trouble[0].startswith(f"{log}: the log cannot be read (")
+    log.rmdir() if kind == "directory" else log.unlink()
+    append(log, b"now\n")
+    wait_until(lambda: text(inbox) == "now\n", "the file")
+
+
+def test_a_burst_is_reduced_without_growing_memory(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    tail.follow(target(US, log=str(log)))
+    append(log, b"before\n")
+    wait_until(lambda: text(inbox) == "before\n", "the quiet time")
+    block = b"".join(b"debug %d: nothing of note here, value %d\n" % (i, i * 7) for i in range(100_000))
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = 0
+    with log.open("ab") as file:
+        for number in range(30):
+            file.write(block)
+            size += len(block)
+            if number == 11:
+                file.write(b"RuntimeError: CUDA error: an illegal memory access was encountered\n")
+    append(log, b"after\n")
+    wait_until(lambda: text(inbox).endswith("after\n"), "the end of the burst")
+    assert size > 100e6
+    assert "an illegal memory access" in text(inbox)
+    chunks = inbox.of(LogChunk)
+    assert sum(c.skipped_bytes for c in chunks) > size * 0.9
+    assert sum(c.skipped_bytes + len(c.text) for c in chunks) == log.stat().st_size
+    assert sum((c.skipped_lines or 0) + c.text.count("\n") for c in chunks) == 100_000 * 30 + 3
+    assert all(len(c.text.encode()) <= CHUNK_BYTES for c in chunks)
+    assert len(text(inbox)) < 40 * BURST_BYTES
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kb < 60_000

@@ -1,0 +1,128 @@
+import os
+
+from tests.integration.sense_world import (
+    HandClock,
+    ListInbox,
+    RunClock,
+    identity,
+    python,
+    running,
+    said,
+    target,
+    wait_until,
+)
+from trainwatch.core.model.observation import ProcessSample
+from trainwatch.core.sense.process_tree import ProcessTree, tree_pids
+
+BURN = "x = 0\nfor i in range(8_000_000): x += i\n"
+TRAINER = f"""
+import os, subprocess, sys
+print('up', flush=True)
+sys.stdin.readline()
+child = subprocess.Popen([sys.executable, '-c', '''import sys
+{BURN}
+print(open("/dev/zero", "rb").read(3_000_000) and "worked", flush=True)
+import time; time.sleep(60)'''], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+child.stdout.readline()
+print('worked', flush=True)
+sys.stdin.readline()
+print('next', flush=True)
+sys.stdin.readline()
+child.kill()
+os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+print('zombie', flush=True)
+sys.stdin.readline()
+child.wait()
+print('reaped', flush=True)
+sys.stdin.readline()
+"""
+
+
+def go_on(process: object) -> None:
+    stdin = process.stdin  # type: ignore[attr-defined]
+    stdin.write(b"\n")
+    stdin.flush()
+
+
+def test_work_of_members_that_come_and_go_is_counted_once() -> None:
+    inbox, clock = ListInbox(), HandClock()
+    sensor = ProcessTree(inbox=inbox, clock=clock, interval_s=1.0)
+
+    def sample() -> ProcessSample:
+        clock.t += 1.0
+        sensor.sample()
+        return inbox.of(ProcessSample)[-1]
+
+    with python(TRAINER) as trainer:
+        assert said(trainer) == "up"
+        sensor.follow(target(identity(trainer.pid)))
+        first = sample()
+        assert (first.cpu_cores, first.procs, sum(first.states.values())) == (None, 1, 1)
+        assert first.rss_bytes is not None
+        assert first.rss_bytes > 1e6
+        go_on(trainer)
+        assert said(trainer) == "worked"
+        busy = sample()
+        assert busy.procs == 2
+        assert busy.cpu_cores is not None
+        assert busy.cpu_cores > 0.1
+        assert busy.read_bytes is not None
+        assert first.read_bytes is not None
+        assert busy.read_bytes - first.read_bytes >= 3_000_000
+        go_on(trainer)
+        assert said(trainer) == "next"
+        idle = sample()
+        assert idle.cpu_cores is not None
+        assert idle.cpu_cores < 0.1
+        go_on(trainer)
+        assert said(trainer) == "zombie"
+        zombie = sample()
+        assert (zombie.procs, zombie.states.get("Z")) == (2, 1)
+        go_on(trainer)
+        assert said(trainer) == "reaped"
+        reaped = sample()
+        assert reaped.procs == 1
+        assert reaped.cpu_cores is not None
+        assert reaped.cpu_cores < 0.1
+        assert reaped.read_bytes is not None
+        assert busy.read_bytes <= reaped.read_bytes < busy.read_bytes + 1_000_000
+    gone = sample()
+    assert (gone.procs, gone.states, gone.read_bytes) == (0, {}, reaped.read_bytes)
+
+
+ORPHANING_RUNNER = """
+import ctypes, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+worker = "import time; time.sleep(60)"
+code = f'''import subprocess, sys
+w = subprocess.Popen([sys.executable, "-c", "{worker}"])
+print(w.pid, flush=True)
+sys.stdin.readline()'''
+trainer = subprocess.Popen([sys.executable, "-c", code], stdin=sys.stdin, stdout=subprocess.PIPE)
+print(trainer.pid, trainer.stdout.readline().decode().strip(), flush=True)
+trainer.wait()
+print("dead", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_workers_that_outlive_the_trainer_hang_below_the_runner() -> None:
+    with python(ORPHANING_RUNNER) as runner:
+        trainer_pid, worker_pid = (int(pid) for pid in said(runner).split())
+        try:
+            attempt = target(identity(trainer_pid), runner=identity(runner.pid))
+            assert tree_pids(attempt) == {trainer_pid, worker_pid}
+            go_on(runner)
+            assert said(runner) == "dead"
+            assert tree_pids(attempt) == {worker_pid}
+        finally:
+            os.kill(worker_pid, 9)
+
+
+def test_the_thread_samples_while_an_attempt_is_followed() -> None:
+    inbox = ListInbox()
+    sensor = ProcessTree(inbox=inbox, clock=RunClock(), interval_s=0.02)
+    with running(sensor):
+        sensor.follow(target(identity(os.getpid())))
+        wait_until(lambda: len(inbox.of(ProcessSample)) >= 3, "samples")
+    assert inbox.of(ProcessSample)[-1].cpu_cores is not None
