@@ -1,0 +1,168 @@
+"""Scores of the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--verbose] [--speed]``.
+
+A field of a progress sample counts where the label or the answer has a value; numbers are right within 1 %. A phase
+sample (label other than train) is right when no step was taken and the phase is not train. Ratios go to stdout.
+"""
+
+import argparse
+import json
+import random
+import resource
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from trainwatch.core.judge.diagnosis import compile_catalogue, diagnosis_of
+from trainwatch.core.judge.progress import progress_of
+from trainwatch.core.model.failure import FailureCatalogue
+
+FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")
+CONFIDENT = 0.8
+CATALOGUE = Path(__file__).resolve().parent.parent / "configs" / "failures.toml"
+
+
+def load_catalogue(path: Path = CATALOGUE) -> FailureCatalogue:
+    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), FailureCatalogue)
+
+
+def rows(path: Path) -> Iterator[dict]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def text_of(row: dict) -> str:
+    lines = row["lines"]
+    return lines if isinstance(lines, str) else "\n".join(lines)
+
+
+def same(label: float | None, answer: float | None) -> bool:
+    if label is None or answer is None:
+        return label is answer
+    return abs(label - answer) <= 0.01 * abs(label) + 1e-12
+
+
+def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
+    right = counted = negatives = negatives_right = phases_right = total = 0
+    for row in rows(path):
+        answer = msgspec.to_builtins(progress_of([text_of(row)]))
+        total += 1
+        train = row["phase"] == "train"
+        phases_right += train == (answer["phase"] == "train")
+        if not train:
+            negatives += 1
+            good = answer["step"] is None and answer["phase"] != "train"
+            negatives_right += good
+            if verbose and not good:
+                print(
+                    f"  {row['id']} {row['framework']}: phase {row['phase']} answered {answer['phase']} step {answer['step']}"
+                )
+            continue
+        for field in FIELDS:
+            label, got = row["expect"].get(field), answer[field]
+            if label is None and got is None:
+                continue
+            counted += 1
+            good = same(label, got)
+            right += good
+            if verbose and not good:
+                print(f"  {row['id']} {row['framework']}: {field} is {label}, answered {got}")
+    fields, phases = right / max(1, counted), negatives_right / max(1, negatives)
+    print(
+        f"progress fields {right}/{counted} = {fields:.3f}   phase negatives {negatives_right}/{negatives} = {phases:.3f}   train or not {phases_right}/{total}"
+    )
+    return fields, phases
+
+
+def score_failures(path: Path, *, verbose: bool) -> tuple[float, float]:
+    catalogue = compile_catalogue(load_catalogue())
+    right = wrong_sure = retry = total = 0
+    confusion: Counter[tuple[str, str]] = Counter()
+    for row in rows(path):
+        answer = diagnosis_of([text_of(row)], catalogue, row.get("exit_hint"))
+        total += 1
+        good = answer.failure == row["label"]
+        right += good
+        retry += answer.retryable == row.get("retryable")
+        wrong_sure += not good and answer.confidence > CONFIDENT
+        if not good:
+            confusion[row["label"], answer.failure] += 1
+            if verbose:
+                cause = answer.cause.text[:100] if answer.cause else None
+                print(
+                    f"  {row['id']} {row['framework']}: {row['label']} answered {answer.failure} ({answer.confidence:.2f}) {cause!r}"
+                )
+    print(
+        f"causes {right}/{total} = {right / max(1, total):.3f}   confident and wrong {wrong_sure}/{total} = {wrong_sure / max(1, total):.3f}   retryable {retry}/{total}"
+    )
+    if verbose:
+        for (label, got), times in confusion.most_common():
+            print(f"    {label} -> {got}: {times}")
+    return right / max(1, total), wrong_sure / max(1, total)
+
+
+def quiet_log(size: int) -> str:
+    """Lines of a program that talks without saying anything about progress or failure."""
+    dice = random.Random(1)
+    words = (
+        "the worker read shard of data from path and wrote result to file index value host memory queue item".split()
+    )
+    out: list[str] = []
+    length = 0
+    while length < size:
+        line = (
+            f"2026-01-02 12:{length % 60:02d}:07,123 INFO data.reader - {' '.join(dice.choices(words, k=9))} {length}"
+        )
+        out.append(line)
+        length += len(line) + 1
+    return "\n".join(out)
+
+
+def bar_log(size: int) -> str:
+    out: list[str] = []
+    length = step = 0
+    while length < size:
+        step += 1
+        bar = f"\rsteps:  12%|█▏        | {step}/1026000 [51:15<6:16:15,  2.50s/it, avr_loss=0.{step % 10000:04d}]"
+        out.append(bar)
+        length += len(bar)
+    return "".join(out)
+
+
+def speed(size: int) -> None:
+    catalogue = compile_catalogue(load_catalogue())
+    for name, text in (("quiet", quiet_log(size)), ("bars", bar_log(size // 8))):
+        chunks = [text[at : at + (1 << 20)] for at in range(0, len(text), 1 << 20)]
+        for verb, work in (
+            ("progress", lambda: progress_of(chunks)),
+            ("diagnose", lambda: diagnosis_of(chunks, catalogue, None)),
+        ):
+            began = time.perf_counter()
+            work()
+            took = time.perf_counter() - began
+            print(f"{verb:9} {name:6} {len(text.encode()) / took / 1e6:8.1f} MB/s")
+    print(
+        f"peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB (the log itself is in memory here)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--mb", type=int, default=64)
+    options = parser.parse_args()
+    if options.corpus:
+        score_progress(options.corpus / "progress.jsonl", verbose=options.verbose)
+        score_failures(options.corpus / "failures.jsonl", verbose=options.verbose)
+    if options.speed:
+        speed(options.mb << 20)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The failure catalogue made ready for one pass over a log: gates, compiled patterns, rules by class."""
+
+import re
+
+import msgspec
+
+from ..model.failure import FailureCatalogue, FailureClass, FailureRule, FailureSignature
+from .lines import Gates, gates_of
+
+TROUBLE = (
+    *(
+        "rror",
+        "RROR",
+        "xception",
+        "raceback",
+        "ailed",
+        "AILED",
+        "Interrupt",
+        "CUDA",
+        "cuda",
+        "NCCL",
+        "nccl",
+        "riton",
+        "out of memory",
+        "oom",
+        "OOM",
+    ),
+    *(
+        "illed",
+        "SIG",
+        "signal",
+        "ANCELLED",
+        "TERM_",
+        "Terminated",
+        "fault",
+        "dumped",
+        "exit",
+        "Exit",
+        "watchdog",
+        "lost",
+        "fallen",
+        "device handle",
+    ),
+    *(
+        "nan",
+        "NaN",
+        "ismatch",
+        "not found",
+        "annot",
+        "already in use",
+        "space left",
+        "quota",
+        "NVRM",
+        "^C",
+        "ssert",
+        "loss scale",
+        "orrupt",
+    ),
+    *(
+        "omplete",
+        "OMPLETE",
+        "inished",
+        "uccessful",
+        "runtime",
+        "raining time",
+        "esults saved",
+        "done",
+        "odel saved",
+        "wandb: ",
+        "结束",
+        "完成",
+        "stopped",
+    ),
+)
+"""Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep the
+list short. Every row of the catalogue is tried on the lines that pass."""
+CONFIG_READS = ("args[", "cfg[", "onfig[", "params[", "opt[")
+"""Source lines of tracebacks that decide what a KeyError means."""
+POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
+"""Words of lines that may show a moving step; scanned for only while evidence waits to be confirmed or outlived."""
+
+
+class CompiledSignature(msgspec.Struct, frozen=True):
+    """A signature with its pattern compiled; ``literal`` lower-cased where ``caseless``."""
+
+    failure: FailureClass
+    role: str
+    weight: float
+    literal: str
+    caseless: bool
+    pattern: re.Pattern[str]
+
+
+class CompiledCatalogue(msgspec.Struct, frozen=True):
+    """What ``read_evidence`` and ``diagnose`` need of a ``FailureCatalogue``."""
+
+    rules: dict[FailureClass, FailureRule]
+    signatures: tuple[CompiledSignature, ...]
+    gates: Gates
+    watching: Gates
+
+    def rule(self, failure: FailureClass) -> FailureRule:
+        """The rule of a class; a bare one (not retryable) where the catalogue has none."""
+        return self.rules.get(failure) or FailureRule(failure=failure, retryable=False, explanation="")
+
+    def matches(self, line: str) -> list[CompiledSignature] | None:
+        """Signatures that the plain line matches, in the order of the catalogue; None where a noise row matches."""
+        low: str | None = None
+        found: list[CompiledSignature] = []
+        for row in self.signatures:
+            if row.caseless:
+                low = line.lower() if low is None else low
+                if row.literal not in low:
+                    continue
+            elif row.literal not in line:
+                continue
+            if row.pattern.search(line) is None:
+                continue
+            if row.role == "noise":
+                return None
+            found.append(row)
+        return found
+
+
+def compile_catalogue(catalogue: FailureCatalogue) -> CompiledCatalogue:
+    """Compile a catalogue once per process. Raises ``ValueError`` naming the signature whose pattern does not compile."""
+    rows = tuple(_compile(row) for row in sorted(catalogue.signatures, key=lambda row: row.role != "noise"))
+    words = (*TROUBLE, *CONFIG_READS)
+    rules = {rule.failure: rule for rule in catalogue.rules}
+    return CompiledCatalogue(rules, rows, gates_of(words), gates_of((*words, *POSITIONS)))
+
+
+def _compile(row: FailureSignature) -> CompiledSignature:
+    try:
+        pattern = re.compile(row.pattern)
+    except re.error as error:
+        raise ValueError(
+            f"failures.toml: signature {row.pattern!r} of {row.failure}: {error}; fix the pattern"
+        ) from error
+    caseless = row.pattern.startswith("(?i")
+    literal = row.literal.lower() if caseless else row.literal
+    return CompiledSignature(row.failure, row.role, row.weight, literal, caseless, pattern)

@@ -1,0 +1,182 @@
+"""Fields that any trainer may print by name, wherever they stand in the line: step, epoch, loss, learning rate, time.
+
+All patterns run on the lower-cased line. "The first one named loss" is the training loss; names that say validation,
+test or the one side of a GAN are not.
+"""
+
+import re
+from typing import NamedTuple
+
+from .quantities import NUMBER, parse_count, parse_number, seconds_of
+
+_VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
+_GLUE = r"['\"]?\s*(?:[:=]|is\b)?\s*['\"\[({<]*\s*"
+
+_STEP = re.compile(
+    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
+    r"(?P<key>steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i)\b(?:\.\.\.)?"
+    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
+)
+_STEP_RANK = {
+    "step": 0,
+    "step_i": 0,
+    "steps": 1,
+    "iteration": 2,
+    "iter": 2,
+    "iters": 3,
+    "iterations": 3,
+    "it": 2,
+    "update": 4,
+    "updates": 4,
+}
+_EPOCH = re.compile(
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)\b\.?(?:_(?:num|idx|id))?['\"]?\s*[:=#\-|]{0,2}\s*['\"\[(<]*\s*"
+    r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))(?![\w])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
+)
+_NOT_EPOCH = re.compile(r"(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+_LOSS = re.compile(
+    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>loss)(?:[/_](?:train|total|all|avg|mean|sum|batch|step|epoch|ce))*"
+    rf"(?:\s*\((?!nan|inf)[a-z ]+\))?{_GLUE}(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z/])"
+)
+_OWN = frozenset(
+    "train training avg avr average mean total tot running step batch lm reduced smooth smoothed cur current final epoch iter iteration "
+    "global overall moving ema sum sft the ce lr loss and of with curr mini minibatch per it causal policy".split()
+)
+"""Words before "loss" that leave it the training loss."""
+_FOREIGN = frozenset(
+    "val valid validation test testing eval evaluation dev best d g disc discriminator gen generator adv dual min lowest early".split()
+)
+"""Words before "loss" that make it another loss."""
+_LOSS_LIKE = re.compile(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
+_LR = re.compile(
+    r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|[_\-][a-z]+)?"
+    rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
+)
+_PER_UNIT = re.compile(
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?|iterations?|steps?|batch|sample|update)\b"
+)
+_RATE = re.compile(
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s|secs?|seconds?)\b"
+)
+_RATE_KEY = re.compile(rf"\((?:iter|steps?|it)/s\)['\"]?\s*[:=]\s*['\"]?(?P<value>{NUMBER})")
+_TIMED = re.compile(
+    r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost|\bavg_batch_cost|per[- ](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
+    r"|\btime/(?:step|iter|itr|it)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
+    rf"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)))?['\"]?\s*[:=]?\s*['\"]?(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
+)
+_BARE_TIME = re.compile(
+    r"(?<![a-z_])time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))\s?(?P<unit>ms|s|secs?)?(?![a-z\d:])"
+)
+_SECONDS_KEY = re.compile(r"\bseconds: (?P<value>\d+\.?\d*)")
+_TRAILING_MS = re.compile(r"\((?P<value>\d+\.?\d*) ms\)\s*$")
+_EVAL_WORD = re.compile(
+    r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev|inference)(?![a-z])"
+)
+_TRAIN_WORD = re.compile(r"(?<![a-z])(?:train|training)(?![a-z])")
+_ETA = re.compile(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
+
+
+class Loss(NamedTuple):
+    """A printed loss: ``value`` None where it is NaN or infinite. ``at``: where in the line it begins."""
+
+    value: float | None
+    at: int
+
+
+def find_step(low: str) -> tuple[int, int | None, int] | None:
+    """Step, total and position of the counter that means the optimizer step most, e.g. ``step`` before ``batch``."""
+    best: tuple[int, re.Match[str]] | None = None
+    for found in _STEP.finditer(low):
+        rank = _STEP_RANK.get(found["key"], 5)
+        if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
+            continue  # "save_steps 500", "warmup steps: 100": settings
+        if best is None or rank < best[0]:
+            best = (rank, found)
+    if best is None:
+        return None
+    step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
+    return None if step is None else (step, total, best[1].start())
+
+
+def find_epoch(low: str) -> tuple[float, int | None] | None:
+    """Epoch as printed and the number of epochs where it stands behind it."""
+    for found in _EPOCH.finditer(low):
+        plural = found[0].lstrip().startswith("epochs")
+        if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
+            continue
+        return float(found["epoch"]), int(found["epochs"]) if found["epochs"] else None
+    return None
+
+
+def find_loss(low: str) -> Loss | None:
+    """The first training loss of the line."""
+    spare: Loss | None = None
+    for found in _LOSS.finditer(low):
+        words = re.split(r"[_/ .\-]", found["before"])[:-1]
+        if not _FOREIGN.isdisjoint(words):
+            continue
+        loss = Loss(parse_number(found["loss"]), found.start("key"))
+        joined = re.split(r"[_/.\-]", found["before"].rpartition(" ")[2])[:-1]
+        if _OWN.issuperset(joined):
+            return loss
+        if spare is None and joined[-1] in _LIKELY:
+            spare = loss
+    if spare is None and "l_" in low:
+        like = _LOSS_LIKE.search(low)
+        if like is not None:
+            return Loss(parse_number(like["loss"]), like.start())
+    return spare
+
+
+_LIKELY = frozenset(
+    "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg".split()
+)
+
+
+def find_lr(low: str) -> float | None:
+    """Learning rate; the first where there are several groups."""
+    found = _LR.search(low)
+    return None if found is None else parse_number(found["lr"])
+
+
+def find_seconds_per_step(low: str) -> float | None:
+    """Seconds for one step, where the line says how long one took and not how long all did."""
+    found = _PER_UNIT.search(low)
+    if found is not None:
+        return seconds_of(found["value"], found["unit"])
+    found = _RATE.search(low) or _RATE_KEY.search(low)
+    if found is not None:
+        rate = parse_number(found["value"])
+        return None if not rate else 1.0 / rate
+    found = _TIMED.search(low)
+    if found is not None:
+        return seconds_of(found["value"], found["unit"] or found["in"] or found["in2"] or "s")
+    found = _BARE_TIME.search(low)
+    if found is not None and (found["unit"] == "ms" or "data" in low or "eta" in low):
+        return seconds_of(found["value"], found["unit"] or "s")
+    found = _SECONDS_KEY.search(low) if "step" in low else None
+    if found is not None:
+        return seconds_of(found["value"], "s")
+    found = _TRAILING_MS.search(low)
+    return None if found is None else seconds_of(found["value"], "ms")
+
+
+def find_eta(low: str) -> str | None:
+    """Remaining time as the trainer prints it."""
+    found = _ETA.search(low)
+    return None if found is None else found["left"]
+
+
+def is_evaluation(low: str, loss: Loss | None) -> bool:
+    """True where the numbers of the line are those of a validation or test pass, not of training."""
+    word = _EVAL_WORD.search(low)
+    if word is None:
+        return False
+    if loss is not None and loss.at < word.start():
+        return False
+    train = _TRAIN_WORD.search(low)
+    return (
+        train is None
+        or train.start() > word.start()
+        and (loss is None or "train" not in low[max(0, loss.at - 20) : loss.at + 14])
+    )

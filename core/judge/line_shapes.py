@@ -1,0 +1,355 @@
+"""The shapes in which trainers print where they are: one row per shape, tried from the top.
+
+Named groups a pattern may have: ``step`` and ``total`` (counts, SI suffixes and thousands separators allowed),
+``unit`` (what the bar counts), ``epoch``, ``epochs``, ``loss``, ``lr``, ``sec_per_step``, ``ms_per_step``,
+``steps_per_sec``, ``rate`` (tqdm's ``7.00s/it`` or ``2.7it/s``), ``left`` (time remaining as a clock). What a row leaves
+out is looked for in the whole line by ``line_fields``. Kinds: *bar* = redraws itself, may be of any phase, its label
+decides; *step* = a line that is only printed for a training step; *eval* = same form, but never training.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+
+from .quantities import COUNT, NUMBER
+
+ShapeKind = Literal["bar", "step", "eval"]
+
+
+class LineShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One shape. ``gates``: fixed strings of which each matching line has at least one; none = tried on every line."""
+
+    name: str
+    framework: str
+    pattern: re.Pattern[str]
+    kind: ShapeKind = "step"
+    gates: tuple[str, ...] = ()
+    source: str = ""
+
+
+def _row(
+    name: str, framework: str, pattern: str, gates: tuple[str, ...], *, kind: ShapeKind = "step", source: str = ""
+) -> LineShape:
+    return LineShape(name=name, framework=framework, pattern=re.compile(pattern), kind=kind, gates=gates, source=source)
+
+
+_CLOCK = r"(?:\d+:)?\d+:\d+(?:\.\d+)?"
+_S = r"[\s:=]*"
+
+SHAPES: tuple[LineShape, ...] = (
+    # -- bars -------------------------------------------------------------------------------------------------------
+    _row(
+        "tqdm",
+        "tqdm, HF Trainer, kohya, Lightning, torchtune, Ultralytics ≤ 8.2, diffusers",
+        rf"(?P<step>{COUNT})[A-Za-z]{{0,12}}/(?P<total>{COUNT}|\?)\s?(?P<unit>[A-Za-z]{{0,12}}) ?"
+        r"\[(?:\d[\d:.]*|\?)<(?P<left>[^,\]]*)(?:, *(?P<rate>[^,\]]*))?",
+        ("<",),
+        kind="bar",
+        source="tqdm.std.tqdm.format_meter",
+    ),
+    _row(
+        "tqdm-without-total",
+        "tqdm",
+        rf"(?P<step>{COUNT}) ?(?P<unit>[A-Za-z]+) \[\d[\d:]*, +(?P<rate>[^,\]]*)",
+        ("/s", "s/"),
+        kind="bar",
+        source="tqdm.std.tqdm.format_meter",
+    ),
+    _row(
+        "tqdm-logged",
+        "openpi",
+        rf"(?P<step>{COUNT})(?P<unit>[A-Za-z]*)/(?P<total>{COUNT})[A-Za-z]* rate:(?P<rate>\S+) remaining:(?P<left>\S+)",
+        ("rate:",),
+        kind="bar",
+        source="openpi tqdm_loggable",
+    ),
+    _row(
+        "hf-notebook",
+        "HF Trainer in a notebook",
+        rf"\[\s*(?P<step>\d+)/(?P<total>\d+) {_CLOCK} < (?P<left>{_CLOCK}), (?P<rate>[\d.]+ ?it/s)(?:, Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+))?",
+        ("<",),
+        kind="bar",
+        source="transformers.utils.notebook.NotebookProgressBar",
+    ),
+    _row(
+        "ultralytics-bar",
+        "Ultralytics ≥ 8.3",
+        rf"\d% [━─╸╺╴ ]*\s?(?P<step>\d+)/(?P<total>\d+)\s+(?P<rate>[\d.]+(?:it/s|s/it|\w*/s))\s+[\d:.]+s?(?:<(?P<left>[\d:.]+))?",
+        ("it/s", "s/it"),
+        kind="bar",
+        source="ultralytics.utils.tqdm.TQDM",
+    ),
+    _row(
+        "rich-lightning",
+        "Lightning RichProgressBar",
+        rf"[━╸╺─]\s+(?P<step>\d+)/(?P<total>\d+)\s+[\d:]+ • (?P<left>[-\d:]+)\s+(?P<rate>[\d.]+ ?\w+/s)",
+        ("•",),
+        kind="bar",
+        source="lightning.pytorch.callbacks.progress.rich_progress",
+    ),
+    _row(
+        "rich-bytes",
+        "pip, rich",
+        rf"[━╸╺─]\s+(?P<step>{COUNT})/(?P<total>{COUNT}) (?P<unit>[kMGT]?i?B)\b",
+        ("━", "─"),
+        kind="bar",
+        source="rich.progress",
+    ),
+    _row(
+        "pytorch-cifar-bar",
+        "kuangliu/pytorch-cifar",
+        r"\[[=>.]+\]\s+Step: (?:(?P<s>\d+)s)?(?:(?P<ms_per_step>\d+)ms)?.*?\s(?P<step>\d+)/(?P<total>\d+)\s*$",
+        ("Step: ",),
+        source="pytorch-cifar utils.progress_bar",
+    ),
+    _row(
+        "keras-bar",
+        "Keras, tf.keras",
+        r"(?:^|[\s\r])(?P<step>\d+)/(?P<total>\d+|Unknown) (?:\[[=>.]+\]|[━─╸╺ ]+)[ -]+(?:ETA: (?P<left>[\d:]+s?)|\d[\d:]*m?s\b)?",
+        ("=]", ".]", "━", "/Unknown"),
+        kind="bar",
+        source="keras.utils.Progbar",
+    ),
+    _row(
+        "mmcv-bar",
+        "mmcv ProgressBar",
+        r"\[[> ]+\]\s+(?P<step>\d+)/(?P<total>\d+), [\d.]+ (?P<unit>task)s?/s",
+        ("task/s", "tasks/s"),
+        kind="bar",
+        source="mmcv.utils.progressbar (used in testing)",
+    ),
+    # -- evaluation lines that look like training -------------------------------------------------------------------
+    _row(
+        "mmengine-val",
+        "mmengine",
+        r"(?:Epoch|Iter)\((?:val|test)\)",
+        ("(val)", "(test)"),
+        kind="eval",
+        source="mmengine LogProcessor",
+    ),
+    # -- lines with two bracketed counters --------------------------------------------------------------------------
+    _row(
+        "bracket-epoch-iter",
+        "mmcv, mmengine, DINO, torchvision, timm, Swin, DCGAN",
+        rf"(?i:epoch|iter|train)(?:\(train\))?{_S}\[\s*(?P<epoch>\d+)(?:\s*/\s*(?P<epochs>\d+))?\s*\][,\s]*(?:(?i:step|iter|iteration|batch)s?)?{_S}"
+        r"\[\s*(?P<step>\d+)\s*/\s*(?P<total>\d+)\s*(?:\(\s*\d+%\))?\s*\]",
+        ("poch", "POCH", "ter", "rain"),
+        source="mmcv.TextLoggerHook; dino utils.MetricLogger; pytorch/examples imagenet",
+    ),
+    _row(
+        "mmseg-iter",
+        "mmcv/mmengine iteration based",
+        r"Iter(?:\(train\))?\s*\[\s*(?P<step>\d+)\s*/\s*(?P<total>\d+)\s*\]",
+        ("Iter",),
+        source="mmcv.TextLoggerHook by_epoch=False",
+    ),
+    _row(
+        "timm",
+        "timm, OpenCLIP, PyTorch MNIST",
+        r"Train(?:ing)?(?: Epoch)?:?\s+(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\s+\[\s*(?P<step>\d+)/(?P<total>\d+)\s+\(\s*[\d.]+%\)\]",
+        ("Train",),
+        source="timm train.py; open_clip train.py; pytorch/examples mnist",
+    ),
+    _row(
+        "gan-brackets",
+        "PyTorch-GAN, DCGAN",
+        r"^\W{0,4}(?:Epoch:?\s*)?(?P<epoch>\d+)/(?P<epochs>\d+)\s*\]\s*\[\s*(?:Batch:?\s*)?(?P<step>\d+)/(?P<total>\d+)\]",
+        ("][", "] ["),
+        source="pytorch/examples dcgan; eriklindernoren/PyTorch-GAN",
+    ),
+    _row(
+        "epoch-iteration-pair",
+        "I-JEPA, PyTorch CIFAR tutorial",
+        r"(?:^|[\s:])\[\s*(?P<epoch>\d+),\s*(?P<step>\d+)(?:\s*/\s*(?P<total>\d+))?\s*\]\s*(?:-\s*)?(?=.*(?i:loss))",
+        ("oss",),
+        source="ijepa train.py; PyTorch cifar10 tutorial",
+    ),
+    _row(
+        "fairseq-inner",
+        "fairseq",
+        r"epoch (?P<epoch>\d+):\s+(?P<step>\d+)(?: / (?P<total>\d+))? loss=",
+        ("epoch",),
+        source="fairseq.logging.progress_bar.SimpleProgressBar",
+    ),
+    _row(
+        "espnet",
+        "ESPnet",
+        r"(?P<epoch>\d+)epoch:train:\d+-(?P<step>\d+)batch:.*?\bloss=(?P<loss>[^,]+),.*?optim0_lr0=(?P<lr>[^,]+).*?train_time=(?P<sec_per_step>[\d.e+-]+)",
+        ("epoch:train",),
+        source="espnet2.train.reporter",
+    ),
+    _row(
+        "espnet-valid",
+        "ESPnet",
+        r"\d+epoch:(?:valid|plot_att)",
+        ("epoch:valid", "epoch:plot"),
+        kind="eval",
+        source="espnet2.train.reporter",
+    ),
+    _row(
+        "composer",
+        "Composer, LLM Foundry",
+        r"\[(?:epoch=(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\]\[)?batch=(?P<step>\d+)(?:/(?P<total>\d+))?\]",
+        ("batch=",),
+        source="composer.loggers.ConsoleLogger",
+    ),
+    _row(
+        "glue-factory",
+        "glue-factory",
+        rf"\[E (?P<epoch>\d+) \| it (?P<step>\d+)\] loss \{{total (?P<loss>{NUMBER}|nan)",
+        ("| it ",),
+        source="gluefactory.train",
+    ),
+    _row(
+        "marian",
+        "Marian NMT",
+        rf"Ep\. (?P<epoch>\d+) : Up\. (?P<step>\d+) : Sen\. [\d,]+ : Cost (?P<loss>{NUMBER}|nan)",
+        ("Up. ",),
+        source="marian scheduler",
+    ),
+    _row(
+        "coqui",
+        "Coqui TTS",
+        r"-- STEP: (?P<step>\d+)/(?P<total>\d+) -- GLOBAL_STEP",
+        ("-- STEP",),
+        source="coqui trainer ConsoleLogger",
+    ),
+    _row(
+        "coqui-epoch",
+        "Coqui TTS",
+        r"> EPOCH: (?P<epoch>\d+)/(?P<epochs>\d+)",
+        ("> EPOCH",),
+        source="coqui trainer ConsoleLogger",
+    ),
+    _row(
+        "tacotron2",
+        "NVIDIA tacotron2",
+        rf"Train loss (?P<step>\d+) (?P<loss>{NUMBER}|nan) Grad Norm {NUMBER} (?P<sec_per_step>[\d.]+)s/it",
+        ("Train loss",),
+        source="tacotron2 train.py",
+    ),
+    # -- frameworks with their own words ----------------------------------------------------------------------------
+    _row(
+        "darknet",
+        "darknet",
+        rf"^\s*(?:\([^)]*\)\s*)?(?P<step>\d+): (?P<loss>{NUMBER}|-?nan), {NUMBER} avg(?: loss)?, (?P<lr>{NUMBER}) rate, (?P<sec_per_step>[\d.]+) seconds, \d+ images",
+        (" images",),
+        source="darknet detector.c train_detector",
+    ),
+    _row(
+        "flax-examples",
+        "HF Flax examples",
+        rf"Step\.\.\. ?\((?P<step>\d+)(?:/(?P<total>\d+))? \| (?:Training )?Loss: (?P<loss>{NUMBER}|nan)",
+        ("Step...",),
+        source="transformers/examples/flax",
+    ),
+    _row(
+        "estimator",
+        "TF Estimator",
+        rf"loss = (?P<loss>{NUMBER}|nan), step = (?P<step>\d+)",
+        ("loss = ",),
+        source="tensorflow_estimator LoggingTensorHook",
+    ),
+    _row(
+        "estimator-rate",
+        "TF Estimator",
+        r"global_step/sec: (?P<steps_per_sec>[\d.]+)",
+        ("global_step/sec",),
+        source="tensorflow StepCounterHook",
+    ),
+    _row(
+        "caffe",
+        "Caffe",
+        rf"Iteration (?P<step>\d+) \((?P<steps_per_sec>[\d.e+-]+) iter/s.*?\), loss = (?P<loss>{NUMBER}|nan)",
+        ("Iteration",),
+        source="caffe solver.cpp",
+    ),
+    _row(
+        "nerfstudio",
+        "nerfstudio",
+        r"^\s*(?P<step>\d+) \([\d.]+%\)\s+(?:(?P<ms_per_step>[\d.]+) ms|(?P<sec_per_step>[\d.]+) s)\b",
+        ("%)",),
+        source="nerfstudio.utils.writer.LocalWriter",
+    ),
+    _row(
+        "xgboost",
+        "XGBoost, LightGBM",
+        r"^(?:\[[^\]]*\] )?\[(?P<step>\d+)\]\t\S*(?:train|valid|eval|test)",
+        ("]\t",),
+        source="xgboost.callback.EvaluationMonitor",
+    ),
+    _row("stylegan", "StyleGAN", r"^tick (?P<step>\d+)\s+kimg [\d.]+", ("kimg",), source="stylegan3 training_loop"),
+    _row(
+        "fastai",
+        "fastai",
+        rf"^\s*(?P<epoch>\d+)\s+(?P<loss>\d+\.\d+|nan)\s+(?:\d+\.\d+|nan|None)(?:\s+[\d.]+|\s+nan)*\s+\d\d:\d\d\s*$",
+        ("  0.", "  1."),
+        source="fastai ProgressCallback",
+    ),
+    _row(
+        "llama-factory-json",
+        "LLaMA-Factory",
+        r"\"current_steps\": (?P<step>\d+), \"total_steps\": (?P<total>\d+)",
+        ("current_steps",),
+        source="llamafactory.train.callbacks",
+    ),
+    _row(
+        "swift-dict",
+        "ms-swift",
+        r"'global_step/max_steps': '(?P<step>\d+)/(?P<total>\d+)'",
+        ("global_step/max",),
+        source="swift trainers ProgressCallback",
+    ),
+    _row(
+        "sb3-table",
+        "Stable-Baselines3",
+        r"^\|\s+total_timesteps\s+\|\s+(?P<step>\d+)\s+\|",
+        ("total_timesteps",),
+        source="stable_baselines3.common.logger.HumanOutputFormat",
+    ),
+    _row(
+        "kohya-epoch",
+        "kohya sd-scripts, musubi-tuner",
+        r"epoch is incremented\. current_epoch: \d+, epoch: (?P<epoch>\d+)",
+        ("epoch is inc",),
+        source="sd-scripts library/train_util.py",
+    ),
+)
+
+
+def user_shapes(patterns: tuple[str, ...] | list[str]) -> tuple[LineShape, ...]:
+    """Shapes from a user's regular expressions, before the shipped ones.
+
+    Raises ``ValueError`` (one line, naming the pattern and what to do) where one does not compile or names nothing.
+    """
+    rows = []
+    for pattern in patterns:
+        try:
+            compiled = re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"progress shape {pattern!r}: {error}; fix the regular expression") from error
+        unknown = set(compiled.groupindex) - _GROUPS
+        if unknown or not compiled.groupindex:
+            named = ", ".join(sorted(unknown)) or "none"
+            raise ValueError(
+                f"progress shape {pattern!r}: named groups {named}; use some of {', '.join(sorted(_GROUPS))}"
+            )
+        rows.append(LineShape(name="user", framework="user", pattern=compiled, source="trainwatch.toml"))
+    return (*rows, *SHAPES)
+
+
+_GROUPS = {
+    "step",
+    "total",
+    "unit",
+    "epoch",
+    "epochs",
+    "loss",
+    "lr",
+    "sec_per_step",
+    "ms_per_step",
+    "steps_per_sec",
+    "rate",
+    "left",
+}

@@ -1,0 +1,119 @@
+"""How far the run is, folded from its output: ``read_progress(state, text) -> state``.
+
+Only what the trainer prints is used; nothing is asked of the training script. Whatever the chunking of the text, the
+state after the same bytes is the same (the unfinished segment is read provisionally, on top of what is settled).
+Known limits: a bar without any label, rate or loss that counts files before training looks like a training bar until
+a second bar or a loss line says otherwise.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ..model.progress import Phase, Progress
+from .line_shapes import SHAPES, LineShape
+from .lines import Gates, LineFold, fold, gates_of, lines_with, plain
+from .phase_words import WORD_GATES
+from .reading import Reading, read_segment
+
+_FIELD_GATES = ("tep", "TEP", "iter", "Iter", "ITER", "poch", "POCH", "oss", "LOSS", " it ", "pdate")
+
+
+class ProgressState(msgspec.Struct, frozen=True):
+    """What the log says so far; small, and serialisable to JSON for snapshots.
+
+    ``settled`` is what finished segments said, ``now`` also reads the unfinished one (a bar waits without a newline).
+    """
+
+    fold: LineFold = LineFold()
+    settled: Reading = Reading()
+    now: Reading = Reading()
+
+    @property
+    def progress(self) -> Progress:
+        """The state after the newest text, the fields of ``trainwatch progress --json``."""
+        return self.now.progress
+
+    @property
+    def heartbeats(self) -> int:
+        """Times the position advanced in training. A bar redrawn at the same step adds none, nor does talk."""
+        return self.now.heartbeats
+
+    @property
+    def phase(self) -> Phase:
+        """What the trainer says it is doing."""
+        return self.now.progress.phase
+
+    @property
+    def phase_since_line(self) -> int:
+        """Line (from 1) on which the present phase began; 0 before any."""
+        return self.now.phase_line
+
+    @property
+    def finished_words(self) -> bool:
+        """The log said that training finished, and no training line followed."""
+        return self.now.finished_words
+
+    @property
+    def loss_is_nan(self) -> bool:
+        """The newest printed loss was NaN or infinite (``progress.loss`` is None then)."""
+        return self.now.loss_is_nan
+
+    @property
+    def overall_step(self) -> int | None:
+        """Steps since training began, where the bar counts within the epoch; else the step as printed."""
+        progress = self.now.progress
+        if progress.step is None:
+            return None
+        if not self.now.per_epoch or progress.epoch is None or progress.total_steps is None:
+            return progress.step
+        return max(0, int(progress.epoch) - (0 if self.now.zero_based else 1)) * progress.total_steps + progress.step
+
+
+START = ProgressState()
+
+
+def read_progress(state: ProgressState, text: str, shapes: tuple[LineShape, ...] = SHAPES) -> ProgressState:
+    """The state after ``text`` (any chunk of the log, decoded). ``shapes``: ``SHAPES`` or ``user_shapes(…)``."""
+    if not text:
+        return state
+    gates = _GATES if shapes is SHAPES else _gates(shapes)
+    before = state.fold
+    after, done = fold(before, text)
+    settled = state.settled
+    if done.text:
+        if before.rest and text[0] in "\r\n":  # the rest was complete as it stood, and is read already
+            settled = state.now
+            done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
+        if len(done.text) > 1:
+            for number, _, line in lines_with(done, gates):
+                settled = read_segment(settled, line, number, shapes)
+    now = settled
+    if after.rest:
+        rest = plain(after.rest)
+        if gates.any.search(rest):
+            now = read_segment(settled, rest, after.lines + 1, shapes)
+    return ProgressState(after, settled, now)
+
+
+def progress_of(chunks: Iterable[str], shapes: tuple[LineShape, ...] = SHAPES) -> Progress:
+    """The state after the last line of a log given in chunks (``trainwatch progress``)."""
+    state = START
+    for chunk in chunks:
+        state = read_progress(state, chunk, shapes)
+    return state.progress
+
+
+def _gates(shapes: tuple[LineShape, ...]) -> Gates:
+    known = _COMPILED.get(shapes)
+    if known is None:
+        literals = [gate for shape in shapes for gate in shape.gates]
+        patterns = [shape.pattern.pattern for shape in shapes if not shape.gates]
+        known = gates_of([*literals, *_FIELD_GATES, *WORD_GATES], patterns)
+        _COMPILED.clear()  # one set of user shapes at a time: a run has one configuration
+        _COMPILED[shapes] = known
+    return known
+
+
+_COMPILED: dict[tuple[LineShape, ...], Gates] = {}
+_GATES = _gates(SHAPES)

@@ -1,0 +1,72 @@
+"""Numbers as trainers print them: thousands separators, SI suffixes, clock times, rates."""
+
+import re
+
+NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+"""A real number, possibly grouped by commas."""
+COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKMGT]?"
+"""A count as tqdm prints it: ``1,250``, ``12.9k``, ``3.00``."""
+
+_SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_RATE = re.compile(
+    r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGTmu]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
+)
+_CLOCK = re.compile(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
+_TIME_UNITS = {
+    "s": 1.0,
+    "sec": 1.0,
+    "secs": 1.0,
+    "second": 1.0,
+    "seconds": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+}
+
+
+def parse_number(text: str) -> float | None:
+    """``1,234.5e-3`` as a float; None for ``nan``, ``inf`` and anything else that is no number."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return value if value - value == 0.0 else None
+
+
+def parse_count(text: str) -> int | None:
+    """``12.9k`` as 12900; None when it is no count (``?``)."""
+    factor = _SI.get(text[-1:], 1.0)
+    value = parse_number(text[:-1] if factor != 1.0 else text)
+    return None if value is None else round(value * factor)
+
+
+def parse_clock(text: str) -> float | None:
+    """``1:02:03``, ``17:21``, ``2 days, 1:00:00`` or ``39s`` in seconds; None when it is no time (``?``)."""
+    text = text.strip()
+    found = _CLOCK.match(text)
+    if found is None:
+        return seconds_of(text[:-1], "s") if text.endswith("s") else None
+    days, hours, minutes, seconds = found.group("d", "h", "m", "s")
+    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def parse_rate(text: str) -> tuple[float | None, str]:
+    """Seconds per unit and the unit: ``2.00s/it`` → (2.0, "it"); ``4.0it/s`` → (0.25, "it"); ``?it/s`` → (None, "it")."""
+    found = _RATE.match(text)
+    if found is None:
+        return None, text.strip().removeprefix("?").removesuffix("/s").removeprefix("s/").strip()
+    value, si, per, a, b = found.group("value", "si", "per", "a", "b")
+    number = float(value) * _SI.get(si, 1e-3 if si == "m" else 1e-6 if si == "u" else 1.0)
+    if per:
+        return number, a
+    return (1.0 / number if number > 0 else None), b if si not in "GTmu" or not si else si + b
+
+
+def seconds_of(value: str, unit: str) -> float | None:
+    """A duration in seconds, e.g. ("51.10", "ms"); None when either is unknown."""
+    number, factor = parse_number(value), _TIME_UNITS.get(unit or "s")
+    return None if number is None or factor is None else number * factor
