@@ -20,13 +20,13 @@ def _work(make: Callable[[int], Batch], asked: Any, done: Any, parent: int) -> N
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends with its parent, which has to save first
     while os.getppid() == parent:
         try:
-            step = asked.get(timeout=1.0)
+            step = asked.get(timeout=0.5)
         except queue.Empty:
             continue
         if step is None:
             return
         while step < 0:  # told to stop delivering
-            time.sleep(1.0)
+            time.sleep(0.5)
             if os.getppid() != parent:
                 return
         done.put((step, make(step)))

@@ -270,6 +270,7 @@ class Training:
                 next(self.model.parameters()).fill_(math.nan)
         if self.trouble.due("kill-loader", self.step):
             os.kill(source._workers[0].pid, 9)  # type: ignore[attr-defined]  # noqa: SLF001
+            time.sleep(2.0)  # PyTorch hears of it by SIGCHLD and raises here, before the queue breaks in its own way
         if self.trouble.due("hang-loader", self.step):
             return iter(self._loader(StuckPictures))
         if self.trouble.due("oom", self.step):

@@ -107,27 +107,31 @@ def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
         end = "" if not text or text.endswith("\n") else newline
         yield f"{text}{end}{_pair(edit.path, edit.value)}{newline}"
         return
-    node, depth = root, 0
+    node, depth, start = root, 0, 0
     while depth < len(edit.path) and isinstance(node, MappingNode):
-        child = _child(node, edit.path[depth])
-        if child is None:
+        found = _child(node, edit.path[depth])
+        if found is None:
             yield _with_pair(text, node, _pair(edit.path[depth:], edit.value), newline)
             return
-        node, depth = child, depth + 1
+        key, node = found
+        depth, start = depth + 1, node.start_mark.index
+        if start == node.end_mark.index:  # nothing is written: its mark is that of what follows
+            start = text.index(":", key.end_mark.index) + 1
     if node.anchor or (isinstance(node, ScalarNode) and node.style in _BLOCK_STYLES):
         return
-    start, end_ = node.start_mark.index, node.end_mark.index
+    end_ = node.end_mark.index if node.start_mark.index != node.end_mark.index else start
     rest = edit.path[depth:]
     value = f"{{{_pair(rest, edit.value)}}}" if rest else yaml_text(edit.value)
     gap = "" if start > 0 and text[start - 1] in " \t\n" else " "
     yield f"{text[:start]}{gap}{value}{text[end_:]}"
 
 
-def _child(node: MappingNode, name: str) -> Node | None:
+def _child(node: MappingNode, name: str) -> tuple[Node, Node] | None:
+    """(key, value); of equal keys the last one counts, as in PyYAML."""
     found = None
     for key, value in node.value:
         if isinstance(key, ScalarNode) and scalar_value(key, PYYAML) == name:
-            found = value  # the last one counts, as in PyYAML
+            found = key, value
     return found
 
 

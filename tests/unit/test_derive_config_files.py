@@ -1,0 +1,147 @@
+"""TOML and YAML edits: the traps that are known to catch people."""
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from trainwatch.core.act.derive_toml import edit_toml, read_toml
+from trainwatch.core.act.derive_tree import REMOVED, DeriveError, Edit, locate, one_line, same
+from trainwatch.core.act.derive_yaml import edit_yaml, read_yaml
+from trainwatch.core.act.derive_yaml_scalar import CORE, PYYAML, resolve_plain, yaml_text
+
+
+def test_toml_keeps_comments_and_layout() -> None:
+    text = "# top\n\n[a]\nx   = 1   # why\ny = [1,\n  2, # two\n]\n"
+    assert edit_toml(text, [Edit(("a", "x"), 5)], "f") == text.replace("= 1   #", "= 5   #")
+
+
+def test_toml_new_key_beside_dotted_keys_leaves_the_neighbours() -> None:
+    """tomlkit moves ``z`` into ``[a.new]`` here (python-poetry/tomlkit pull request 588)."""
+    text = "a.b = 1\nz = 2\n"
+    after = tomllib.loads(edit_toml(text, [Edit(("a", "new", "x"), 1)], "f"))
+    assert after == {"a": {"b": 1, "new": {"x": 1}}, "z": 2}
+
+
+def test_toml_new_top_key_does_not_fall_into_the_last_table() -> None:
+    assert tomllib.loads(edit_toml("[a]\nx=1\n", [Edit(("new",), "v")], "f")) == {"a": {"x": 1}, "new": "v"}
+
+
+@pytest.mark.parametrize("path", [("b", "new"), ("a", "new"), ("a", "c", "new"), ("c", "d", "new")])
+def test_toml_new_key_in_any_section(path: tuple[str, ...]) -> None:
+    text = "t = 1\n[a]\nx = 1\n[a.c]\ny = 2\n[b]\nz = {k = 1}\n[[list]]\nx = 1\n"
+    after = tomllib.loads(edit_toml(text, [Edit(path, True)], "f"))
+    node: Any = after
+    for name in path:
+        node = node[name]
+    assert node is True
+
+
+def test_toml_windows_line_ends_stay() -> None:
+    assert edit_toml("x = 1\r\ny = 2\r\n", [Edit(("x",), 3)], "f") == "x = 3\r\ny = 2\r\n"
+
+
+def test_toml_removed_key() -> None:
+    assert tomllib.loads(edit_toml("x = 1\n[a]\ny = 2\nz = 3\n", [Edit(("a", "y"), REMOVED)], "f")) == {
+        "x": 1,
+        "a": {"z": 3},
+    }
+
+
+def test_toml_cannot_hold_everything() -> None:
+    with pytest.raises(DeriveError, match="cannot be written in TOML"):
+        edit_toml("", [Edit(("x",), [None])], "f.toml")
+
+
+def test_unreadable_files_are_named_with_their_line() -> None:
+    with pytest.raises(DeriveError, match=r"^c\.toml:2: not readable as TOML"):
+        read_toml("a = 1\nb = = 2\n", "c.toml")
+    with pytest.raises(DeriveError, match=r"^c\.yaml:[23]: not readable as YAML"):
+        read_yaml("a: 1\nb: [1, 2\n", "c.yaml")
+    with pytest.raises(DeriveError, match="must be a mapping"):
+        read_yaml("- 1\n", "c.yaml")
+
+
+def test_yaml_changes_nothing_but_the_value() -> None:
+    text = "# top\na:\n    - x   # odd indent\n    -   y\nb: {c: 1,   d: 'q'}  # flow\n"
+    text += "lr: 1e-4   # a word to PyYAML\non: yes\n"
+    after = edit_yaml(text, [Edit(("lr",), 5e-5), Edit(("b", "c"), 2)], "f")
+    assert after == text.replace("1e-4", "5.0e-05").replace("c: 1", "c: 2")
+
+
+def test_yaml_float_is_a_float_to_every_reader() -> None:
+    after = edit_yaml("lr: 1e-4\n", [Edit(("lr",), 1e-4), Edit(("x",), 1e-5), Edit(("y",), 1e22)], "f")
+    for dialect in (PYYAML, CORE):
+        assert read_yaml(after, "f", dialect) == {"lr": 1e-4, "x": 1e-5, "y": 1e22}
+
+
+def test_yaml_dialects_differ_where_the_readers_do() -> None:
+    assert resolve_plain("1e-4", PYYAML) == "1e-4"
+    assert resolve_plain("1e-4", CORE) == 1e-4
+    assert resolve_plain("on", PYYAML) is True
+    assert resolve_plain("on", CORE) == "on"
+    assert resolve_plain("010", PYYAML) == 8
+    assert resolve_plain("010", CORE) == 10
+    assert resolve_plain("1:30", PYYAML) == 90
+    assert resolve_plain("-.inf", PYYAML) == float("-inf")
+
+
+@pytest.mark.parametrize(
+    "word", ["yes", "on", "null", "1e5", "010", "1_000", "", " a", "a: b", "#x", "it's", '"', "\n", "é", "~", "1:30"]
+)
+def test_yaml_words_stay_words(word: str) -> None:
+    after = edit_yaml("a: 1\n", [Edit(("a",), word)], "f")
+    assert read_yaml(after, "f", PYYAML) == read_yaml(after, "f", CORE) == {"a": word}
+
+
+def test_yaml_anchor_of_another_key_is_not_changed_along() -> None:
+    text = "base: &b\n  lr: 1.0\n  n: 2\nrun: *b\nother: &o 5\nsame: *o\n"
+    after = edit_yaml(text, [Edit(("same",), 6)], "f")
+    assert read_yaml(after, "f")["other"] == 5
+    assert read_yaml(after, "f")["same"] == 6
+    with pytest.raises(DeriveError, match="without touching other values"):
+        edit_yaml(text, [Edit(("run", "lr"), 2.0)], "f")
+
+
+def test_yaml_sections_are_made_where_they_are_missing() -> None:
+    after = edit_yaml("vae:\nlist:\n- a: 1\n", [Edit(("vae", "use_slicing"), True), Edit(("x", "y", "z"), 1)], "f")
+    assert read_yaml(after, "f") == {"vae": {"use_slicing": True}, "list": [{"a": 1}], "x": {"y": {"z": 1}}}
+    assert read_yaml(edit_yaml("", [Edit(("a",), 1)], "f"), "f") == {"a": 1}
+    assert read_yaml(edit_yaml("# only this\n", [Edit(("a", "b"), 1)], "f"), "f") == {"a": {"b": 1}}
+
+
+def test_yaml_removed_key_and_block_text() -> None:
+    after = edit_yaml("a: |\n  one\n  two\nb: 1\nc: 2\n", [Edit(("a",), "three"), Edit(("c",), REMOVED)], "f")
+    assert read_yaml(after, "f") == {"a": "three", "b": 1}
+
+
+def test_yaml_of_two_equal_keys_the_one_that_counts_is_changed() -> None:
+    assert read_yaml(edit_yaml("a: 1\nb: 2\na: 3\n", [Edit(("a",), 4)], "f"), "f") == {"a": 4, "b": 2}
+
+
+def test_a_key_is_found_where_it_stands() -> None:
+    tree = {"top": 1, "training": {"batch_size": 4, "opt": {"lr": 1}}, "data": {"batch_size": 8}, "vae": None}
+    assert locate(tree, "top", "f", sections_ignored=False) == (("top",),)
+    assert locate(tree, "lr", "f", sections_ignored=False) == (("training", "opt", "lr"),)
+    assert locate(tree, "data.batch_size", "f", sections_ignored=False) == (("data", "batch_size"),)
+    assert locate(tree, "new", "f", sections_ignored=False) == (("new",),)
+    assert locate(tree, "vae.use_slicing", "f", sections_ignored=False) == (("vae", "use_slicing"),)
+    assert len(locate(tree, "batch_size", "f", sections_ignored=True)) == 2
+    with pytest.raises(DeriveError, match=r"training\.batch_size, data\.batch_size"):
+        locate(tree, "batch_size", "f", sections_ignored=False)
+    with pytest.raises(DeriveError, match="top is no section"):
+        locate(tree, "top.x", "f", sections_ignored=False)
+    with pytest.raises(DeriveError, match="is a section and not a value"):
+        locate(tree, "training", "f", sections_ignored=False)
+
+
+def test_equality_minds_types() -> None:
+    assert not same(1, True)
+    assert not same(1, 1.0)
+    assert same({"a": [float("nan")]}, {"a": [float("nan")]})
+    assert not same({"a": 1}, {"b": 1})
+
+
+def test_comments_stay_one_ascii_line() -> None:
+    assert one_line("a\nb\té\x85") == "a\\nb\\t\\xe9\\x85"
+    assert yaml_text({"a": [1, None, False, float("inf")]}) == "{a: [1, null, false, .inf]}"

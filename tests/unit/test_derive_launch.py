@@ -1,0 +1,242 @@
+"""From run, preset, profile and checkpoint to a launch, on the shipped files."""
+
+import shutil
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from trainwatch.core.act.derive import DeriveError, derive, effective, preview, read_config
+from trainwatch.core.model.profile import Change, Preset, Profile
+from trainwatch.core.model.run import RunSpec
+
+CONFIGS = files("trainwatch.configs")
+
+
+def preset(name: str) -> Preset:
+    return msgspec.convert(tomllib.loads((CONFIGS / "presets" / f"{name}.toml").read_text("utf-8")), Preset)
+
+
+def profile(name: str) -> Profile:
+    return msgspec.convert(tomllib.loads((CONFIGS / "profiles" / f"{name}.toml").read_text("utf-8")), Profile)
+
+
+def run(folder: Path, *command: str, config: str | None = None, **more: Any) -> RunSpec:
+    if config is not None and not (folder / config).exists():
+        shutil.copyfile(str(CONFIGS / "examples" / config), folder / config)
+    path = None if config is None else str(folder / config)
+    return RunSpec(id="r", name="luca", command=command, cwd=str(folder), created_wall=0.0, config=path, **more)
+
+
+def checkpoint(folder: Path, name: str, *, directory: bool = False) -> Path:
+    path = folder / name
+    path.mkdir() if directory else path.touch()
+    return path
+
+
+KOHYA = ("accelerate", "launch", "sdxl_train_network.py", "--config_file", "{config}")
+SDXL = "sdxl_16gb_stable.toml"
+DIT = "dit_train_config.yaml"
+
+
+def test_kohya_gets_weights_and_profile_in_a_copy_and_the_original_stays(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    before = (tmp_path / SDXL).read_bytes()
+    newest = checkpoint(tmp_path, "luca-000004.safetensors")
+
+    derived = derive(
+        spec, preset("kohya"), profile("conservative"), newest, (), tmp_path / "a2", attempt=2, base_env={}
+    )
+
+    assert (tmp_path / SDXL).read_bytes() == before
+    assert derived.argv == (*KOHYA[:-1], str(tmp_path / "a2" / SDXL))
+    assert derived.config_path is not None
+    values = read_config(derived.config_path)
+    assert values["network_weights"] == str(newest)
+    assert values["memory_arguments"]["lowram"] is True
+    assert values["memory_arguments"]["max_data_loader_n_workers"] == 1
+    text = derived.config_path.read_text()
+    assert "attempt 2 of luca" in text
+    assert "# unstable on some PyTorch and WSL2 combinations" in text
+    assert "memory_arguments.lowram: false -> true  (profile conservative)" in text
+    assert derived.resume == "weights"
+    assert {change.key: (change.before, change.after) for change in derived.changes}["memory_arguments.lowram"] == (
+        False,
+        True,
+    )
+    assert all(not same_key(change) for change in derived.changes)
+
+
+def same_key(change: Change) -> bool:
+    return bool(change.before == change.after)
+
+
+def test_kohya_state_directory_is_resumed_by_flag(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    state = checkpoint(tmp_path, "luca-000004-state", directory=True)
+    derived = preview(spec, preset("kohya"), None, state, (), tmp_path / "a")
+    assert derived.argv[-2:] == ("--resume", str(state))
+    assert derived.resume == "state"
+
+
+def test_kohya_without_a_config_takes_everything_as_flags(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "train_network.py", "--lowram", "--vae_batch_size=4")
+    newest = checkpoint(tmp_path, "x.safetensors")
+    argv = preview(spec, preset("kohya"), profile("balanced"), newest, (), tmp_path / "a").argv
+    assert "--lowram" not in argv
+    assert "--vae_batch_size=2" in argv
+    assert "--persistent_data_loader_workers" in argv
+    assert argv[argv.index("--network_weights") + 1] == str(newest)
+
+
+def test_a_flag_that_would_overrule_the_config_is_changed_too(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, "--gradient_accumulation_steps", "8", config=SDXL)
+    argv = preview(spec, preset("kohya"), profile("stable"), None, (), tmp_path / "a").argv
+    assert argv[-2:] == ("--gradient_accumulation_steps", "4")
+
+
+def test_dit_resumes_by_flag_and_changes_its_yaml(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "train.py", "--config", DIT, config=DIT)
+    newest = checkpoint(tmp_path, "checkpoint-500", directory=True)
+    halve = Change(where="config", key="learning_rate", after=5e-5, why="the loss became NaN")
+    derived = derive(spec, preset("dit"), profile("dit-safe"), newest, (halve,), tmp_path / "a", base_env={})
+    assert derived.argv == ("python", "train.py", "--config", str(tmp_path / "a" / DIT), "--resume", str(newest))
+    assert derived.config_path is not None
+    values = read_config(derived.config_path)
+    assert values["training"]["batch_size"] == 2
+    assert values["training"]["gradient_accumulation_steps"] == 8
+    assert values["training"]["learning_rate"] == 5e-5
+    assert values["vae"]["use_slicing"] is True
+
+
+def test_dit_started_by_a_script_takes_dotted_overrides(tmp_path: Path) -> None:
+    spec = run(tmp_path, "./run_train.sh", "--training.batch_size", "4", config=DIT)
+    derived = preview(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a")
+    assert derived.config_path is None
+    assert derived.argv[:3] == ("./run_train.sh", "--training.batch_size", "2")
+    assert derived.argv[3:] == ("--training.gradient_accumulation_steps", "8", "--vae.use_slicing", "true")
+
+
+def test_hf_replaces_a_resume_the_user_wrote(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "run_clm.py", "--resume_from_checkpoint", "old", "--fp16")
+    newest = checkpoint(tmp_path, "checkpoint-9", directory=True)
+    argv = preview(spec, preset("hf"), None, newest, (), tmp_path / "a").argv
+    assert argv == ("python", "run_clm.py", "--resume_from_checkpoint", str(newest), "--fp16")
+
+
+def test_generic_without_a_template_says_that_it_told_nobody(tmp_path: Path) -> None:
+    newest = checkpoint(tmp_path, "x.pt")
+    silent = preview(run(tmp_path, "./train"), preset("generic"), None, newest, (), tmp_path / "a")
+    assert silent.argv == ("./train",)
+    assert not silent.told_resume
+    assert silent.resume == "none"
+    told = preview(run(tmp_path, "./train", "--from", "{resume}"), preset("generic"), None, newest, (), tmp_path / "a")
+    assert told.argv == ("./train", "--from", str(newest))
+    assert told.resume == "state"
+
+
+def test_safe_mode_is_flags_and_environment_is_laid_over(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "search.py", env={"A": "user"}, gpus=(1, 0))
+    careful = Profile(name="p", env={"A": "profile", "B": "1"}, flags=("--disable_triton", "--force_pytorch_sepconv"))
+    changes = (
+        Change(where="env", key="CUDA_LAUNCH_BLOCKING", after="1", why="find the kernel"),
+        Change(where="flag", key="--safe_mode", after=True, why="CUDA error"),
+    )
+    derived = preview(
+        spec, preset("generic"), careful, None, changes, tmp_path / "a", base_env={"COLUMNS": "80", "B": "0"}
+    )
+    assert derived.argv == ("python", "search.py", "--disable_triton", "--force_pytorch_sepconv", "--safe_mode")
+    assert derived.env == {
+        "A": "profile",
+        "B": "1",
+        "COLUMNS": "80",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_LAUNCH_BLOCKING": "1",
+        "CUDA_VISIBLE_DEVICES": "1,0",
+        "TQDM_MININTERVAL": "0.5",
+        "TTY_COMPATIBLE": "1",
+    }
+    told = {(c.where, c.key): (c.before, c.after) for c in derived.changes}
+    assert told["env", "A"] == ("user", "profile")
+    assert told["env", "CUDA_LAUNCH_BLOCKING"] == (None, "1")
+
+
+def test_a_shell_line_is_refused_rather_than_started_over_in_silence(tmp_path: Path) -> None:
+    spec = run(tmp_path, "bash", "-c", "python train.py")
+    newest = checkpoint(tmp_path, "checkpoint-1", directory=True)
+    with pytest.raises(DeriveError, match="shell line"):
+        preview(spec, preset("dit"), None, newest, (), tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"a = 1\nb = [\n", r"c\.toml:\d: not readable as TOML"),
+        (b"a = 1\n\xff\n", r"c\.toml:2: not UTF-8"),
+        (None, "cannot be read"),
+    ],
+)
+def test_configs_that_cannot_be_read_are_named(tmp_path: Path, content: bytes | None, says: str) -> None:
+    if content is not None:
+        (tmp_path / "c.toml").write_bytes(content)
+    spec = RunSpec(
+        id="r",
+        name="r",
+        command=("t.py", "{config}"),
+        cwd=str(tmp_path),
+        created_wall=0.0,
+        config=str(tmp_path / "c.toml"),
+    )
+    with pytest.raises(DeriveError, match=says):
+        derive(spec, preset("kohya"), None, None, (), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_missing_things_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DeriveError, match="no config is set"):
+        preview(run(tmp_path, "t.py", "{config}"), preset("generic"), None, None, (), tmp_path / "a")
+    with pytest.raises(DeriveError, match="no output_dir is set"):
+        preview(run(tmp_path, "t.py", "{output_dir}"), preset("generic"), None, None, (), tmp_path / "a")
+    with pytest.raises(DeriveError, match=r"gone\.pt: the checkpoint to go on from does not exist"):
+        preview(run(tmp_path, "t.py"), preset("generic"), None, tmp_path / "gone.pt", (), tmp_path / "a")
+    (tmp_path / "c.ini").touch()
+    spec = run(tmp_path, "t.py", "{config}", config="c.ini")
+    with pytest.raises(DeriveError, match="neither TOML nor YAML"):
+        preview(spec, preset("generic"), None, None, (), tmp_path / "a")
+
+
+def test_the_original_is_never_written_over(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    before = (tmp_path / SDXL).read_bytes()
+    with pytest.raises(DeriveError, match="the original config"):
+        derive(spec, preset("kohya"), profile("stable"), None, (), tmp_path)
+    assert (tmp_path / SDXL).read_bytes() == before
+
+
+def test_a_hostile_reason_cannot_leave_its_comment(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    change = Change(where="config", key="seed", after=1, why="x\nseed = 666 #\u2028é")
+    derived = derive(spec, preset("kohya"), None, None, (change,), tmp_path / "a")
+    assert derived.config_path is not None
+    assert read_config(derived.config_path)["training_arguments"]["seed"] == 1
+
+
+def test_a_setting_taken_out_again_by_a_remedy(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    changes = (Change(where="config", key="full_bf16", after=None, why="older card"),)
+    derived = derive(spec, preset("kohya"), profile("stable"), None, changes, tmp_path / "a")
+    assert derived.config_path is not None
+    assert "full_bf16" not in read_config(derived.config_path)["training_arguments"]
+    assert [(c.key, c.before, c.after) for c in derived.changes] == [("training_arguments.full_bf16", True, None)]
+
+
+def test_the_value_in_force_is_known_before_the_launch(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, "--seed", "3", config=SDXL)
+    kohya = preset("kohya")
+    assert effective(spec, kohya, None, "train_batch_size") == 1
+    assert effective(spec, kohya, None, "seed") == "3"
+    assert effective(spec, kohya, profile("aggressive"), "vae_batch_size") == 4
+    assert effective(spec, kohya, None, "nothing_like_it") is None
