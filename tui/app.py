@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
-from textual.app import App, SystemCommand  # noqa: E402  the variable is read at import
-from textual.binding import Binding, BindingType  # noqa: E402
-from textual.screen import Screen  # noqa: E402
-from textual.types import CSSPathType  # noqa: E402
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.types import CSSPathType
 
-from ..core.model.ports import Attacher, LogReader  # noqa: E402
-from ..core.model.run import TERMINAL_STATES  # noqa: E402
-from .doors import OpenRun, RunCard, RunPicker, Starter  # noqa: E402
-from .keys import applying  # noqa: E402
-from .screens.dashboard import Dashboard  # noqa: E402
-from .terminal import end_with_terminal  # noqa: E402
-from .themes import DARK, LIGHT, ROLES  # noqa: E402
+from ..core.model.ports import Attacher, LogReader
+from ..core.model.run import TERMINAL_STATES
+from .doors import OpenRun, RunCard, RunPicker, Starter
+from .keys import applying
+from .screens.dashboard import Dashboard
+from .terminal import end_with_terminal
+from .themes import DARK, LIGHT, ROLES
 
 HERE = Path(__file__).parent
 

@@ -1,4 +1,4 @@
-"""Where each pane stands at which size. Pure: size and contents in, rectangles out; nothing overlaps, nothing sticks out."""
+"""Where each pane stands at which size. Pure: size and contents in, boxes out; nothing overlaps or sticks out."""
 
 import msgspec
 
@@ -61,7 +61,7 @@ def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, B
     wide = width >= WIDE_COLUMNS
     tall = room >= 30
     meters = max(contents.memory_rows if tall else 4, _gpu_rows(contents)) + 2
-    timeline = 10 if tall else 6
+    timeline = 10 if tall else 5 if contents.open_incidents else 6
     incidents = _incident_rows(contents, 8 if tall else 5)
     if tall and wide:
         incidents = max(incidents, 8)
@@ -76,7 +76,15 @@ def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, B
         if name == "meters":
             left = width * 52 // 100 if contents.gpus <= 1 else width * 56 // 100
             boxes["gpu"] = (0, y, left, fitting)
-            boxes["memory"] = (left, y, width - left, fitting)
+            below = fitting - contents.memory_rows - 2
+            if contents.incidents and below >= 3 and not wide:
+                # Many GPUs on a small screen: the incidents stand in what memory leaves over.
+                boxes["memory"] = (left, y, width - left, fitting - below)
+                boxes["incidents"] = (left, y + fitting - below, width - left, below)
+            else:
+                boxes["memory"] = (left, y, width - left, fitting)
+        elif name == "incidents" and "incidents" in boxes:
+            continue
         elif name == "incidents" and wide and (tall or contents.checkpoints):
             left = width * 60 // 100
             boxes["incidents"] = (0, y, left, fitting)

@@ -8,7 +8,7 @@ Span = tuple[str, str]
 """(style name, text): the style names are those of widgets/pane.py."""
 Line = tuple[Span, ...]
 
-_CONTROL = {code: "�" for code in (*range(0x20), *range(0x7F, 0xA0))} | {0x09: "    "}
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�") | {0x09: "    "}
 
 
 def plain(text: str) -> str:
@@ -42,7 +42,7 @@ def right(text: str, width: int) -> str:
 
 
 def fit(line: Iterable[Span], width: int, style: str = "text") -> Line:
-    """Exactly ``width`` cells: cut with an ellipsis, or padded with spaces of ``style``. Neighbours of one style join."""
+    """Exactly ``width`` cells: cut with an ellipsis, or padded with spaces of ``style``. Equal neighbours join."""
     spans: list[Span] = []
     left = width
     for name, text in line:

@@ -14,11 +14,11 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def spark(values: Values, low: float, high: float | None, bounds: Bounds, glyphs: Glyphs) -> Line:
-    """One cell a value, newest right; None is a gap. ``high`` None scales to the largest value. Coloured by ``bounds``."""
+    """One cell a value, newest right; None is a gap. ``high`` None: the largest value. Coloured by bounds."""
     known = [v for v in values if v is not None]
     top = high if high is not None else max(known, default=1.0) * 1.25
     span = max(top - low, 1e-9)
-    steps = len(glyphs.eighths) - 1
+    steps = len(glyphs.eighths) - 2  # never a full block: charts in neighbouring lines stay apart
     line: list[Span] = []
     for value in values:
         if value is None:
@@ -30,8 +30,8 @@ def spark(values: Values, low: float, high: float | None, bounds: Bounds, glyphs
     return tuple(line)
 
 
-def scale(values: Values, floor_share: float = 0.02) -> tuple[float, float] | None:
-    """(low, high) that shows the bulk of the values: the highest 2 % may be cut off at the top. None without values."""
+def scale(values: Values, floor_share: float = 0.05) -> tuple[float, float] | None:
+    """(low, high) that shows the bulk of the values: the highest 5 % may be cut off at the top. None without values."""
     known = sorted(v for v in values if v is not None and math.isfinite(v))
     if not known:
         return None
@@ -45,7 +45,7 @@ def scale(values: Values, floor_share: float = 0.02) -> tuple[float, float] | No
 
 
 def braille(values: Values, rows: int, low: float, high: float) -> list[str]:
-    """``rows`` lines of a curve, two values a cell, newest right. Values outside are drawn at the edge; None is a gap."""
+    """``rows`` lines of a curve, two values a cell, newest right. Outside values lie on the edge; None is a gap."""
     columns = math.ceil(len(values) / 2)
     height = rows * 4
     cells = [[0] * columns for _ in range(rows)]

@@ -27,7 +27,7 @@ class Feed(Protocol):
         ...
 
     def send(self, command: Command) -> Reply:
-        """Tell the supervisor. ``ok=False`` with a sentence when it did not get through. Called in threads of its own."""
+        """Tell the supervisor. ``ok=False`` with a sentence when it did not get through. Called in other threads."""
         ...
 
 

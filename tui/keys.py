@@ -64,7 +64,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         key="S", shown="S", action="supervisor", label="start supervisor",
         help="start a supervisor (detached; it outlives this screen)",
-        when=lambda c: c.started and not c.watched and c.state not in {"finished"}, acts=True,
+        when=lambda c: c.started and not c.watched and c.state != "finished", acts=True,
         first=lambda c: not c.watched and c.state not in {"finished", "stopped", "given_up"},
     ),
     Key(
@@ -76,12 +76,7 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.state == "paused" and c.watched, acts=True, first=lambda c: c.state == "paused",
     ),
     Key(
-        key="e", shown="e", action="explain", label="explain", help="explain the newest incident",
-        when=lambda c: bool(c.now.story.incidents),
-        first=lambda c: c.state in {"given_up", "hung", "backing_off", "cleaning"},
-    ),
-    Key(
-        key="a", shown="a", action="attach", label="attach", help="attach to the trainer's terminal; you come back here",
+        key="a", shown="a", action="attach", label="attach", help="go to the trainer's terminal, and come back",
         when=lambda c: c.started and c.live,
     ),
     Key(
@@ -103,6 +98,11 @@ KEYS: tuple[Key, ...] = (
     Key(
         key="c", shown="c", action="acknowledge", label="ack", help="acknowledge the newest open incident",
         when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched, acts=True,
+    ),
+    Key(
+        key="e", shown="e", action="explain", label="explain", help="explain the newest incident",
+        when=lambda c: bool(c.now.story.incidents),
+        first=lambda c: c.state in {"given_up", "hung", "backing_off", "cleaning"},
     ),
     Key(
         key="P", shown="P", action="pause", label="pause", help="pause the training; its GPU memory stays held (asks)",

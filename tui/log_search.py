@@ -10,7 +10,7 @@ AFTER_BYTES = 65536
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A page around a match: ``top`` is the index of the first line to show; ``offset`` the match's place in the file."""
+    """A page around a match: ``top``: index of the first line to show; ``offset``: the match's place in the file."""
 
     lines: tuple[str, ...]
     start: int

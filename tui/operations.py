@@ -52,10 +52,12 @@ class Operations:
         def chosen(path: str | None) -> None:
             if path is None:
                 return
-            checkpoint = None if path == BEGINNING else path
             live = self._on.context.live
-            order = Command(t=0.0, verb="restart" if live else "resume", by=BY, checkpoint=checkpoint or "none")
-            self._ask(resume_price(self._on.now, checkpoint), order)
+            # The newest good one is the policy's own choice: unnamed, it may fall back to an older one if a deep look
+            # finds damage; a checkpoint that was named is used or refused.
+            usual = path == BEGINNING or any(v.resume and v.path == path for v in self._on.view.checkpoints)
+            order = Command(t=0.0, verb="restart" if live else "resume", by=BY, checkpoint=None if usual else path)
+            self._ask(resume_price(self._on.now, None if path == BEGINNING else path), order)
 
         self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
 

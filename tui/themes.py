@@ -20,7 +20,7 @@ DARK = Theme(
         "title": "#93a1b0",
         "quiet": "#7c8894",
         "bright": "#f2f5f8",
-        "spark": "#5d94a8",
+        "spark": "#4b7787",
         "low": "#6ea8d8",
         "trough": "#252d36",
     },

@@ -8,7 +8,7 @@ from textual.app import App, SuspendNotSupported
 
 
 def visit(app: App[object], argv: Sequence[str]) -> str:
-    """Run ``argv`` in the foreground until it ends. Returns a sentence when it could not be shown, else what happened."""
+    """Run ``argv`` in the foreground until it ends. Returns a sentence on how it went."""
     # Ctrl-C in the visited program reaches our whole process group: there it ends that program, here it does nothing.
     # A handler, not SIG_IGN, because an ignored signal would be inherited by the program.
     before = signal.signal(signal.SIGINT, lambda *_: None)

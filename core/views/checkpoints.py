@@ -42,7 +42,7 @@ def resume_point(now: Situation) -> Checkpoint | None:
     return next((c for c in reversed(now.story.checkpoints) if c.verdict == "complete"), None)
 
 
-def steps_since(now: Situation, checkpoint: Checkpoint | None, step: int | None) -> int | None:
+def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
     """How many steps would have to be done again from this checkpoint; None when that cannot be known."""
     if step is None:
         return None

@@ -32,7 +32,7 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuPaneView(msgspec.Struct, frozen=True, kw_only=True):
-    """``message``: what is missing and why, when nothing else can be shown. ``note``: simulated, silent since …"""
+    """``message``: what is missing and why, when nothing else can be shown. ``note``: simulated, how old."""
 
     gpus: tuple[GpuView, ...] = ()
     message: str | None = None
@@ -47,7 +47,7 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
     note = "SIMULATED" if sample.simulated else None
     silent_s = now.now_t - sample.t
     if sample.gpus and silent_s > STALE_S:
-        old = f"last reading {quantity.age(silent_s)}"
+        old = f"{quantity.duration(silent_s)} old"
         note = old if note is None else f"{note}, {old}"
     if not sample.gpus:
         if sample.trouble:
@@ -122,7 +122,7 @@ def _scaled(total_bytes: float | None) -> Bounds:
 
 
 def _short(name: str | None) -> str:
-    """NVIDIA GeForce RTX 4080 → RTX 4080."""
+    """Without the maker: RTX 4080 for NVIDIA GeForce RTX 4080."""
     if not name:
         return ""
     for word in ("NVIDIA ", "GeForce ", "Graphics Device"):

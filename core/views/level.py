@@ -13,11 +13,15 @@ _DEFAULTS = Health()
 ALL_SAFE: Bounds = ((math.inf, "safe"),)
 BOUNDS: dict[str, Bounds] = {
     "util": ((5.0, "underused"), (math.inf, "safe")),
-    "vram": ((90.0, "underused"), (_DEFAULTS.vram_warning_pct, "safe"), (math.inf, "warning")),
+    "vram": ((_DEFAULTS.vram_underused_pct, "underused"), (_DEFAULTS.vram_warning_pct, "safe"), (math.inf, "warning")),
     "temp": ((_DEFAULTS.temp_warning_c, "safe"), (_DEFAULTS.temp_danger_c, "warning"), (math.inf, "danger")),
     "power": ALL_SAFE,
     "ram_used": ((_DEFAULTS.ram_warning_pct, "safe"), (_DEFAULTS.ram_danger_pct, "warning"), (math.inf, "danger")),
-    "ram_available": ((4e9, "danger"), (8e9, "warning"), (math.inf, "safe")),
+    "ram_available": (
+        (_DEFAULTS.ram_available_danger_bytes, "danger"),
+        (_DEFAULTS.ram_available_warning_bytes, "warning"),
+        (math.inf, "safe"),
+    ),
     "swap_used": (
         (_DEFAULTS.swap_warning_bytes, "safe"),
         (_DEFAULTS.swap_danger_bytes, "warning"),

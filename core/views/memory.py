@@ -46,9 +46,8 @@ def memory_view(now: Situation) -> MemoryView:
         ),
         Meter(
             label="swap",
-            text=quantity.size_of(host.swap_used_bytes, host.swap_total_bytes)
-            if host.swap_total_bytes
-            else quantity.size(host.swap_used_bytes),
+            text=quantity.size(host.swap_used_bytes),
+            extra=f"of {quantity.size(host.swap_total_bytes)}" if host.swap_total_bytes else "",
             level=level_of(story, ("swap_used", "host.swap_used"), BOUNDS["swap_used"], host.swap_used_bytes),
             series="host.swap_used",
             high=max(host.swap_total_bytes or 0.0, 2e9),

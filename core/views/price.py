@@ -9,7 +9,7 @@ from .situation import Situation, live_progress
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """``title`` asks, ``lines`` say exactly what will happen, ``lost_steps`` what would be done again (None unknown)."""
+    """``title`` asks, ``lines`` say exactly what will happen, ``lost_steps`` what is redone (None unknown)."""
 
     title: str
     lines: tuple[str, ...]
@@ -48,7 +48,7 @@ def resume_price(now: Situation, path: str | None) -> Price:
         lines.append("Starts from the beginning.")
     else:
         lines.append(f"Starts from {chosen.name} ({step_words(chosen)}), verified before the launch.")
-    lost = steps_since(now, chosen, step)
+    lost = steps_since(chosen, step)
     if lost:
         lines.append(f"{quantity.plural(lost, 'step')} will be done again.")
     word = "Restart" if now.story.state in LIVE_STATES else "Resume"
@@ -81,7 +81,7 @@ def pause_price(now: Situation) -> Price:
 
 def lost_steps(now: Situation) -> int | None:
     """Steps since the newest complete checkpoint; None when that cannot be known."""
-    return steps_since(now, resume_point(now), live_progress(now).step)
+    return steps_since(resume_point(now), live_progress(now).step)
 
 
 def _loss_line(now: Situation) -> str:

@@ -2,6 +2,7 @@
 
 import statistics
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -155,7 +156,7 @@ def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]
     if attempt is None or attempt.ended_t is not None:
         return ()
     times = [t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0]
-    gaps = [b - a for a, b in zip(times, times[1:], strict=False) if b > a]
+    gaps = [b - a for a, b in pairwise(times) if b > a]
     if not gaps:
         return ()
     usual_s = statistics.median(gaps[-8:])

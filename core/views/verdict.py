@@ -189,15 +189,15 @@ def _interrupted(now: Situation) -> Verdict:
 def _finished(now: Situation) -> Verdict:
     story = now.story
     clauses = [f"Finished {quantity.clock(story.wall0 + story.state_t, now.now_wall)}"]
-    if story.progress.step is not None:
-        clauses.append(quantity.plural(story.progress.step, "step"))
+    took = quantity.duration(story.state_t)
+    step = live_progress(now).step
+    clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     good = sum(c.verdict == "complete" for c in story.checkpoints)
     if good:
         clauses.append(f"{quantity.plural(good, 'checkpoint')} good")
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))
-    clauses.append(f"took {quantity.duration(story.state_t)}")
     return Verdict(level="safe", clauses=tuple(clauses))
 
 

@@ -52,7 +52,7 @@ STATE_WORDS: dict[str, str] = {
     "hung": "looks stuck",
     "stopping": "stopping",
     "cleaning": "cleaning up",
-    "backing_off": "waiting to restart",
+    "backing_off": "to restart soon",
     "paused": "paused",
     "stopped": "stopped",
     "interrupted": "interrupted",

@@ -15,7 +15,6 @@ from trainwatch.core.model.fact import (
     IncidentOpened,
     IncidentUpdated,
     PhaseChanged,
-    ProfileChanged,
     ProgressMade,
     RunCreated,
     StateChanged,

@@ -3,10 +3,15 @@
 from textual.content import Content
 
 from ...core.views.incidents import IncidentView
+from ..cells import wrap_words
 from ..keys import KEYS, KeyContext
 from .dialog import Dialog
 
-LEGEND = "◆ good checkpoint  ◈ damaged  ◇ expected  ✖ crash  ◼ hang  ▲ other incident\n↻ restart  ⇄ profile change  ┃ now  ⚑ done"
+LEGEND = """\
+◆ good checkpoint  ◈ damaged  ◇ expected  ✖ crash  ◼ hang  ▲ other incident
+↻ restart  ⇄ profile change  ┃ now  ⚑ done"""
+BODY = 68
+"""Cells of a dialog's body on 80 columns."""
 LEVELS = "● safe   ▲ warning   ✖ danger   ○ low (could do more)   – unknown"
 
 
@@ -26,10 +31,15 @@ def incident_dialog(view: IncidentView) -> Dialog[None]:
     """What was seen, why, what was done, what it cost, the evidence."""
     parts: list[tuple[str, str]] = [("state", view.status)]
     parts += [(name, getattr(view, name)) for name in ("seen", "cause", "did", "cost") if getattr(view, name)]
-    lines = [Content.assemble((f"{name:<7}", "dim"), text) for name, text in parts]
+    lines = []
+    for name, text in parts:
+        for number, row in enumerate(wrap_words(text, BODY - 7)):
+            lines.append(Content.assemble((f"{name if number == 0 else '':<7}", "dim"), row))
     if view.evidence:
         lines += [Content(""), Content.styled("evidence", "dim")]
-        lines += [Content(f"  {what}") for what in view.evidence]
+        for what in view.evidence:
+            first, *more = wrap_words(what, BODY - 4)
+            lines += [Content(f"  - {first}"), *(Content(f"    {row}") for row in more)]
     return Dialog(
         f"{view.at}  {view.kind}: {view.title}",
         Content("\n").join(lines),

@@ -20,6 +20,7 @@ class CheckpointsPane(Pane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         """A row each."""
+        del width
         if not self.views:
             return [(("label", self.reason),)]
         shown = self.views[:height]

@@ -9,6 +9,8 @@ from ..series import Columns, Wish, stretch
 from .meters import SPARK_LEAST, meter_lines, meter_wishes, wish_for
 from .pane import Pane
 
+SPARK_MOST = 48
+"""Longer ones say no more, and a wall of them is loud."""
 NAME_FROM = 84
 """Columns from which the table of several GPUs has room for their names."""
 
@@ -72,12 +74,12 @@ class GpuPane(Pane):
         names = {g.name for g in self.view.gpus if g.name}
         name = max((len(n) for n in names), default=0) + 1 if width >= NAME_FROM and len(names) > 1 else 0
         fixed = 3 + name + 7 + 7 + 8 + 8
-        return name, max(0, (width - fixed) // 2 - 1)
+        return name, min(SPARK_MOST, max(0, (width - fixed) // 2 - 3))
 
     def _table(self, width: int, height: int) -> list[Line]:
         name, cells = self._table_columns(width)
         sparks = cells >= SPARK_LEAST
-        gap = cells + 1 if sparks else 0
+        gap = cells + 3 if sparks else 0
         heading: Line = (
             ("label", "   " + pad("name", name)[:name]),
             ("label", right("util", 5) + "  " + " " * gap),
@@ -104,7 +106,11 @@ class GpuPane(Pane):
                 if sparks and wish is not None:
                     values = stretch(self.series.get(wish, ()), cells)
                     values = (None,) * (cells - len(values)) + values
-                    line += [*spark(values, meter.low, meter.high, meter.bounds, self.glyphs), ("text", " ")]
+                    line += [
+                        ("text", " "),
+                        *spark(values, meter.low, meter.high, meter.bounds, self.glyphs),
+                        ("text", "  "),
+                    ]
             for meter in (gpu.temp, gpu.power):
                 line += [("strong", right(meter.text, 6)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
             lines.append(tuple(line))

@@ -1,10 +1,12 @@
 """The incidents pane: the newest in detail, the others a line each."""
 
 from ...core.views.incidents import IncidentView
-from ..cells import Line, Span, cut, pad, spread, width_of
+from ..cells import Line, Span, cut, pad, spread, width_of, wrap_words
 from .pane import Pane
 
 LABEL = 7
+NARROW = 50
+"""Below this the title is worth more than when it ended."""
 DETAILS = ("seen", "did", "cause", "cost")
 """The order in which they are dropped from the end where there is no room."""
 READING_ORDER = ("seen", "cause", "did", "cost")
@@ -34,9 +36,16 @@ class IncidentsPane(Pane):
         lines = [self._headline(newest, width)]
         room = height - 1 - min(len(others), max(0, height - 5))
         filled = [d for d in DETAILS if getattr(newest, d)][:room]
+        spare = room - len(filled)
         for name in READING_ORDER:
-            if name in filled:
-                lines.append((("label", "  " + pad(name, LABEL)), ("text", getattr(newest, name))))
+            if name not in filled:
+                continue
+            rows = wrap_words(getattr(newest, name), max(1, width - LABEL - 2))
+            if len(rows) > 1 + spare:
+                rows = [*rows[:spare], " ".join(rows[spare:])]
+            spare -= len(rows) - 1
+            lines.append((("label", "  " + pad(name, LABEL)), ("text", rows[0])))
+            lines += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
         lines += [self._headline(v, width, short=True) for v in others[: height - len(lines)]]
         return lines
 
@@ -51,6 +60,9 @@ class IncidentsPane(Pane):
         ]
         end = v.status + (f" · {v.cost}" if short and v.cost else "")
         status: Span = (look if v.open else "label", "  " + cut(end, max(0, width - 24)))
-        if width_of(start) + width_of((status,)) > width and not v.open:
+        needed = width_of(start)
+        if needed + width_of((status,)) > width and not v.open:
             status = ("label", "  " + v.status.partition(",")[0])
+        if needed + width_of((status,)) > width and width < NARROW:
+            status = (look, "  open") if v.open else ("label", "")
         return spread(start, (status,), width)

@@ -15,7 +15,7 @@ class KeyBar(Pane):
 
     def show(self, keys: tuple[Key, ...], message: str = "") -> None:
         """Draw as many as fit, in their order; ``message`` takes their place (an answer of the supervisor)."""
-        self.keys, self.message = keys, message
+        self.keys, self.message = tuple(k for k in keys if k.footer), message
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -27,7 +27,7 @@ class KeyBar(Pane):
         for key, start, end in self._placed(width):
             del start, end
             line += [("key", key.shown), ("label", f" {key.label}  ")]
-        return [tuple(line)]
+        return [(*line[:-1], ("label", line[-1][1].rstrip()))] if line else []
 
     def on_click(self, event: events.Click) -> None:
         """Press the key under the pointer."""

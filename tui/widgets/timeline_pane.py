@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ...core.views.quantity import three_digits
 from ...core.views.timeline import TimelineView, ticks
 from ..cells import Line, Span, pad, right
 from ..chart import curve, scale
@@ -31,6 +32,11 @@ MARK_STYLES: dict[str, str] = {
     "incident": "warning",
     "profile": "underused",
 }
+CHARTS: dict[str, tuple[str, str]] = {
+    "progress.loss": ("loss", "loss"),
+    "progress.sec_per_step": ("pace", "spark-safe"),
+}
+"""Metric → (label, style)."""
 NUDGE = 2
 """A mark may move this many columns to the right to stay visible beside another one."""
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
@@ -71,10 +77,8 @@ class TimelinePane(Pane):
             rest -= 1
         pace_rows = 0 if rest < 4 else max(1, rest * 2 // 5)
         loss_rows = min(rest - pace_rows, 12)
-        lines += self._chart("loss", view.loss, "progress.loss", loss_rows, gutter, "loss", columns)
-        lines += self._chart(
-            "pace", view.pace, "progress.sec_per_step", min(pace_rows, 8), gutter, "spark-safe", columns
-        )
+        lines += self._chart("progress.loss", view.loss, loss_rows, width)
+        lines += self._chart("progress.sec_per_step", view.pace, min(pace_rows, 8), width)
         return lines
 
     def _gutter(self, width: int) -> int:
@@ -120,9 +124,8 @@ class TimelinePane(Pane):
             taken.add(done)
         for mark in reversed(view.marks):
             column = self._column(mark.t, columns)
-            free = next((c for c in range(column, column + NUDGE + 1) if c < columns and c not in taken), None)
-            if free is None:
-                free = next((c for c in range(column, column - NUDGE - 1, -1) if c >= 0 and c not in taken), None)
+            near = (column + d * side for d in range(NUDGE + 1) for side in (1, -1))
+            free = next((c for c in near if 0 <= c <= now and c not in taken), None)
             if free is not None:
                 taken.add(free)
                 cells[free] = (MARK_STYLES[mark.kind], g.marks[mark.kind])
@@ -136,24 +139,32 @@ class TimelinePane(Pane):
                 cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
         return cells
 
-    def _chart(
-        self, label: str, value: str, metric: str, rows: int, gutter: int, style: str, columns: int
-    ) -> list[Line]:
+    def _chart(self, metric: str, value: str, rows: int, width: int) -> list[Line]:
         if rows < 1:
             return []
+        label, style = CHARTS[metric]
+        gutter = self._gutter(width)
+        columns = width - gutter
         wish = self._wish(metric)
         values = self.series.get(wish, ()) if wish is not None else ()
         bounds = scale(values)
         if gutter == NARROW_GUTTER:
             words = [value.partition(" ")[0]]
         else:
-            words = [f"{label:<5}" + right(value, 7) if len(value) <= 7 else value]
+            number_word, _, unit = value.partition(" ")
+            words = [pad(unit or label, 7) + right(number_word, 6)]
         drawn = curve(values, rows, *bounds, self.glyphs) if bounds else [""] * rows
         lines: list[Line] = []
+        edges: dict[int, str] = {}
+        if bounds and rows >= 4 and gutter == GUTTER:
+            edges = {
+                1: f"{'high':<7}{right(three_digits(bounds[1]), 6)}",
+                rows - 1: f"{'low':<7}{right(three_digits(bounds[0]), 6)}",
+            }
         for number, row in enumerate(drawn):
             if number == 0:
                 head: Span = ("strong" if gutter == NARROW_GUTTER else "text", pad(words[0], gutter))
             else:
-                head = ("label", pad("", gutter))
+                head = ("label", pad(edges.get(number, ""), gutter))
             lines.append((head, (style, pad(row, columns))))
         return lines

@@ -1,0 +1,63 @@
+"""The screen is tested in UTC, without colours of the machine, and looks only when told."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.fakes.feed import PROFILES, FakePicker, FakeReader, FakeStarter, open_run
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.app import TrainwatchApp
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    for name in ("NO_COLOR", "LC_ALL", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
+    """The app on a fake run; ``doors`` replace the usual fakes."""
+    usual: dict[str, Any] = {"starter": FakeStarter(), "picker": FakePicker(), "interval_s": 0}
+    reader = doors.pop("reader", None) or FakeReader()
+    return TrainwatchApp(open_run(now), reader, **(usual | doors))
+
+
+@asynccontextmanager
+async def showing(
+    now: Situation, size: tuple[int, int] = (80, 24), **doors: Any
+) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
+    """The app, looked at once."""
+    app = app_of(now, **doors)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.pause()
+        yield app, pilot
+
+
+def look(app: TrainwatchApp) -> None:
+    """One look, drawn."""
+    assert app.dashboard is not None
+    app.dashboard.look()
+
+
+async def until(pilot: Pilot[None], true: Callable[[], bool], what: str = "condition") -> None:
+    """Wait for something that a thread does."""
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline, f"{what} did not come true"
+        await pilot.pause(0.01)
+
+
+__all__ = ["PROFILES"]

@@ -1,0 +1,201 @@
+"""The dashboard: what stands on it, and that it stands there at every size."""
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import (
+    SCENES,
+    FakeFeed,
+    FakeReader,
+    crashed,
+    empty,
+    finished,
+    given_up,
+    healthy,
+    hung,
+    readings,
+    unwatched,
+)
+from tests.tui.conftest import look, showing
+from trainwatch.core.model.observation import GpuReading, GpuSample
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.screens.dashboard import Dashboard
+
+SIZES = [(80, 24), (120, 40), (200, 50), (45, 30)]
+
+
+def board(app: TrainwatchApp) -> Dashboard:
+    assert app.dashboard is not None
+    return app.dashboard
+
+
+def head(app: TrainwatchApp) -> str:
+    return "\n".join(board(app).head.plain_lines())
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (empty(), "Not started yet: [Enter] start it"),
+        (healthy(), "Training · step 7,300 of 10,260 · 2.50 s/step · done about 06:35"),
+        (hung(), "Looks stuck: no step for 96 s (usually 2.50 s) · GPU 0 %, CPU 0 %"),
+        (crashed(), "Crashed 00:57: CUDA out of memory · restarting in 0:14 from step 2,160"),
+        (given_up(), "Given up: 3 restarts without progress"),
+        (finished(), "Finished 06:44 · 10,260 steps in 7 h 24 m · 13 checkpoints good"),
+        (unwatched(), "No supervisor is watching: [S] start one"),
+    ],
+)
+async def test_the_head_says_how_it_is(now: Situation, said: str) -> None:
+    async with showing(now) as (app, _):
+        assert said in head(app)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_scene_is_drawn_at_every_size(scene: str, size: tuple[int, int]) -> None:
+    async with showing(SCENES[scene](), size) as (app, _):
+        width, height = size
+        covered: set[tuple[int, int]] = set()
+        for pane in board(app).panes.values():
+            if not pane.display:
+                continue
+            region = pane.region
+            assert region.right <= width
+            assert region.bottom <= height
+            cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
+            assert not covered & cells, f"{pane.id} overlaps"
+            covered |= cells
+            assert all(len(line) <= region.width for line in pane.plain_lines())
+        assert len(covered) == width * height, "part of the screen is unused"
+        assert board(app).head.plain_lines()[0].strip()
+        assert "leave" in board(app).key_bar.plain_lines()[0]
+
+
+async def test_it_follows_a_change_of_size() -> None:
+    async with showing(healthy(), (200, 50)) as (app, pilot):
+        assert board(app).checkpoints.display
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert not board(app).checkpoints.display
+        assert board(app).gpu.region.right <= 80
+        await pilot.resize_terminal(200, 50)
+        await pilot.pause()
+        assert board(app).checkpoints.display
+
+
+async def test_gpu_values_carry_level_and_history() -> None:
+    async with showing(healthy()) as (app, _):
+        rows = board(app).gpu.plain_lines()
+        assert rows[0].startswith("util    98 % ● ▇")
+        assert rows[2].startswith("temp   62 °C ●")
+
+
+async def test_a_level_is_colour_glyph_and_word() -> None:
+    now = healthy()
+    hot = GpuReading(index=0, util_pct=97, mem_used_bytes=15e9, mem_total_bytes=16e9, temp_c=91, power_w=300)
+    now = msgspec.structs.replace(now, gpu=GpuSample(t=now.now_t, gpus=(hot,)))
+    async with showing(now) as (app, _):
+        assert "91 °C ✖ danger" in board(app).gpu.plain_lines()[2]
+        styles = {style for style, text in board(app).gpu._lines[2] if "✖" in text}
+        assert styles == {"danger"}
+
+
+async def test_unknown_is_never_zero() -> None:
+    now = healthy()
+    blind = GpuReading(index=0, mem_used_bytes=15e9, mem_total_bytes=16e9)
+    now = msgspec.structs.replace(now, gpu=GpuSample(t=now.now_t, gpus=(blind,)))
+    async with showing(now) as (app, _):
+        util = board(app).gpu.plain_lines()[0]
+        assert util.startswith("util       – –")
+        assert "0 %" not in util
+
+
+async def test_no_gpu_is_an_honest_empty_pane() -> None:
+    now = healthy()
+    sample = GpuSample(t=now.now_t, trouble="No NVIDIA GPU seen: driver not loaded")
+    async with showing(msgspec.structs.replace(now, gpu=sample)) as (app, _):
+        assert "No NVIDIA GPU seen: driver not loaded" in " ".join(board(app).gpu.plain_lines())
+
+
+async def test_a_simulated_gpu_is_labelled() -> None:
+    now = healthy()
+    async with showing(msgspec.structs.replace(now, gpu=readings(now.now_t, simulated=True))) as (app, _):
+        assert "SIMULATED" in str(board(app).gpu.border_title)
+
+
+async def test_a_silent_gpu_is_named_with_its_age() -> None:
+    now = healthy()
+    async with showing(msgspec.structs.replace(now, gpu=readings(now.now_t - 40))) as (app, _):
+        assert "40 s old" in str(board(app).gpu.border_title)
+
+
+async def test_a_lost_gpu_keeps_its_row() -> None:
+    now = healthy(gpus=8)
+    assert now.gpu is not None
+    lost = GpuReading(index=3, trouble="lost: no answer for 12 s", name="NVIDIA GeForce RTX 4080")
+    gpus = tuple(lost if g.index == 3 else g for g in now.gpu.gpus)
+    now = msgspec.structs.replace(now, gpu=msgspec.structs.replace(now.gpu, gpus=gpus))
+    for size in SIZES:
+        async with showing(now, size) as (app, _):
+            rows = board(app).gpu.plain_lines()
+            assert any(row.lstrip().startswith("3  ✖ lost: no answer") for row in rows), size
+
+
+async def test_the_timeline_shows_what_happened_in_order() -> None:
+    async with showing(healthy(), (120, 40)) as (app, _):
+        track = board(app).timeline.plain_lines()[1]
+        assert track.index("◆") < track.index("✖") < track.index("↻") < track.index("┃") < track.index("◇")
+        assert track.rstrip().endswith("⚑")
+        assert "checkpoint 45 min ago · step 6,148 · 870 MB · complete" in str(board(app).timeline.border_title)
+
+
+async def test_the_incident_is_told_in_four_lines() -> None:
+    async with showing(healthy(), (120, 40)) as (app, _):
+        text = "\n".join(board(app).incidents.plain_lines())
+        assert "crash  CUDA out of memory" in text
+        assert "recovered 00:58:29, 41 s" in text
+        for part in ("seen   exit code 1", "cause  VRAM was 99.4 %", "vae_batch_size 2 → 1", "cost   180 steps"):
+            assert part in text
+
+
+async def test_an_open_incident_marks_one_border_only() -> None:
+    async with showing(hung()) as (app, _):
+        marked = [pane.id for pane in board(app).panes.values() if pane.has_class("-danger")]
+        assert marked == ["incidents"]
+
+
+async def test_only_what_changed_is_repainted() -> None:
+    now = healthy()
+    async with showing(now) as (app, pilot):
+        before = {name: pane.paints for name, pane in board(app).panes.items()}
+        look(app)
+        await pilot.pause()
+        assert {name: pane.paints for name, pane in board(app).panes.items()} == before
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        assert now.gpu is not None
+        warmer = msgspec.structs.replace(now.gpu.gpus[0], temp_c=63.0)
+        feed.now = msgspec.structs.replace(now, gpu=msgspec.structs.replace(now.gpu, gpus=(warmer,)))
+        look(app)
+        await pilot.pause()
+        after = {name: pane.paints for name, pane in board(app).panes.items()}
+        assert {name for name in after if after[name] != before[name]} == {"gpu"}
+        assert after["gpu"] == before["gpu"] + 1
+
+
+async def test_a_log_cannot_draw_outside_its_pane() -> None:
+    evil = FakeReader(["\x1b[2J\x1b[31mred", "tab\there", "bell\x07", "宽" * 100, "x" * 5000], bar="")
+    async with showing(healthy(), reader=evil) as (app, _):
+        for line in board(app).output.pane.plain_lines():
+            assert "\x1b" not in line
+            assert "\x07" not in line
+
+
+async def test_without_unicode_every_sign_has_an_ascii_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    async with showing(hung(), (120, 40)) as (app, _):
+        for name in ("head", "gpu", "memory", "timeline", "incidents", "checkpoints"):
+            text = "\n".join(board(app).panes[name].plain_lines())
+            drawn = {c for c in text if ord(c) > 127} - set("·°→…–")
+            assert not drawn, (name, drawn)

@@ -1,0 +1,367 @@
+"""Keys: what they ask, what they send, and that they do nothing where they do not apply."""
+
+import msgspec
+import pytest
+from textual.widgets import OptionList
+
+from tests.fakes.feed import (
+    FakeFeed,
+    FakePicker,
+    FakeReader,
+    FakeStarter,
+    crashed,
+    empty,
+    finished,
+    given_up,
+    healthy,
+    hung,
+    in_state,
+    unwatched,
+)
+from tests.tui.conftest import app_of, look, showing, until
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.wire import Reply
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.keys import KEYS
+from trainwatch.tui.screens.choose import ChooseProfile
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.dialog import Confirm, Dialog
+from trainwatch.tui.screens.search import SearchBar
+
+
+def board(app: TrainwatchApp) -> Dashboard:
+    assert app.dashboard is not None
+    return app.dashboard
+
+
+def sent(app: TrainwatchApp) -> list[Command]:
+    feed = board(app).run.feed
+    assert isinstance(feed, FakeFeed)
+    return feed.sent
+
+
+def footer(app: TrainwatchApp) -> str:
+    return board(app).key_bar.plain_lines()[0]
+
+
+@pytest.mark.parametrize(("key", "verb"), [("k", "kill"), ("x", "stop"), ("P", "pause")])
+async def test_dangerous_keys_ask_and_send_one_command(key: str, verb: str) -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press(key)
+        assert isinstance(app.screen, Confirm)
+        assert sent(app) == []
+        await pilot.press("enter")
+        assert isinstance(app.screen, Confirm), "Enter alone is no yes"
+        await pilot.press("y")
+        await until(pilot, lambda: len(sent(app)) == 1)
+        assert sent(app)[0].verb == verb
+        await until(pilot, lambda: "Accepted." in footer(app))
+
+
+@pytest.mark.parametrize("key", ["n", "escape", "q"])
+async def test_every_other_answer_is_a_no(key: str) -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("k", key)
+        assert app.screen is board(app)
+        assert sent(app) == []
+
+
+async def test_the_price_of_a_kill_is_said() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("k")
+        assert isinstance(app.screen, Confirm)
+        text = " ".join(app.screen.price.lines)
+        assert "1,152 steps since the newest good checkpoint " in text
+        assert "(luca-step00006148-state, 45 min ago) would be lost" in text
+        assert "try 2 (pid 4202)" in text
+
+
+async def test_restart_from_the_newest_good_leaves_the_choice_to_the_policy() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("r", "enter")
+        assert isinstance(app.screen, Confirm)
+        assert "Starts from luca-step00006148-state (step 6,148)" in " ".join(app.screen.price.lines)
+        await pilot.press("y")
+        await until(pilot, lambda: len(sent(app)) == 1)
+        assert (sent(app)[0].verb, sent(app)[0].checkpoint) == ("restart", None)
+
+
+async def test_restart_from_an_older_checkpoint_names_it() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("r", "down", "enter", "y")
+        await until(pilot, lambda: len(sent(app)) == 1)
+        assert sent(app)[0].checkpoint == "/data/outputs/luca/luca-step00005356-state"
+
+
+async def test_after_giving_up_a_resume_brings_its_own_supervisor() -> None:
+    starter = FakeStarter()
+    async with showing(given_up(), starter=starter) as (app, pilot):
+        await pilot.press("r", "enter", "y")
+        await until(pilot, lambda: len(starter.started) == 1)
+        run_id, command = starter.started[0]
+        assert run_id == "luca-1"
+        assert command is not None
+        assert command.verb == "resume"
+        assert sent(app) == []
+
+
+@pytest.mark.parametrize(("key", "now"), [("enter", False), ("n", True)])
+async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now: bool) -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("p")
+        assert isinstance(app.screen, ChooseProfile)
+        await pilot.press("down")
+        difference = str(app.screen.query_one("#difference").render())
+        assert "vae_batch_size  2 → 4" in difference
+        await pilot.press(key)
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("y")
+        await until(pilot, lambda: len(sent(app)) == 1)
+        assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
+
+
+async def test_wait_applies_only_to_a_suspected_hang() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("w")
+        await pilot.pause()
+        assert sent(app) == []
+        assert "wait" not in footer(app)
+    async with showing(hung()) as (app, pilot):
+        assert footer(app).startswith("w wait")
+        await pilot.press("w")
+        await until(pilot, lambda: [c.verb for c in sent(app)] == ["wait"])
+
+
+async def test_acknowledge_names_the_incident() -> None:
+    async with showing(hung()) as (app, pilot):
+        await pilot.press("c")
+        await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("ack", 2)])
+
+
+async def test_a_paused_run_goes_on() -> None:
+    async with showing(in_state("paused")) as (app, pilot):
+        assert footer(app).startswith("u go on")
+        await pilot.press("u")
+        await until(pilot, lambda: [c.verb for c in sent(app)] == ["unpause"])
+
+
+async def test_a_refusal_is_shown() -> None:
+    async with showing(hung()) as (app, pilot):
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.reply = Reply(ok=False, message="nothing is hung any more")
+        await pilot.press("w")
+        await until(pilot, lambda: "Refused: nothing is hung any more" in footer(app))
+
+
+async def test_a_supervisor_is_started_where_none_watches() -> None:
+    starter = FakeStarter()
+    async with showing(unwatched(), starter=starter) as (app, pilot):
+        assert footer(app).startswith("S start supervisor")
+        await pilot.press("k")
+        assert app.screen is board(app), "nobody is there to kill it"
+        await pilot.press("S")
+        await until(pilot, lambda: starter.started == [("luca-1", None)])
+
+
+async def test_a_supervisor_that_does_not_start_says_why() -> None:
+    async with showing(unwatched(), starter=FakeStarter("the disk is full")) as (app, pilot):
+        await pilot.press("S")
+        await until(pilot, lambda: "the disk is full" in footer(app))
+
+
+async def test_nothing_starts_without_a_key() -> None:
+    starter = FakeStarter()
+    async with showing(empty(), starter=starter) as (app, pilot):
+        assert starter.started == []
+        assert footer(app).startswith("Enter start")
+        assert "accelerate launch" in " ".join(board(app).output.pane.plain_lines())
+        await pilot.press("enter")
+        await until(pilot, lambda: starter.started == [("luca-1", None)])
+
+
+async def test_enter_starts_nothing_once_it_ran() -> None:
+    starter = FakeStarter()
+    async with showing(finished(), starter=starter) as (_, pilot):
+        await pilot.press("enter")
+        await pilot.pause()
+        assert starter.started == []
+
+
+async def test_read_only_changes_nothing() -> None:
+    starter = FakeStarter()
+    async with showing(hung(), starter=starter, read_only=True) as (app, pilot):
+        for key in KEYS:
+            if key.acts:
+                await pilot.press(key.key)
+                await pilot.pause()
+                assert app.screen is board(app), key.key
+        assert sent(app) == []
+        assert starter.started == []
+        assert "kill" not in footer(app)
+
+
+async def test_every_key_of_the_table_has_an_action() -> None:
+    for key in KEYS:
+        name = key.action.partition("(")[0]
+        from trainwatch.tui.operations import ACTS
+
+        assert name in ACTS or hasattr(Dashboard, f"action_{name}") or hasattr(TrainwatchApp, f"action_{name}"), name
+
+
+async def test_help_lists_every_key() -> None:
+    async with showing(healthy(), (120, 40)) as (app, pilot):
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, Dialog)
+        text = str(app.screen._body)
+        assert all(key.help in text for key in KEYS)
+
+
+async def test_the_newest_incident_is_explained_with_its_evidence() -> None:
+    async with showing(crashed()) as (app, pilot):
+        await pilot.press("e")
+        assert isinstance(app.screen, Dialog)
+        assert "(log line 48,211)" in str(app.screen._body).replace("\n    ", " ")
+        await pilot.press("escape")
+        assert app.screen_stack[-1] is board(app)
+
+
+async def test_leaving_says_what_goes_on() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("q")
+    assert app.farewell == "luca: training and supervisor go on. Come back with: trainwatch"
+
+
+async def test_leaving_an_unwatched_run_says_so() -> None:
+    app = app_of(unwatched())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("q")
+    assert "nobody is watching it" in app.farewell
+
+
+async def test_the_log_is_held_and_followed_again() -> None:
+    reader = FakeReader()
+    async with showing(healthy(), reader=reader) as (app, pilot):
+        pane = board(app).output.pane
+        assert "7302/10260" in "".join(pane.plain_lines())
+        await pilot.press("space")
+        held = pane.plain_lines()
+        reader.lines_.append("NEW LINE")
+        look(app)
+        await pilot.pause()
+        assert pane.plain_lines() == held
+        assert "held" in str(pane.border_title)
+        await pilot.press("space")
+        look(app)
+        await pilot.pause()
+        assert any("NEW LINE" in line for line in pane.plain_lines())
+
+
+async def test_scrolling_up_holds_and_reaches_the_beginning() -> None:
+    reader = FakeReader([f"line {i}" for i in range(1500)], bar="")
+    async with showing(healthy(), (120, 40), reader=reader) as (app, pilot):
+        pane = board(app).output.pane
+        for _ in range(6):
+            await pilot.press("home")
+            await until(pilot, lambda: not board(app).output._reading)
+        assert pane.plain_lines()[0] == "line 0"
+        assert not pane.following
+        await pilot.press("end")
+        look(app)
+        assert pane.plain_lines()[-1] == "line 1499"
+
+
+async def test_search_goes_backwards_and_on() -> None:
+    reader = FakeReader([f"line {i}" + (" Needle" if i in {100, 900} else "") for i in range(1500)], bar="")
+    async with showing(healthy(), (120, 40), reader=reader) as (app, pilot):
+        pane = board(app).output.pane
+        await pilot.press("slash", *"needle", "enter")
+        await until(pilot, lambda: any("line 900 Needle" in line for line in pane.plain_lines()))
+        assert not board(app).query(SearchBar)
+        assert any(style == "match" for line in pane._lines for style, _ in line)
+        await pilot.press("n")
+        await until(pilot, lambda: any("line 100 Needle" in line for line in pane.plain_lines()))
+        await pilot.press("n")
+        await until(pilot, lambda: "No older match" in footer(app))
+        await pilot.press("N")
+        await until(pilot, lambda: any("line 900 Needle" in line for line in pane.plain_lines()))
+
+
+async def test_typing_a_pattern_presses_no_keys() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("slash", *"kxq")
+        assert app.screen is board(app)
+        assert board(app).query(SearchBar)
+        await pilot.press("escape")
+        await until(pilot, lambda: not board(app).query(SearchBar))
+        assert sent(app) == []
+
+
+async def test_a_bad_pattern_is_said() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("slash", "left_parenthesis", "enter")
+        await until(pilot, lambda: "Not a regular expression" in footer(app))
+
+
+async def test_zoom_changes_the_window() -> None:
+    async with showing(healthy()) as (app, pilot):
+        assert board(app).window_s == 600
+        await pilot.press("right_square_bracket")
+        assert board(app).window_s == 1800
+        assert "last 30 min" in str(board(app).memory.border_subtitle)
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        assert board(app).window_s == 300
+
+
+async def test_another_run_is_opened_from_the_list() -> None:
+    picker = FakePicker()
+    async with showing(healthy(), picker=picker) as (app, pilot):
+        await pilot.press("R")
+        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: picker.opened == ["mira-2"])
+        await until(pilot, lambda: board(app).run.run_id == "mira-2")
+
+
+async def test_without_a_run_the_list_is_shown_first() -> None:
+    picker = FakePicker()
+    app = TrainwatchApp(None, FakeReader(), picker=picker, interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: picker.opened == ["old-3"])
+        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        await pilot.press("escape")
+        await until(pilot, lambda: app._exit)
+
+
+async def test_the_palette_offers_what_applies() -> None:
+    async with showing(hung()) as (app, _):
+        names = [command.title for command in app.get_system_commands(app.screen)]
+        assert "wait (w)" in names
+        assert "start (Enter)" not in names
+
+
+async def test_attach_says_when_it_cannot() -> None:
+    class Attached:
+        def command(self, run_id: str) -> list[str]:
+            raise RuntimeError(f"{run_id} has no terminal yet")
+
+    async with showing(healthy(), attacher=Attached()) as (app, pilot):
+        await pilot.press("a")
+        assert "luca-1 has no terminal yet" in footer(app)
+
+
+async def test_state_of_a_run_that_changes_moves_the_keys() -> None:
+    async with showing(healthy()) as (app, pilot):
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        feed.now = msgspec.structs.replace(hung())
+        look(app)
+        await pilot.pause()
+        assert footer(app).startswith("w wait")
