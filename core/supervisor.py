@@ -149,11 +149,11 @@ class Supervisor:
     def _begin(self) -> None:
         """The judge hears of a launched trainer first, dead or alive, so that no second one is launched."""
         live = self._live
-        start = None if live is None else _adopted(live, self._t)
-        self._state, entries = self._judge.begin(self._state, self._t, live=start)
-        self._carry_out(entries)
         if live is not None:
+            self._take(_adopted(live, self._t))
             self._follow(live)
+        self._state, entries = self._judge.begin(self._state, self._t)
+        self._carry_out(entries)
 
     def _take(self, observation: Observation) -> None:
         if observation.t < self._t:  # sensors read the clock before they wait for a place in the inbox

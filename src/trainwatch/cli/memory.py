@@ -30,7 +30,7 @@ class RunMemory:
 
     def commit(self, t: float, state: JudgeState) -> None:
         """Make it visible, with the progress as the judge sees it."""
-        progress = state.progress.progress
+        progress = state.progress
         shown = msgspec.structs.replace(progress, eta_s=eta_s(state.pace, progress))
         self._history.add(ProgressPoint(t=t, progress=shown))
         self._history.commit()
