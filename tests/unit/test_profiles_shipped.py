@@ -77,7 +77,10 @@ def test_safe_mode_ladder() -> None:
     assert ladder == [("--safe_mode",), ("--disable_triton", "--force_pytorch_sepconv"), ()]
 
 
-LARGE = "epochs=150 batch_size=48 init_channels=28 layers=16 weight_epochs=5 arch_epochs=1 warmup_epochs=15 train_portion=0.8"
+LARGE = (
+    "epochs=150 batch_size=48 init_channels=28 layers=16 weight_epochs=5 arch_epochs=1 "
+    "warmup_epochs=15 train_portion=0.8"
+)
 
 
 @pytest.mark.parametrize(
