@@ -35,8 +35,8 @@ HISTORY_COMMIT_S = 1.0
 class Thinker(Protocol):
     """The judge, as the loop needs it."""
 
-    def begin(self, state: JudgeState, t: float, *, live: Start | None = None) -> tuple[JudgeState, tuple[Entry, ...]]:
-        """Say what to do about a run that a supervisor just took over; ``live``: its newest trainer."""
+    def begin(self, state: JudgeState, t: float) -> tuple[JudgeState, tuple[Entry, ...]]:
+        """Say what to do about a run that a supervisor just took over."""
         ...
 
     def step(self, state: JudgeState, observation: Observation) -> tuple[JudgeState, tuple[Entry, ...]]:

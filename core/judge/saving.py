@@ -5,6 +5,7 @@ import msgspec
 from ..model.fact import CheckpointKnown
 from ..model.observation import CheckpointEvent
 from . import commands, recovery, resume_point, timeline, vitals
+from .attempt_now import AttemptNow
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
@@ -12,6 +13,17 @@ from .run_machine import is_live, is_watched
 from .state import NOTHING, JudgeState, Result
 
 replace = msgspec.structs.replace
+
+
+def saved_position(attempt: AttemptNow, saved_step: int | None) -> int | None:
+    """Where in the run a checkpoint stands: its own step where it counts as the log does, else where the run is now.
+
+    A checkpoint is noticed some steps after the one that it holds.
+    """
+    if attempt.position is None or saved_step is None or attempt.offset is None:
+        return attempt.position
+    said = attempt.offset + saved_step
+    return min(said, attempt.position)
 
 
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
@@ -22,7 +34,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     shelf = resume_point.with_event(
         state.shelf,
         event,
-        position=attempt.position,
+        position=saved_position(attempt, event.step),
         created_wall=knowledge.created_wall,
         adopted=attempt.adopted and attempt.number == 1,
     )

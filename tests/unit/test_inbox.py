@@ -3,7 +3,7 @@
 import threading
 
 from trainwatch.core.inbox import BoundedInbox
-from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Tick
+from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Observation, Tick
 
 
 def test_a_newer_sample_replaces_an_older_one_of_its_kind() -> None:
@@ -19,7 +19,7 @@ def test_a_newer_sample_replaces_an_older_one_of_its_kind() -> None:
 
 def test_what_must_not_be_lost_keeps_its_order() -> None:
     inbox = BoundedInbox()
-    sent = [LogChunk(t=1.0, text="a"), LogChunk(t=1.0, text="b"), Exit(t=2.0, code=1), Tick(t=3.0)]
+    sent: list[Observation] = [LogChunk(t=1.0, text="a"), LogChunk(t=1.0, text="b"), Exit(t=2.0, code=1), Tick(t=3.0)]
     for observation in sent:
         inbox.put(observation)
 

@@ -74,6 +74,8 @@ def _fact_text(fact: Fact) -> str | None:
             return f"attempt {fact.attempt} ended ({fact.how}, {status}), last step {_known(fact.last_step)}"
         case ProgressMade() | JudgeSnapshot() | BudgetChanged():
             return None
+        case PhaseChanged(phase="train" | "save"):
+            return None  # every save would be two lines; `--json` and the timeline have them
         case PhaseChanged():
             return f"phase {fact.phase}" + (f": {fact.why}" if fact.why else "")
         case CheckpointKnown():
@@ -86,6 +88,8 @@ def _fact_text(fact: Fact) -> str | None:
             return "\n".join(_incident_lines(fact.incident))
         case IncidentUpdated():
             return None if fact.incident.open else f"incident {fact.incident.id} closed: {fact.incident.ending}"
+        case HealthChanged(before="unknown", level="safe" | "underused"):
+            return None
         case HealthChanged():
             value = "–" if fact.value is None else f"{fact.value:.3g}"
             return f"{fact.metric} is {fact.level} ({value} {fact.unit})"

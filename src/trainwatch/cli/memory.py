@@ -1,5 +1,6 @@
 """What a supervisor remembers beside the journal: metric history for charts, a bounded trace for replay."""
 
+import threading
 from collections.abc import Sequence
 
 import msgspec
@@ -10,6 +11,9 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Obser
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.trace import TraceWriter
 
+FIRST_READING_S = 2.0
+"""A driver that answers does so within a second; one that does not must not hold the launch."""
+
 
 class RunMemory:
     """Implements the supervisor's ``Memory``. Best effort: a full disk costs charts, never the watch."""
@@ -18,6 +22,7 @@ class RunMemory:
         self._history = history
         self._trace = trace
         self._gpu: GpuSample | None = None
+        self._gpu_answered = threading.Event()
         if meta is not None:
             trace.write(meta)
 
@@ -25,6 +30,7 @@ class RunMemory:
         """Keep one observation."""
         if isinstance(observation, GpuSample):
             self._gpu = observation
+            self._gpu_answered.set()
         self._history.add(observation)
         self._trace.write(observation)
 
@@ -42,5 +48,9 @@ class RunMemory:
         self._trace.close()
 
     def gpus_now(self) -> Sequence[GpuReading] | None:
-        """The newest readings; None where no GPU can be seen (asked by the GPU gate from the acting thread)."""
+        """The newest readings; None where no GPU can be seen. Called by the acting thread.
+
+        The first launch may be decided before the first reading came: it waits a moment, for it wants a baseline.
+        """
+        self._gpu_answered.wait(FIRST_READING_S)
         return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None

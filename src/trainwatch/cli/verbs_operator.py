@@ -70,7 +70,7 @@ def _example(name: str) -> str:
 def act(args: argparse.Namespace) -> int:
     """Send the command; 0 when the supervisor accepted it."""
     from trainwatch.core.model.wire import Request
-    from trainwatch.core.store.control import NoSupervisor, send
+    from trainwatch.core.store.control import ControlError, NoSupervisor, send
 
     verb = VERBS[args.verb]
     run = find_run(args.run)
@@ -95,6 +95,8 @@ def act(args: argparse.Namespace) -> int:
                 "or S on the screen",
             ) from None
         return _start_with(run, command)
+    except ControlError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
     if not reply.ok:
         raise CliError(ExitCode.FAILED, reply.message)
     print(reply.message or f"{args.verb}: accepted")
