@@ -3,17 +3,18 @@
 Kept: lines with news, the last state of a progress bar, and the last lines. The file is the lossless store.
 """
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-NEWS_WORDS = re.compile(
-    rb"rror|RROR|xception|raceback|atal|FATAL|illed|KILL|CUDA|cuda|NCCL|nccl|NaN|nan\b|\binf\b|out of memory|"
-    rb"OutOfMemory|[Ss]egm|SIG[A-Z]|[Nn]o space|bort|ssert|[Ff]ail|FAIL|ime(?:d )?-?out|Xid|core dumped|arning|WARN|"
-    rb"heckpoint|[Ss]av(?:ed|ing)|[Ee]poch|[Uu]nable|annot|orrupt|enied|roken pipe|terminated|unreachable"
+NEWS_WORDS = tuple(
+    word.encode()
+    for word in (
+        "error exception traceback fatal kill nccl nan memory segm signal space abort assert fail corrupt denied "
+        "time terminated checkpoint saved epoch"
+    ).split()
 )
-"""Cheap look for words that news may contain, before the dear question. Case as programs write it: ignoring case
-costs ten times as much (measured: 10 against 111 MB/s)."""
+"""Lines without any of these (in small letters) are never asked about. Plain words: searching each one is fifteen times
+as fast as one regular expression for all (measured: 90 against 6 MB/s)."""
 NEWS_LINES = 200
 """Most lines with news kept of one stretch, the first ones: the cause comes before its consequences."""
 CONTEXT_LINES = 15
@@ -28,7 +29,7 @@ SHAPES = 20000
 """Line shapes remembered; beyond that they are forgotten and asked again."""
 BAR = b"%|"
 """What every tqdm-like bar contains."""
-_SHAPE = bytes.maketrans(b"0123456789\r", b"0000000000\n")
+_LINES = bytes.maketrans(b"\r", b"\n")
 
 
 class Piece(NamedTuple):
@@ -51,8 +52,8 @@ class _Kept(NamedTuple):
 class BurstReduction:
     r"""Feed it the blocks of a stretch in order, then ``finish``. Memory does not grow with the stretch.
 
-    Lines that differ only in digits are asked about once: floods repeat themselves (measured: 480 MB/s for those,
-    110 MB/s for lines that are all different). ``\r`` ends a line like ``\n``.
+    Lines that differ only in digits are asked about once: floods repeat themselves (measured: 200 MB/s for those,
+    70 MB/s for lines that all differ). ``\r`` ends a line like ``\n``.
     """
 
     def __init__(self, is_news: Callable[[str], bool]) -> None:
@@ -105,24 +106,36 @@ class BurstReduction:
         self._lines += body.count(b"\n")
 
     def _take_news(self, body: bytes) -> None:
+        if len(self._news) >= NEWS_LINES:
+            return
+        lines = body.translate(_LINES)
+        fresh = self._fresh(lines)
+        small = b"\n".join(fresh).lower()
+        if not any(word in small for word in NEWS_WORDS):
+            return
         start = covered = 0
-        for shape in body.translate(_SHAPE).split(b"\n"):
-            end = start + len(shape) + 1
-            if shape not in self._shapes:
-                self._shapes.add(shape)
-                if (
-                    start >= covered
-                    and len(self._news) < NEWS_LINES
-                    and NEWS_WORDS.search(shape)
-                    and self._is_news(body[start : start + LINE_BYTES].split(b"\n", 1)[0].decode(errors="replace"))
-                ):
+        for line, shape in zip(lines.split(b"\n"), lines.translate(None, b"0123456789").split(b"\n"), strict=True):
+            if shape in fresh and len(self._news) < NEWS_LINES:
+                fresh.discard(shape)
+                if start >= covered and self._has_news(line):
                     covered = start
                     for _ in range(1 + CONTEXT_LINES):
                         covered = _line_end(body, covered)
                     self._news.append(self._keep(body, start, covered))
-            start = end
+            start += len(line) + 1
+
+    def _fresh(self, lines: bytes) -> set[bytes]:
+        """Shapes (lines without their digits) that were not met before."""
+        shapes = set(lines.translate(None, b"0123456789").split(b"\n"))
+        fresh = shapes - self._shapes
         if len(self._shapes) > SHAPES:
             self._shapes.clear()
+        self._shapes |= fresh
+        return fresh
+
+    def _has_news(self, line: bytes) -> bool:
+        small = line.lower()
+        return any(word in small for word in NEWS_WORDS) and self._is_news(line[:LINE_BYTES].decode(errors="replace"))
 
     def _keep(self, body: bytes, start: int, end: int) -> _Kept:
         """A long one is cut, and the cut hides the bytes but not their line ends."""

@@ -134,6 +134,8 @@ class LogTail:
             self._passes.notify_all()
         if self._thread is not None:
             self._thread.join(JOIN_S)
+        else:
+            self._close()
 
     def look(self) -> None:
         """Read all that waits now. Called by the thread; tests call it directly."""
@@ -159,6 +161,9 @@ class LogTail:
                 self._finished = wanted
                 self._passes.notify_all()
             self._wake.wait(self._poll_s)
+        self._close()
+
+    def _close(self) -> None:
         for log in (self._main, *self._extra):
             if log is not None:
                 log.file.close()
