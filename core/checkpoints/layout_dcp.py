@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 METADATA = ".metadata"
 SUFFIX = ".distcp"
+_METADATA_CLASS = "torch.distributed.checkpoint.metadata.Metadata"
+_INDEX_CLASS = "torch.distributed.checkpoint.metadata.MetadataIndex"
+_INFO_CLASS = "torch.distributed.checkpoint.filesystem._StorageInfo"
 _MAX_COUNT_BYTES = 1 << 16
 
 
@@ -80,25 +83,31 @@ def _listed(members: Members) -> list[_Item]:
         raise Sealed(f"{METADATA} asks for {next(iter(interpreter.hostile))}, which no framework stores")
     if interpreter.refused:
         raise Sealed(f"{METADATA} asks for {next(iter(interpreter.refused))} to be called")
-    storage = _field(tree, "storage_data")
-    if not isinstance(storage, Mapping) or not isinstance(_field(tree, "state_dict_metadata"), Mapping):
+    described = _field(tree, _METADATA_CLASS, "state_dict_metadata")
+    storage = _field(tree, _METADATA_CLASS, "storage_data")
+    if not isinstance(storage, Mapping) or not isinstance(described, Mapping):
         raise Corrupt(f"{METADATA} does not list what is stored")
     if any(True for _ in tensors_in(tree)):
         raise Corrupt(f"{METADATA} holds tensors")
-    return [_item(index, info) for index, info in storage.pairs]
+    items = [_item(index, info) for index, info in storage.pairs]
+    names = described.keys()
+    unstored = set(names) ^ {item.name for item in items}
+    if unstored or len(set(names)) != len(described.pairs):
+        raise Corrupt(f"{METADATA} contradicts itself about {shown(min(unstored, default='its names'))}")
+    return items
 
 
 def _item(index: PickleValue, info: PickleValue) -> _Item:
-    name, file = _field(index, "fqn"), _field(info, "relative_path")
-    offset, length = _field(info, "offset"), _field(info, "length")
+    name, file = _field(index, _INDEX_CLASS, "fqn"), _field(info, _INFO_CLASS, "relative_path")
+    offset, length = _field(info, _INFO_CLASS, "offset"), _field(info, _INFO_CLASS, "length")
     if not (isinstance(name, str) and isinstance(file, str) and isinstance(offset, int) and isinstance(length, int)):
         raise Corrupt(f"{METADATA} has an entry that is damaged")
-    return _Item(name, file, offset, length, bool(_field(info, "transform_descriptors")))
+    return _Item(name, file, offset, length, bool(_field(info, _INFO_CLASS, "transform_descriptors")))
 
 
-def _field(value: PickleValue, name: str) -> PickleValue:
-    """An attribute of a described dataclass."""
-    if not isinstance(value, Instance):
+def _field(value: PickleValue, of: str, name: str) -> PickleValue:
+    """An attribute of a described dataclass of that class."""
+    if not isinstance(value, Instance) or value.of != of:
         return None
     for state in value.state:
         if isinstance(state, Mapping) and name in state.keys():  # noqa: SIM118 -- not a dict

@@ -114,7 +114,7 @@ def _head(source: ByteRange) -> tuple[TorchInterpreter, PickleValue, PickleValue
 
 
 def _head_in(data: bytes) -> tuple[TorchInterpreter, PickleValue, PickleValue, list[str], int]:
-    interpreter = TorchInterpreter()
+    interpreter = TorchInterpreter(strict_devices=True)
     at = len(MAGIC)
     protocol, at = read_pickle(data, interpreter, at)
     if not isinstance(protocol, int) or protocol != _PROTOCOL:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .pickle_values import Bag, Instance, Mapping, PickleValue, TensorView, shown
+from .pickle_values import Bag, Instance, Mapping, PickleValue, TensorView
 
 _MAX_PATH = 200
 
@@ -62,6 +62,8 @@ def _is_container(value: PickleValue) -> bool:
 
 
 def _join(path: str, key: PickleValue) -> str:
+    if len(path) >= _MAX_PATH:
+        return path
     if isinstance(key, str):
         part = key
     elif isinstance(key, int) and not isinstance(key, bool):
@@ -69,7 +71,7 @@ def _join(path: str, key: PickleValue) -> str:
     else:
         part = "?"
     joined = f"{path}.{part}" if path else part
-    return joined if len(joined) <= _MAX_PATH else shown(joined, _MAX_PATH)
+    return joined if len(joined) < _MAX_PATH else f"{joined[: _MAX_PATH - 1]}…"
 
 
 def whole_number(root: PickleValue, keys: tuple[str, ...]) -> int | None:

@@ -13,6 +13,11 @@ from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, Storage,
 
 _MAX_NAMES = 64
 """Names kept for the report; a hostile file may hold millions."""
+_STORAGE_MODULES = frozenset({"torch", "torch.storage", "torch.cuda"})
+_DEVICES = frozenset(
+    {"cpu", "cuda", "hip", "hpu", "ipu", "maia", "meta", "mkldnn", "mlu", "mps", "mtia", "musa", "npu", "opencl"}
+    | {"opengl", "privateuseone", "ve", "vulkan", "xla", "xpu"}
+)
 _MAX_WRAPPED_CALLS = 8
 """How deep calls may be wrapped in ``_rebuild_from_type_v2``."""
 _BYTE = Element("uint8", 8)
@@ -24,9 +29,13 @@ Arguments = tuple[PickleValue, ...]
 
 
 class TorchInterpreter:
-    """Describes imports, calls and persistent ids; collects storages and the names of foreign objects."""
+    """Describes imports, calls and persistent ids; collects storages and the names of foreign objects.
 
-    def __init__(self) -> None:
+    ``strict_devices``: an unknown device means damage; for files without checksums, whose text may be flipped.
+    """
+
+    def __init__(self, *, strict_devices: bool = False) -> None:
+        self._strict_devices = strict_devices
         self.storages: dict[str, Storage] = {}
         self.opaque: dict[str, None] = {}
         self.refused: dict[str, None] = {}
@@ -84,6 +93,9 @@ class TorchInterpreter:
     def _storage(self, identity: Arguments) -> Storage:
         element = _storage_element(identity[1])
         key, numel = _as_text(identity[2]), _as_count(identity[4])
+        device = _as_text(identity[3])
+        if self._strict_devices and device.partition(":")[0] not in _DEVICES:
+            raise Corrupt(f"storage {shown(key)} lies on the unknown device {shown(device)}")
         storage = self.storages.get(key)
         if storage is None or (storage.element is None and element is not None):
             storage = self.storages[key] = Storage(key, element, numel)
@@ -150,7 +162,7 @@ def _as_counts(value: PickleValue) -> tuple[int, ...]:
 
 
 def _storage_element(kind: PickleValue) -> Element | None:
-    if not isinstance(kind, Global):
+    if not isinstance(kind, Global) or kind.module not in _STORAGE_MODULES:
         raise Corrupt("a storage has a type that is none")
     if kind.name == "UntypedStorage":
         return None

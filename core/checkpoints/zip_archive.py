@@ -28,6 +28,8 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _HAS_DESCRIPTOR = 1 << 3
 _ENCRYPTED = 1 << 0
 _METHODS: dict[int, Literal["stored", "deflated"]] = {0: "stored", 8: "deflated"}
+_NEWEST_VERSION = 63
+"""6.3 of the format; readers refuse members that ask for more."""
 _FULL_32, _FULL_16 = 0xFFFFFFFF, 0xFFFF
 
 
@@ -131,13 +133,13 @@ def _entries(raw: bytes, count: int, start: int) -> list[_Entry]:
         if at + _ENTRY.size > len(raw) or raw[at : at + 4] != _DIRECTORY_SIGNATURE:
             raise Corrupt(f"its directory is damaged at byte {start + at}")
         fields = _ENTRY.unpack_from(raw, at)
-        _, _, _, flags, method, _, _, crc, packed, size, *lengths, disk, _, _, header = fields
+        _, _, version, flags, method, _, _, crc, packed, size, *lengths, disk, _, _, header = fields
         name_length, extra_length, comment_length = lengths
         name_at = at + _ENTRY.size
         name = raw[name_at : name_at + name_length]
         extra = raw[name_at + name_length : name_at + name_length + extra_length]
         at = name_at + name_length + extra_length + comment_length
-        if at > len(raw) or disk:
+        if at > len(raw) or disk or version > _NEWEST_VERSION:
             raise Corrupt(f"its directory is damaged at byte {start + name_at}")
         size, packed, header = _widen(extra, size, packed, header, start + name_at)
         entries.append(_Entry(name, flags, method, crc, packed, size, header))

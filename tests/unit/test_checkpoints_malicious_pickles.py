@@ -1,0 +1,312 @@
+"""Every published trick of malicious pickles: nothing is executed, nothing crashes, nothing is called complete."""
+
+import os
+import pickle
+import resource
+import struct
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.torch_files import Called, Described, pickled, write_dcp, write_legacy, write_zip
+from trainwatch.core.checkpoints import inspect, verify
+from trainwatch.core.checkpoints.damage import Damage
+from trainwatch.core.checkpoints.restricted_pickle import read_pickle
+from trainwatch.core.checkpoints.torch_objects import TorchInterpreter
+
+
+def text(value: str) -> bytes:
+    raw = value.encode()
+    return b"X" + struct.pack("<I", len(raw)) + raw
+
+
+def touch(marker: Path) -> str:
+    return f"touch {marker}"
+
+
+def tricks(marker: Path) -> dict[str, bytes]:
+    command = touch(marker)
+    quoted = command.encode()
+    return {
+        "os.system by REDUCE": b"\x80\x02cos\nsystem\n" + text(command) + b"\x85R.",
+        "posix.system": b"\x80\x02cposix\nsystem\n" + text(command) + b"\x85R.",
+        "nt.system": b"\x80\x02cnt\nsystem\n" + text(command) + b"\x85R.",
+        "builtins.exec": b"\x80\x02cbuiltins\nexec\n" + text(f"open({str(marker)!r}, 'w')") + b"\x85R.",
+        "python 2 spelling": b"\x80\x02c__builtin__\neval\n" + text(f"open({str(marker)!r}, 'w')") + b"\x85R.",
+        "protocol 0": b"cos\nsystem\n(S'" + quoted + b"'\ntR.",
+        "INST": b"(S'" + quoted + b"'\nios\nsystem\n.",
+        "OBJ": b"(cos\nsystem\nS'" + quoted + b"'\no.",
+        "STACK_GLOBAL": b"\x80\x04\x8c\x02os\x8c\x06system\x93" + text(command) + b"\x85R.",
+        "STACK_GLOBAL from memo": b"\x80\x04\x8c\x02os\x94\x8c\x06system\x940h\x000h\x00h\x01\x93"
+        + text(command)
+        + b"\x85R.",
+        "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + text(command) + b"\x85\x81.",
+        "NEWOBJ_EX": b"\x80\x04\x8c\nsubprocess\x8c\x05Popen\x93" + text(command) + b"\x85}\x92.",
+        "BUILD with __setstate__": b"\x80\x02cfunctools\npartial\n"
+        + b"cos\nsystem\n\x85\x81(cos\nsystem\n("
+        + text(command)
+        + b"t}Ntb.",
+        "EXT1": b"\x80\x02\x82\x01" + text(command) + b"\x85R.",
+        "EXT4": b"\x80\x02\x84\x01\x02\x03\x04)R.",
+        "copyreg extension": b"\x80\x02ccopyreg\nadd_extension\n(X\x02\x00\x00\x00osX\x06\x00\x00\x00systemK\x01tR.",
+        "getattr chain": b"\x80\x02cbuiltins\ngetattr\n(cos\n__dict__\nX\x03\x00\x00\x00gettR(X\x06\x00\x00\x00systemtR.",
+        "dotted name": b"\x80\x04\x8c\x08builtins\x8c\x0fobject.__init__\x93)R.",
+        "operator.attrgetter": b"\x80\x02coperator\nattrgetter\nX\x06\x00\x00\x00system\x85Rcos\n__dict__\n\x85R.",
+        "importlib": b"\x80\x02cimportlib\nimport_module\nX\x02\x00\x00\x00os\x85R.",
+        "runpy": b"\x80\x02crunpy\nrun_path\n" + text(str(marker)) + b"\x85R.",
+        "torch.hub": b"\x80\x02ctorch.hub\nload\n" + text("x/y") + b"\x85R.",
+        "torch.load": b"\x80\x02ctorch\nload\n" + text(str(marker)) + b"\x85R.",
+        "torch inductor": b"\x80\x02ctorch._inductor.codecache\ncompile_file\n)R.",
+        "torch collect_env": b"\x80\x02ctorch.utils.collect_env\nrun\n" + text(command) + b"\x85R.",
+        "numpy runstring": b"\x80\x02cnumpy.testing._private.utils\nrunstring\n(" + text("1") + b"}tR.",
+        "pip main": b"\x80\x02cpip._internal.cli.main\nmain\n)R.",
+        "pickle inside pickle": b"\x80\x02cpickle\nloads\nB" + struct.pack("<I", 4) + b"N...\x85R.",
+        "unknown callable": b"\x80\x02csome_module\nrun_it\n" + text(command) + b"\x85R.",
+        "framework function": b"\x80\x02ctransformers.utils\nrun_command\n" + text(command) + b"\x85R.",
+        "computed callable": b"\x80\x02carg\nNamespace\n)R" + text(command) + b"\x85R.",
+        "call in persistent id": b"\x80\x02cos\nsystem\n" + text(command) + b"\x85RQ.",
+        "nested bytes": b"\x80\x02ctorch.storage\n_load_from_bytes\nB"
+        + struct.pack("<I", len(b"cos\nsystem\n(S'" + quoted + b"'\ntR."))
+        + b"cos\nsystem\n(S'"
+        + quoted
+        + b"'\ntR.\x85R.",
+        "wrapped rebuild": b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\nN("
+        + text(command)
+        + b"tNtR.",
+        "webbrowser": b"\x80\x02cwebbrowser\nopen\n" + text("file:///") + b"\x85R.",
+        "types.CodeType": b"\x80\x02ctypes\nCodeType\n)R.",
+        "ctypes": b"\x80\x02cctypes\nCDLL\nN\x85R.",
+        "asyncio": b"\x80\x02casyncio.unix_events\n_UnixSubprocessTransport._start\n)R.",
+        "mention only": b"\x80\x02cos\nsystem\n.",
+        "import of a module that acts": b"\x80\x02cantigravity\nx\n.",
+    }
+
+
+NAMES = sorted(tricks(Path("marker")))
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "executed"
+
+
+def archive_with(path: Path, data: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", data)
+        archive.writestr("archive/version", "3\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trick_in_a_zip_is_reported_and_not_run(name: str, marker: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model_1.pt"
+    modules = set(sys.modules)
+    archive_with(path, tricks(marker)[name])
+
+    found = verify(path, deep=True)
+
+    assert found.verdict in {"opaque", "corrupt"}
+    assert found.reason is not None
+    assert found.reason.startswith("model_1.pt: ")
+    assert not marker.exists()
+    asked_for = {"antigravity", "torch", "pip", "webbrowser", "transformers", "some_module", "ctypes", "asyncio"}
+    assert not asked_for & (set(sys.modules) - modules)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trick_in_a_legacy_file_or_plain_pickle_is_reported_and_not_run(
+    name: str, marker: Path, tmp_path: Path
+) -> None:
+    trick = tricks(marker)[name]
+    plain, legacy = tmp_path / "plain.pt", tmp_path / "legacy.pt"
+    plain.write_bytes(trick)
+    write_legacy(legacy, {})
+    raw = legacy.read_bytes()
+    legacy.write_bytes(raw[:15] + b"\x80\x02M\xe9\x03." + pickled({}, []) + trick + pickled([], []))
+
+    assert verify(plain, deep=True).verdict in {"opaque", "corrupt"}
+    assert verify(legacy, deep=True).verdict in {"opaque", "corrupt"}
+    assert not marker.exists()
+
+
+def test_tricks_in_members_that_may_hold_objects_still_count(marker: Path, tmp_path: Path) -> None:
+    from tests.fakes.checkpoint_layouts import transformers
+
+    path = transformers(tmp_path)
+    archive_with(path / "training_args.bin", tricks(marker)["os.system by REDUCE"])
+
+    found = verify(path, deep=False)
+
+    assert found.verdict == "opaque"
+    assert found.reason == "training_args.bin: asks for os.system, which can run commands and which no framework stores"
+    assert not marker.exists()
+
+
+def test_tricks_in_dcp_metadata(marker: Path, tmp_path: Path) -> None:
+    write_dcp(tmp_path / "dcp", {})
+    (tmp_path / "dcp" / ".metadata").write_bytes(tricks(marker)["os.system by REDUCE"])
+
+    found = verify(tmp_path / "dcp", deep=True)
+
+    assert found.verdict == "opaque"
+    assert not marker.exists()
+
+
+def test_the_tricks_are_real(tmp_path: Path, marker: Path) -> None:
+    """Python's own unpickler does run them: the test above proves something."""
+    pickle.loads(tricks(marker)["INST"])
+
+    assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("memo index of 4 billion", b"\x80\x02Nr\xff\xff\xff\xff."),
+        (
+            "memo of many indexes",
+            b"\x80\x02" + b"".join(b"Nr" + struct.pack("<I", n << 16) for n in range(9999)) + b".",
+        ),
+        ("string of 4 GB announced", b"\x80\x02X\xff\xff\xff\xffabc."),
+        ("bytes of 16 EB announced", b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\xff."),
+        ("long of 2 GB announced", b"\x80\x02\x8b\xff\xff\xff\x7f."),
+        ("negative long", b"\x80\x02\x8b\xff\xff\xff\xff."),
+        ("digits without end", b"L" + b"9" * 1_000_000 + b"L\n."),
+        ("integer text without end", b"I" + b"9" * 1_000_000 + b"\n."),
+        ("lists 200 thousand deep", b"\x80\x02" + b"]" * 200_000 + b"a" * 199_999 + b"."),
+        ("tuples 200 thousand deep", b"\x80\x02)" + b"\x85" * 200_000 + b"."),
+        ("deep tuple as key", b"\x80\x02}" + b")" + b"\x85" * 200_000 + b"Ns."),
+        ("deep tuple in a set", b"\x80\x04\x8f()" + b"\x85" * 200_000 + b"\x90."),
+        ("marks without end", b"\x80\x02" + b"(" * 200_000 + b"."),
+        ("doubling tuples", b"\x80\x02)" + b"2\x86" * 100_000 + b"."),
+        ("list that holds itself", b"\x80\x02]q\x00h\x00a."),
+        ("dict that holds itself", b"\x80\x02}q\x00X\x01\x00\x00\x00ah\x00s."),
+        ("frame beyond the end", b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7fN."),
+        ("protocol 99", b"\x80\x63N."),
+        ("out of band buffer", b"\x80\x05\x97."),
+        ("unknown opcode", b"\x80\x02\xffN."),
+        ("empty stack", b"\x80\x020."),
+        ("no STOP", b"\x80\x02N"),
+        ("surrogates", b"\x80\x02X\x03\x00\x00\x00\xed\xa0\x80."),
+        ("bad escape", b"S'\\x'\n."),
+        ("nothing", b""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bombs_cost_little_and_never_crash(name: str, data: bytes, tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        read_pickle(data, TorchInterpreter())
+    except Damage as damage:
+        assert damage.reason
+    path = tmp_path / "bomb.pt"
+    archive_with(path, data)
+    found = verify(path, deep=True)
+    assert found.verdict in {"complete", "corrupt", "torn", "opaque"}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02N." + bytes(257 << 20))
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = inspect(path)
+
+    assert found is not None
+    assert found.verdict == "opaque"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+
+
+def test_a_deflated_member_may_not_unpack_to_more_than_it_claims(tmp_path: Path) -> None:
+    path = tmp_path / "model_1.pt"
+    write_zip(path, {}, compression=zipfile.ZIP_DEFLATED)
+    raw = bytearray(path.read_bytes())
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    body = packer.compress(bytes(50 << 20)) + packer.flush()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", pickled({}, []))
+        archive.writestr("archive/data/9", bytes(50 << 20))
+    raw = bytearray(path.read_bytes())
+    claimed = struct.pack("<2L", len(body), 50 << 20)
+    for at in [index for index in range(len(raw)) if raw.startswith(claimed, index)]:
+        raw[at + 4 : at + 8] = struct.pack("<L", 1000)
+    path.write_bytes(raw)
+
+    found = verify(path, deep=True)
+
+    assert found.verdict == "corrupt"
+    assert "more than the 1000 bytes" in (found.reason or "")
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/etc/evil", "archive/../../evil"])
+def test_names_that_lead_out_of_the_archive(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "model_1.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled({}, []))
+        archive.writestr(name, b"x")
+
+    assert verify(path, deep=True).verdict == "corrupt"
+    assert not (tmp_path.parent / "evil").exists()
+
+
+def test_dcp_metadata_that_points_out_of_the_checkpoint(tmp_path: Path) -> None:
+    outside = tmp_path / "secret"
+    write_zip(outside, {})
+    place = {"relative_path": "../secret", "offset": 0, "length": outside.stat().st_size}
+    module = "torch.distributed.checkpoint.metadata"
+    from tests.fakes.torch_files import Pairs
+
+    index = Described(module, "MetadataIndex", {"fqn": "w"})
+    info = Described("torch.distributed.checkpoint.filesystem", "_StorageInfo", place)
+    state = {"state_dict_metadata": {"w": None}, "storage_data": Pairs([(index, info)])}
+    folder = tmp_path / "dcp"
+    folder.mkdir()
+    (folder / ".metadata").write_bytes(pickled(Described(module, "Metadata", state), []))
+
+    found = verify(folder, deep=True)
+
+    assert found.verdict == "corrupt"
+    assert "outside of the checkpoint" in (found.reason or "")
+
+
+def test_harmless_objects_are_named_and_do_not_change_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "model_1.pt"
+    write_zip(
+        path,
+        {
+            "args": Called("argparse", "Namespace"),
+            "out": Called("pathlib", "PosixPath", "/", "out"),
+            "config": Described("omegaconf.dictconfig", "DictConfig", {"_content": {}}),
+            "mine": Described("__main__", "TrainConfig", {"lr": 1e-4}),
+            "device": Called("torch", "device", "cuda"),
+        },
+    )
+
+    found = verify(path, deep=True)
+
+    assert found.verdict == "complete"
+    assert set(found.opaque) == {
+        "argparse.Namespace",
+        "pathlib.PosixPath",
+        "omegaconf.dictconfig.DictConfig",
+        "__main__.TrainConfig",
+    }
+
+
+def test_special_files_are_never_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model_1.pt")
+    folder = tmp_path / "checkpoint-1"
+    folder.mkdir()
+    os.mkfifo(folder / "model.pt")
+    (folder / "training_state.json").write_text('{"global_step": 1}')
+
+    assert inspect(tmp_path / "model_1.pt") is None
+    found = inspect(folder)
+
+    assert found is not None
+    assert found.verdict == "torn"
+    assert found.reason == "model.pt is a link that leaves the directory, or no file"
