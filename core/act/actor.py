@@ -175,6 +175,7 @@ class RunActor:
                 resume_from=Path(decision.resume_from) if decision.resume_from else None,
                 changes=decision.changes,
                 attempt_directory=folder,
+                attempt=decision.attempt,
                 base_env=self._base_env,
             )
             order = LaunchOrder(
