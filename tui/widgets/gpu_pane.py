@@ -73,50 +73,44 @@ class GpuPane(Pane):
         """(cells for a name, cells of each of the two sparklines)."""
         names = {g.name for g in self.view.gpus if g.name}
         name = max((len(n) for n in names), default=0) + 1 if width >= NAME_FROM and len(names) > 1 else 0
-        fixed = 3 + name + 7 + 7 + 8 + 8
-        return name, min(SPARK_MOST, max(0, (width - fixed) // 2 - 3))
+        fixed = 3 + name + 7 + 8 + 9 + 9
+        return name, min(SPARK_MOST, max(0, (width - fixed) // 2 - 2))
 
     def _table(self, width: int, height: int) -> list[Line]:
         name, cells = self._table_columns(width)
         sparks = cells >= SPARK_LEAST
-        gap = cells + 3 if sparks else 0
-        heading: Line = (
-            ("label", "   " + pad("name", name)[:name]),
-            ("label", right("util", 5) + "  " + " " * gap),
-            ("label", right("vram", 5) + "  " + " " * gap),
-            ("label", right("temp", 6) + "  " + right("power", 6)),
-        )
-        lines: list[Line] = [heading]
+        # Numbers first, charts behind them: a repaint begins at the left edge, and only numbers move every second.
+        heading: list[Span] = [
+            ("label", "   " + pad("name", name)[:name] + right("util", 5) + right("vram", 8) + right("temp", 9)),
+            ("label", right("power", 9) + "    "),
+        ]
+        if sparks:
+            heading.append(("label", pad("util", cells + 2) + "vram"))
+        lines: list[Line] = [tuple(heading)]
         shown = self.view.gpus
         if len(shown) > height - 1:
             shown = self._worst_first(height - 2)
         for gpu in shown:
-            own = "accent" if gpu.own else "label"
-            line: list[Span] = [(own, right(str(gpu.index), 2) + " ")]
-            if name:
-                line.append(("label", pad(cut(gpu.name, name - 1), name)))
-            if gpu.trouble:
-                mark = self.glyphs.levels["danger"]
-                line += [("danger", f" {mark} "), ("text", cut(gpu.trouble, width - 6 - name))]
-                lines.append(tuple(line))
-                continue
-            for meter in (gpu.util, gpu.vram):
-                line += [("strong", right(meter.text, 5)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
-                wish = wish_for(meter, cells, self.window_s)
-                if sparks and wish is not None:
-                    values = stretch(self.series.get(wish, ()), cells)
-                    values = (None,) * (cells - len(values)) + values
-                    line += [
-                        ("text", " "),
-                        *spark(values, meter.low, meter.high, meter.bounds, self.glyphs),
-                        ("text", "  "),
-                    ]
-            for meter in (gpu.temp, gpu.power):
-                line += [("strong", right(meter.text, 6)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
-            lines.append(tuple(line))
+            lines.append(self._row(gpu, width, name, cells if sparks else 0))
         if len(shown) < len(self.view.gpus):
             lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
         return lines
+
+    def _row(self, gpu: GpuView, width: int, name: int, cells: int) -> Line:
+        line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
+        if name:
+            line.append(("label", pad(cut(gpu.name, name - 1), name)))
+        if gpu.trouble:
+            mark = self.glyphs.levels["danger"]
+            return (*line, ("danger", f"{mark} "), ("text", cut(gpu.trouble, width - 5 - name)))
+        for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
+            line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
+        for meter in (gpu.util, gpu.vram) if cells else ():
+            wish = wish_for(meter, cells, self.window_s)
+            values = stretch(self.series.get(wish, ()), cells) if wish is not None else ()
+            values = (None,) * (cells - len(values)) + values
+            line += [("text", "  "), *spark(values, meter.low, meter.high, meter.bounds, self.glyphs)]
+        return tuple(line)
 
     def _worst_first(self, rows: int) -> tuple[GpuView, ...]:
         """Those that fit: the ones in trouble stay, in the order of their numbers."""
