@@ -67,13 +67,18 @@ def find_session(run: RunSpec, environ: Mapping[str, str] | None = None) -> str 
         return None
 
 
-def close(run: RunSpec, environ: Mapping[str, str] | None = None) -> bool:
-    """End the run's session and all its windows; the trainer is not in there. False: there was none."""
+def close(run: RunSpec, environ: Mapping[str, str] | None = None, *, unless_attached: bool = False) -> bool:
+    """End the run's session and all its windows; the trainer is not in there. False: there was none, or it stays.
+
+    ``unless_attached``: leave it where somebody is looking at it.
+    """
     environ = os.environ if environ is None else environ
     session = find_session(run, environ)
     if session is None:
         return False
     try:
+        if unless_attached and _call(run.settings.tmux, environ, "list-clients", "-t", f"={session}").strip():
+            return False
         _call(run.settings.tmux, environ, "kill-session", "-t", f"={session}")
     except TmuxTrouble:
         return False

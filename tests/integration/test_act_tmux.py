@@ -1,6 +1,7 @@
 """The window on a trainer: real tmux servers of our own, real keys, real deaths."""
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -161,6 +162,29 @@ def test_a_session_of_the_same_name_is_not_taken_for_ours(desk: Desk) -> None:
     assert desk.tmux("list-sessions", "-F", "#{session_name}") == "trainwatch-luca\n"
     assert not tmux.close(desk.spec(), desk.environ)
     assert is_alive(target.trainer)
+
+
+def test_a_view_that_somebody_looks_at_stays(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    session = tmux.show(desk.spec(), target, desk.environ).session
+    assert session is not None
+    keyboard, terminal = pty.openpty()
+    words = ["tmux", "-L", desk.socket, "attach-session", "-t", f"={session}"]
+    client = subprocess.Popen(
+        words, stdin=terminal, stdout=terminal, stderr=terminal, env=desk.environ | {"TERM": "xterm"}
+    )
+    try:
+        wait_for(lambda: bool(desk.tmux("list-clients", "-t", f"={session}")), "a client")
+        assert not tmux.close(desk.spec(), desk.environ, unless_attached=True)
+        desk.tmux("detach-client", "-s", f"={session}")
+        client.wait(10)
+    finally:
+        client.kill()
+        client.wait()
+        os.close(keyboard)
+        os.close(terminal)
+    assert tmux.close(desk.spec(), desk.environ, unless_attached=True)
+    assert tmux.find_session(desk.spec(), desk.environ) is None
 
 
 def test_names_and_paths_with_hard_signs_survive(desk: Desk) -> None:

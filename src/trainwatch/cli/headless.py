@@ -22,7 +22,7 @@ from trainwatch.core.supervisor import Supervisor
 
 from .failure import CliError, ExitCode
 from .verb_events import show
-from .wiring import build_supervisor
+from .wiring import build_supervisor, close_view
 
 Listener = Callable[[Sequence[Record]], None]
 
@@ -91,6 +91,8 @@ def _watch(
         code = supervisor.run()
     finally:
         server.stop()
+    if load_story(run.journal).state == "finished":
+        close_view(run)
     return ExitCode.INTERRUPTED if interrupted.is_set() else code
 
 

@@ -209,6 +209,11 @@ def plan_first_launch(spec: RunSpec) -> Derived:
     return preview(spec, preset, profile, None, (), Path("ATTEMPT"), base_env=os.environ)
 
 
+def close_view(run: RunDirectory) -> None:
+    """A finished run needs no window; one that somebody looks at stays."""
+    tmux.close(run.load_spec(), unless_attached=True)
+
+
 def attach_argv(run: RunDirectory) -> list[str]:
     """The command that shows the trainer's terminal or log. Raises RuntimeError with a sentence."""
     folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
