@@ -1,12 +1,17 @@
 """The entries of a checkpoint directory by size and time, cheap enough to look at often."""
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
-SUFFIXES = frozenset({".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".tar", ".npz"})
-"""Names of single-file checkpoints; what such a file really is says ``inspect``. Logs and pictures grow all the time
-and must cost nothing."""
+SUFFIXES = (".safetensors", ".sft", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".index.json")
+"""Ends of names of single-file checkpoints (the last: of the index of a set of shards). What such a file really is says
+``inspect``; logs and pictures grow all the time and must cost nothing."""
+TEMPORARY = re.compile(
+    r"^\.|^tmp[-_.]|\.tmp[-_.]|\.incomplete\.|~$|_tmp$|\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp)$"
+)
+"""Names that writers use until the final rename, such as transformers' ``tmp-checkpoint-500``."""
 FILES_PER_DIRECTORY = 4096
 """Files of one checkpoint directory that are looked at (a sharded one of a thousand ranks has about two thousand)."""
 DEPTH = 3
@@ -23,8 +28,8 @@ class Signature(NamedTuple):
 
 
 def is_candidate(name: str, *, is_directory: bool) -> bool:
-    """Whether an entry of that name may be a checkpoint. Hidden and temporary names are none."""
-    return not name.startswith(".") and (is_directory or Path(name).suffix.lower() in SUFFIXES)
+    """Whether an entry of that name may be a checkpoint."""
+    return TEMPORARY.search(name) is None and (is_directory or name.lower().endswith(SUFFIXES))
 
 
 def candidates(directory: Path) -> dict[str, bool]:

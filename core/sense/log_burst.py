@@ -6,15 +6,13 @@ Kept: lines with news, the last state of a progress bar, and the last lines. The
 from collections.abc import Callable
 from typing import NamedTuple
 
-NEWS_WORDS = tuple(
-    word.encode()
-    for word in (
-        "error exception traceback fatal kill nccl nan memory segm signal space abort assert fail corrupt denied "
-        "time terminated checkpoint saved epoch"
-    ).split()
+NEWS_WORDS = (
+    *(b"error", b"exception", b"traceback", b"fatal", b"fail", b"abort", b"assert", b"segm", b"signal", b"kill"),
+    *(b"nccl", b"nan", b"memory", b"space", b"corrupt", b"denied", b"time", b"terminated"),
+    *(b"checkpoint", b"saved", b"epoch"),
 )
-"""Lines without any of these (in small letters) are never asked about. Plain words: searching each one is fifteen times
-as fast as one regular expression for all (measured: 90 against 6 MB/s)."""
+"""Lines without any of these (in small letters) are never asked about. Plain words: searching each one is ten times
+as fast as one regular expression for all (measured: 77 against 6 MB/s)."""
 NEWS_LINES = 200
 """Most lines with news kept of one stretch, the first ones: the cause comes before its consequences."""
 CONTEXT_LINES = 15

@@ -3,9 +3,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from tests.integration.sense_world import ListInbox, RunClock, running, wait_until
+from trainwatch.core.checkpoints.inspection import inspect
+from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
@@ -154,12 +158,13 @@ def test_an_atomic_rename_is_whole_at_once_and_temporary_names_are_none(
     wait_until(lambda: sensor.means == "events", "the watch")
     (out / "model.ckpt.tmp").write_bytes(WHOLE)
     (out / ".hidden.pt").write_bytes(WHOLE)
+    (out / "tmp-checkpoint-500").mkdir()
     (out / "model.ckpt.tmp").rename(out / "model.ckpt")
     (tmp_path / "elsewhere.pth").write_bytes(WHOLE)
     (tmp_path / "elsewhere.pth").rename(out / "moved.pth")
     assert wait_for(inbox, "model.ckpt", "complete/complete") == ["created/writing", "complete/complete"]
     assert wait_for(inbox, "moved.pth", "complete/complete") == ["created/writing", "complete/complete"]
-    assert not {"model.ckpt.tmp", ".hidden.pt"} & set(structure.asked)
+    assert not {"model.ckpt.tmp", ".hidden.pt", "tmp-checkpoint-500"} & set(structure.asked)
 
 
 def test_a_directory_is_one_checkpoint(make: Make, inbox: ListInbox, out: Path) -> None:
@@ -278,7 +283,7 @@ def test_nothing_is_inspected_when_nothing_changes(
 def test_a_structure_that_cannot_be_read_is_told_and_nothing_stops(
     inbox: ListInbox, structure: Structure, out: Path
 ) -> None:
-    def inspect(path: Path) -> Checkpoint | None:
+    def failing(path: Path) -> Checkpoint | None:
         if path.name == "bad.pt":
             raise OSError(5, "Input/output error")
         return structure.inspect(path)
@@ -289,7 +294,7 @@ def test_a_structure_that_cannot_be_read_is_told_and_nothing_stops(
         clock=RunClock(),
         watch=WATCH,
         directory=str(out),
-        inspect=inspect,
+        inspect=failing,
         list_directory=structure.list_directory,
         on_trouble=trouble.append,
     )
@@ -326,3 +331,34 @@ def test_no_directory_is_nothing_to_do(inbox: ListInbox, structure: Structure) -
     with running(sensor):
         sensor.follow(None)
     assert inbox.of(CheckpointEvent) == []
+
+
+def test_with_the_real_structure_checks(inbox: ListInbox, out: Path) -> None:
+    sensor = CheckpointDir(
+        inbox=inbox,
+        clock=RunClock(),
+        watch=EVENTS_ONLY,
+        directory=str(out),
+        inspect=inspect,
+        list_directory=lambda directory: list_checkpoints(directory).checkpoints,
+    )
+    whole = save({"weight": np.zeros((64, 64), dtype=np.float32)}, metadata={"ss_steps": "4100"})
+    (out / "train.log").write_text("step 1\n")
+    (out / "samples").mkdir()
+    with running(sensor):
+        wait_until(lambda: sensor.means == "events", "the watch")
+        path = out / "lora-000004.safetensors"
+        with path.open("wb", buffering=0) as file:
+            file.write(whole[: len(whole) // 2])
+            wait_for(inbox, path.name, "created/torn")
+            file.write(whole[len(whole) // 2 :])
+        wait_for(inbox, path.name, "complete/complete")
+        last = inbox.of(CheckpointEvent)[-1]
+        assert (last.step, last.size_bytes) == (4100, float(len(whole)))
+        folder = out / "checkpoint-500"
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(whole)
+        wait_for(inbox, folder.name, "complete/complete")
+        last = inbox.of(CheckpointEvent)[-1]
+        assert (last.step, last.verdict) == (500, "complete")
+    assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {path.name, folder.name}
