@@ -16,8 +16,9 @@ from .catalogue import CONFIG_READS, CompiledCatalogue, compile_catalogue
 from .exits import SIGNALS, signal_of
 from .lines import Finished, LineFold, fold, lines_with, plain, split_rank
 from .phase_words import phase_of_line
-from .reading import Reading, read_segment
-from .tracebacks import CONSEQUENCES, TRACEBACK, class_of, find_exception, reads_configuration
+from .reading import Reading
+from .segments import read_segment
+from .tracebacks import CONSEQUENCES, class_of, find_exception, reads_configuration
 from .xid import read_kernel_line
 
 __all__ = [
@@ -65,7 +66,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     cascade: tuple[EvidenceLine, ...] = ()
     watch: Reading | None = None
     config_read: int = 0
-    tracebacks: int = 0
+    raised: int = 0
 
 
 START_EVIDENCE = DiagnosisState()
@@ -102,17 +103,15 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
         return state
     if _reads_config(line):
         return msgspec.structs.replace(state, config_read=number)
-    if TRACEBACK in line:
-        state = msgspec.structs.replace(state, tracebacks=number)
     if _SOURCE.match(line):
         return state
     rows = catalogue.matches(line)
     if rows is None:
         return state
-    rank, bare = split_rank(line)
-    raised = find_exception(bare)
+    raised = find_exception(split_rank(line)[1])
     best = max((row for row in rows if row.role == "root"), key=lambda row: row.weight, default=None)
     if raised is not None:
+        state = msgspec.structs.replace(state, raised=number)
         known = class_of(raised, configured=0 < number - state.config_read <= NEAR_LINES)
         if known is not None and (best is None or known[1] > best.weight):
             return _found(state, known[0], "root", known[1], number, line)
@@ -193,7 +192,7 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
     line = plain(line)
     if catalogue.gates.any.search(line) is not None:
         rows = catalogue.matches(line)
-        if rows or (rows is not None and (TRACEBACK in line or find_exception(split_rank(line)[1]) is not None)):
+        if rows or (rows is not None and (find_exception(split_rank(line)[1]) is not None)):
             return True
     return phase_of_line(line.lower()) is not None
 
@@ -293,7 +292,7 @@ def _ended_well(
     """Exit status 0: success, unless the loss was NaN at the end or a strong root is the last word (``| tee``)."""
     if cause is not None and cause.failure == "nan_loss":
         return _answer(catalogue, state, "nan_loss", 0.75, cause)
-    if cause is not None and cause.weight >= SPECIFIC and state.tracebacks and (done is None or done.last < cause.line):
+    if cause is not None and cause.weight >= SPECIFIC and state.raised and (done is None or done.last < cause.line):
         return _answer(catalogue, state, cause.failure, 0.6, cause)
     return _answer(catalogue, state, "success", 0.95 if done is not None else 0.9, done)
 

@@ -19,9 +19,9 @@ SIGNALS: dict[int, tuple[FailureClass, float]] = {
 """Signal → class and confidence without any other evidence. Source: signal(7)."""
 
 NAMES: dict[str, int] = {
-    **{"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8},
-    **{"SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15},
-    **{"SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31},
+    "SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8,
+    "SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
+    "SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31,
 }
 
 

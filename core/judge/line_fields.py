@@ -53,12 +53,14 @@ _LR = re.compile(
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
 _PER_UNIT = re.compile(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?|iterations?|steps?|batch|sample|update)\b"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
 )
 _RATE = re.compile(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s|secs?|seconds?)\b"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s|secs?|seconds?)\b(?!\s*[=:])"
 )
-_RATE_KEY = re.compile(rf"\((?:iter|steps?|it)/s\)['\"]?\s*[:=]\s*['\"]?(?P<value>{NUMBER})")
+_RATE_KEY = re.compile(
+    rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?\s*[:=]\s*['\"]?(?P<value>{NUMBER})"
+)
 _TIMED = re.compile(
     r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost|\bavg_batch_cost|per[- ](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
     r"|\btime/(?:step|iter|itr|it)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
@@ -87,7 +89,7 @@ def find_step(low: str) -> tuple[int, int | None, int] | None:
     """Step, total and position of the counter that means the optimizer step most, e.g. ``step`` before ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(low):
-        rank = _STEP_RANK.get(found["key"], 5)
+        rank = 2 * _STEP_RANK.get(found["key"], 5) - (5 if found["total"] and found["key"] in _STEP_RANK else 0)
         if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
             continue  # "save_steps 500", "warmup steps: 100": settings
         if best is None or rank < best[0]:

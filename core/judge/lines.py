@@ -86,11 +86,15 @@ def split_rank(line: str) -> tuple[str, str]:
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """Fixed strings and patterns of which a line with news must have one; ``any`` is the same as one pattern."""
+    """Fixed strings and patterns of which a line with news must have one.
+
+    ``any`` is the same as one pattern; ``common`` is the literal worth trying first.
+    """
 
     literals: tuple[str, ...]
     patterns: tuple[re.Pattern[str], ...]
     any: re.Pattern[str]
+    common: str = ""
 
 
 def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
@@ -100,6 +104,7 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
         if not any(shorter in literal for shorter in kept):
             kept.append(literal)
     rows = tuple(patterns)
+    common = "<" if "<" in kept else kept[0]
     every = "|".join([*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows)])
     return Gates(
         tuple(kept), tuple(re.compile(row, re.MULTILINE) for row in rows), re.compile(every or r"(?!)", re.MULTILINE)
@@ -113,10 +118,11 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
     without news cheap: a regular expression over all literals runs at a tenth of that.
     """
     text = done.text
-    if len(text) < _SMALL:
-        passes = gates.any.search
+    passes = gates.any.search
+    if len(text) < _SMALL or _is_dense(text, gates):
+        common = gates.common
         for number, end, line in done.segments():
-            if passes(line):
+            if common in line or passes(line):
                 yield number, end, line
         return
     flat = text.replace("\r", "\n") if "\r" in text else text
@@ -136,8 +142,14 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
         counted = start
         end = end if end >= 0 else len(flat)
         line = plain(flat[start:end])
-        if gates.any.search(line):  # an escape sequence inside a word, or a gate beyond the cap: same answer either way
+        if passes(line):  # an escape sequence inside a word, or a gate beyond the cap: same answer either way
             yield number, end, line
+
+
+def _is_dense(text: str, gates: Gates) -> bool:
+    """True where so many segments pass that looking at each is cheaper than scanning once per literal."""
+    head = text[:_SMALL].replace("\r", "\n").split("\n")
+    return 4 * sum(1 for line in head if gates.any.search(line)) > len(head)
 
 
 _SMALL = 4096

@@ -15,7 +15,7 @@ BAR_LABELS: tuple[tuple[Phase, str], ...] = (
     ),
     (
         "eval",
-        r"\bsanity check|\bvalid|\bval\b|\bval[_ ]|\beval|\btest(?:ing)?\b|\bpredict|\bgenerat(?:e|ing)\b(?!.*(?:split|train))|\binference|\bmeasur|\bbenchmark|\bcomputing (?:metric|fid|perplexity)",
+        r"\bsanity check|\bvalid|\bval\b|\bval[_ ]|\beval|\btest(?:ing)?\b|\bpredict|\bgenerat(?:e|ing)\b(?!.*(?:split|train))|\binference|\bmeasur|\bmap@?\.?5|\bclass\s+images\b|\bbenchmark|\bcomputing (?:metric|fid|perplexity)",
     ),
     ("sample", r"\bsampl|\bdenois|\brollout|\broll-out|\bprocessed prompts|\brendering"),
     ("save", r"\bsav(?:e|ing)\b|\bwriting\b|\bupload|\bmerging\b|\bexport|\bpushing"),
@@ -60,27 +60,21 @@ LINE_WORDS: tuple[tuple[Phase, str], ...] = (
 """What a whole line says."""
 
 WORD_GATES = (
-    "rain",
-    "RAIN",
-    "inish",
-    "omplet",
-    "alid",
-    "valuat",
-    "ampl",
-    "aving",
-    "aved",
-    "riting",
-    "ompil",
-    "AUTOTUNE",
-    "ach",
-    "okeniz",
-    "rocess",
-    "oad",
-    "nit",
-    "repar",
-    "Done",
-    "done",
-    "ackin",
+    *(
+        "rain",
+        "alid",
+        "valuat",
+        "ampling",
+        "nerat",
+        "aving",
+        "aved",
+        "ompil",
+        "aching",
+        "okeniz",
+        "rocessing",
+        "oading",
+    ),
+    *("repar", "exits succ"),
 )
 """Fixed strings of which every line with phase words has one (see ``lines_with``)."""
 
@@ -89,11 +83,13 @@ _LINE = tuple((phase, re.compile(pattern)) for phase, pattern in LINE_WORDS)
 
 
 def phase_of_label(label: str) -> Phase | None:
-    """The phase that a bar's label names, None when it names none. ``label`` lower-cased."""
+    """The phase that a bar's label names, None when it names none: the first word that says something decides."""
+    best: tuple[int, Phase] | None = None
     for phase, pattern in _BAR:
-        if pattern.search(label):
-            return phase
-    return None
+        found = pattern.search(label)
+        if found is not None and (best is None or found.start() < best[0]):
+            best = (found.start(), phase)
+    return None if best is None else best[1]
 
 
 def phase_of_line(line: str) -> Phase | None:

@@ -14,9 +14,10 @@ from ..model.progress import Phase, Progress
 from .line_shapes import SHAPES, LineShape
 from .lines import Gates, LineFold, fold, gates_of, lines_with, plain
 from .phase_words import WORD_GATES
-from .reading import Reading, read_segment
+from .reading import Reading
+from .segments import read_segment
 
-_FIELD_GATES = ("tep", "TEP", "iter", "Iter", "ITER", "poch", "POCH", "oss", "LOSS", " it ", "pdate")
+_FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss")
 
 
 class ProgressState(msgspec.Struct, frozen=True):

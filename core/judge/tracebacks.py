@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from ..model.failure import FailureClass
 
-TRACEBACK = "Traceback (most recent call last)"
-
 _NAMED = re.compile(
     r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost))"
     r"(?::(?:\s(?P<message>.*))?$|\s*$)"

@@ -1,0 +1,131 @@
+"""Lines that name fields: a shape that is only printed for training steps, or any line that names step, epoch or loss."""
+
+import msgspec
+
+from .line_fields import (
+    Loss,
+    find_epoch,
+    find_eta,
+    find_loss,
+    find_lr,
+    find_seconds_per_step,
+    find_step,
+    is_evaluation,
+)
+from .line_shapes import LineShape
+from .phase_words import phase_of_line
+from .quantities import parse_clock, parse_count, parse_number, parse_rate, seconds_of
+from .reading import Bar, News, Reading, advance, announce, enter
+
+
+def read_step(reading: Reading, shape: LineShape, groups: dict[str, str | None], line: str, number: int) -> Reading:
+    low = line.lower()
+    named, loss_text = groups.get, groups.get("loss")
+    loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
+    if shape.framework != "user" and loss_text is None and is_evaluation(low, loss):
+        return enter(reading, "eval", number)
+    news = News(loss=loss)
+    news.step = parse_count(named("step") or "?")
+    news.total = parse_count(named("total") or "?")
+    news.restarts_total = news.total is not None
+    if named("epoch"):
+        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("epochs") or "?")
+    elif "epoch" in low:
+        found = find_epoch(low)
+        news.epoch, news.epochs = found or (None, None)
+    news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
+    news.seconds = _seconds(groups)
+    if news.seconds is None:
+        news.seconds = find_seconds_per_step(low)
+    left = named("left") or find_eta(low)
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if news.total is not None and news.epoch is not None:
+        reading = msgspec.structs.replace(reading, per_epoch=True)
+    return advance(reading, news, shape.name, number)
+
+
+def _seconds(groups: dict[str, str | None]) -> float | None:
+    if groups.get("sec_per_step"):
+        return parse_number(groups["sec_per_step"] or "")
+    if groups.get("ms_per_step") or groups.get("s"):
+        return (seconds_of(groups.get("s") or "0", "s") or 0.0) + (
+            seconds_of(groups.get("ms_per_step") or "0", "ms") or 0.0
+        )
+    if groups.get("steps_per_sec"):
+        rate = parse_number(groups["steps_per_sec"] or "")
+        return 1.0 / rate if rate else None
+    return parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
+
+
+def read_words(reading: Reading, line: str, number: int) -> Reading:
+    """A line of no known shape: fields by name, else words that announce a phase."""
+    low = line.lower()
+    loss = find_loss(low) if "loss" in low or " l_" in low else None
+    step = find_step(low)
+    epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
+    lr = find_lr(low) if "lr" in low or "learning" in low else None
+    words = phase_of_line(low) if loss is None else None
+    if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
+        evaluated = loss is not None or step is not None or epoch is not None or "acc" in low or words == "eval"
+        return enter(reading, "eval", number) if evaluated else reading
+    if words is not None and words != "train" and lr is None:
+        return announce(reading, words, number)
+    alone = loss is None and lr is None
+    if alone and not (_leads(low, step, epoch)):
+        return announce(reading, words, number) if words is not None else reading
+    if (
+        loss is None
+        and step is None
+        and epoch is None
+        and not low.lstrip(" -*>|0123456789:.,").startswith(("current l", "lr"))
+    ):
+        return reading
+    news = News(loss=loss, lr=lr, seconds=find_seconds_per_step(low) if step is not None or loss is not None else None)
+    if step is not None:
+        news.step, news.total = step[0], step[1]
+        news.restarts_total = step[1] is not None
+    if epoch is not None:
+        news.epoch, news.epochs = epoch
+    left = find_eta(low) if "eta" in low else None
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if loss is not None and not reading.proven:
+        reading = _prove(reading)
+    return advance(reading, news, "step" if step is not None else "line", number)
+
+
+def _prove(reading: Reading) -> Reading:
+    """A training loss was printed: the bar that runs beside it is the training bar."""
+    progress = reading.progress
+    complete = progress.step is not None and progress.step == progress.total_steps
+    if reading.side is not None and (reading.main is None or complete):
+        return msgspec.structs.replace(
+            reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True
+        )
+    return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
+
+
+def _leads(low: str, step: tuple[int, int | None, int] | None, epoch: tuple[float, int | None] | None) -> bool:
+    """True where a counter without loss and rate is what the line is about: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
+    if step is None and epoch is None:
+        return False
+    head = low.strip(" \t-=*#>|[(.:")
+    for mark in (" - ", ": ", "] ", "| "):
+        head = head.rsplit(mark, 1)[-1] if mark in head and len(head) - head.rfind(mark) > 6 else head
+    head = head.strip(" \t-=*#>|[(.:")
+    return len(head) < 48 and head.startswith(
+        (
+            "step",
+            "iter",
+            "epoch",
+            "global step",
+            "global_step",
+            "training epoch",
+            "train epoch",
+            "training step",
+            "train step",
+            "completed step",
+            "update ",
+        )
+    )
