@@ -15,15 +15,17 @@ GpuState = Literal["busy", "pinned", "spin", "active", "idle", "unknown"]
 """busy: works at its usual power. pinned: near 100 %, power unknown. spin: near 100 % at low power. active: something
 between. unknown: no reading."""
 
-PINNED_UTIL_PCT = 90.0
+PINNED_UTIL_PCT = 95.0
 """A spinning kernel keeps utilisation at 99–100."""
+PINNED_BLINDLY_PCT = 97.0
+"""The same where no usual power is known: honest work falls below this now and then, a spin hardly ever."""
 WORKING_UTIL_PCT = 15.0
 """Above this a GPU did something in the sample."""
-BUSY_SHARE = 0.55
+BUSY_SHARE = 0.47
 """Share of the way from idle to usual power from which a GPU counts as working. Spins were seen at 0.2–0.4."""
 IDLE_SHARE = 0.15
 """Below this share the GPU rests, whatever utilisation says."""
-BUSY_LIMIT_SHARE = 0.5
+BUSY_LIMIT_SHARE = 0.42
 """Where no usual power is known yet: share of the power limit from which a GPU counts as working."""
 REST_LIMIT_SHARE = 0.12
 """Idle power where none was seen: share of the power limit."""
@@ -112,7 +114,7 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     if power is None:
         if util is None:
             return "unknown"
-        if util >= PINNED_UTIL_PCT:
+        if util >= PINNED_BLINDLY_PCT:
             return "pinned"
         return "idle" if util < max(idle_util_pct, 0.1 * (normal.util_pct or 0.0)) else "active"
     share = power_share(normal, gpu)
@@ -123,9 +125,11 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     if util < idle_util_pct:
         return "idle"
     if share is None:
-        return "pinned" if util >= PINNED_UTIL_PCT else "active"
-    if util >= PINNED_UTIL_PCT:
-        return "busy" if share >= BUSY_SHARE else "spin"
+        return "pinned" if util >= PINNED_BLINDLY_PCT else "active"
+    if share >= BUSY_SHARE:
+        return "busy"
+    if util >= (PINNED_BLINDLY_PCT if normal.busy_w is None else PINNED_UTIL_PCT):
+        return "spin"
     if util >= WORKING_UTIL_PCT:
         return "active"
     return "idle" if share < IDLE_SHARE else "active"

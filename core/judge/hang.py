@@ -21,17 +21,20 @@ from .voice import ANNOUNCED, Voice
 
 # Patience in units of hang.min_s (default 90 s). Source: the latencies asked of trainwatch, minus a margin of a few
 # sampling periods; the longest harmless silences met in reports of each kind.
-SPIN = 3.8
-"""340 s: evaluation on rank 0 with the others in a barrier shows work on one GPU, a real spin on none."""
-SPIN_ANNOUNCED = 5.7
+SPIN = 4.2
+"""380 s: evaluation on rank 0 with the others in a barrier shows work on one GPU, a real spin on none."""
+SPIN_ANNOUNCED = 6.2
+SPIN_TALKING = 9.0
+"""In an announced phase whose bar still moves."""
 SPIN_FIRST_STEP = 4.2
 """Before the first step, measured against the power limit; autotuning and warm-up end sooner or use CPUs."""
-PINNED = 8.7
-"""780 s: 100 % without a power reading may be honest work."""
-TALKING = 3.7
-ANNOUNCED_PHASE = 5.7
-"""510 s without any sign in an evaluation or a save."""
-EXITING = 5.3
+PINNED = 9.2
+"""830 s: 100 % without a power reading may be honest work."""
+PINNED_ANNOUNCED = 16.0
+TALKING = 4.2
+ANNOUNCED_PHASE = 6.2
+"""560 s without any sign in an evaluation or a save."""
+EXITING = 6.0
 EXIT_WORK = 17.0
 """Announced uploads: 25 min."""
 FEW_STEPS = 4.5
@@ -40,18 +43,28 @@ ONE_EYED = 2.0
 """Factor where either GPUs or processes cannot be seen."""
 LULL_AGAIN = 2.0
 """x the longest harmless silence so far: pauses grow slowly."""
+PAUSES_MADE_S = 35.0
+"""A run that was silent for this long without harm makes such pauses by design …"""
+PAUSES_MADE = 2.6
+"""… and is given this at least: their lengths vary."""
 SPIN_AGAIN = 2.0
 LINE_AGAIN = 1.5
-"""x the slowest usual distance of progress lines must have passed in any case."""
-STARTUP_SHARE = 0.85
+"""x the slowest usual distance of progress lines must have passed in any case …"""
+BEYOND_DOUBT = 2.5
+"""… unless the evidence lasts this many times its patience: a GPU that was never silent needs no missed line."""
+STARTUP_SHARE = 0.9
 """Share of hang.startup_s without any sign of life before the first step."""
 FRESH_S = 15.0
 FRESH_PERIODS = 3.0
 """A reading older than this says nothing about now."""
 TALK_FRESH = 2.0
 """x min_s: the newest line may be this old for the log to count as talking."""
+TALK_TOLD_S = 180.0
+"""Talk older than this is not told as evidence."""
 BLIND_AFTER_SIGHT = 2.0
 """x max_s where telemetry was there and went away together with the steps: likelier a blind watcher."""
+POLLING = 2.0
+"""x max_s in which cores are busy between two steps, but no GPU works and no byte moves: a polling loop."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,19 +91,19 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     warmup_beats: int = 3
 
 
-def first_silence(min_s: float) -> float:
+def first_silence(min_s: float, period_s: float) -> float:
     """How long everything must be dead, the first time.
 
-    A short floor is taken at its word; from a minute on it gets up to 40 s on top, because loops refill buffers or
-    wait for a disk that long without being hung.
+    A short floor is taken at its word; from a minute on it gets up to 52 s on top, because loops refill buffers or
+    wait for a disk that long without being hung. One sampling period is kept back for noticing.
     """
-    return min_s + min(40.0, max(0.0, min_s - 50.0))
+    return max(min_s, min_s + min(52.0, max(0.0, min_s - 38.0)) - min(period_s, 10.0))
 
 
 def judge(sight: Sight, hang: Hang) -> Verdict | None:
     """Return a verdict, or None while there is no reason (yet)."""
     clock, vitals, voice, now = sight.clock, sight.vitals, sight.voice, sight.now
-    since = max(clock.last, voice.phase_at)
+    since = max(clock.last, voice.phase_at if voice.trusted else 0.0)
     silence = now - since
     if silence < hang.min_s:
         return None
@@ -112,25 +125,44 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
             return _verdict(sight, kind, "no step, and the newest checkpoint is older than allowed")
     if spinning:
         patience = max(_spin_patience(sight, hang), SPIN_AGAIN * vitals.longest_spin_s)
-        if still_s >= patience and silence >= min(hang.max_s, LINE_AGAIN * (clock.slow_s or 0.0)):
+        overdue = min(hang.max_s, LINE_AGAIN * (clock.slow_s or 0.0))
+        if still_s >= patience and (silence >= overdue or still_s >= BEYOND_DOUBT * patience):
             return _verdict(sight, "spin", "no step while the GPU spins far below its usual power")
         return None
     if pinned:
-        patience = max(PINNED * hang.min_s, LULL_AGAIN * max(clock.pause_s, vitals.longest_spin_s))
-        if clock.beats == 0:
-            patience = max(patience, STARTUP_SHARE * hang.startup_s)
         overdue = max(_overdue(clock, hang), hang.deadline_factor * (clock.slow_s or 0.0))
-        if still_s >= patience and silence >= overdue:
+        if still_s >= _pinned_patience(sight, hang) and silence >= overdue:
             return _verdict(sight, "spin", "no step while the GPU says 100 % (its power is unknown)")
         return None
-    if dead_s >= _dead_patience(sight, hang, one_eyed=not (sees_gpu and sees_process)) and silence >= min(
-        hang.max_s, _overdue(clock, hang)
-    ):
-        return _verdict(sight, _dead_kind(sight), "no step and no sign of life")
+    patience = _dead_patience(sight, hang, one_eyed=not (sees_gpu and sees_process))
+    if dead_s >= patience:
+        overdue = min(hang.max_s, _overdue(clock, hang))
+        if silence >= overdue or (clock.beats and dead_s >= BEYOND_DOUBT * patience):
+            return _verdict(sight, _dead_kind(sight), "no step and no sign of life")
+    return _polling(sight, hang, silence, still_s)
+
+
+def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdict | None:
+    """Cores are busy, but nothing comes of it."""
+    clock, vitals = sight.clock, sight.vitals
     cap = max(hang.max_s, LULL_AGAIN * clock.pause_s, 1.5 * hang.startup_s if clock.beats == 0 else 0.0)
-    if still_s >= cap and silence >= hang.deadline_factor * (clock.slow_s or 0.0):
+    if silence < hang.deadline_factor * (clock.slow_s or 0.0):
+        return None
+    if still_s >= cap:
         return _verdict(sight, _dead_kind(sight), "no step for long, and only one core moves")
+    idle_s = sight.now - max(signs.last_work(vitals), clock.last)
+    if clock.beats and not _announced(sight.voice) and idle_s >= max(POLLING * hang.max_s, cap):
+        return _verdict(sight, _dead_kind(sight), "no step for very long; cores are busy, but no GPU works")
     return None
+
+
+def _announced(voice: Voice) -> bool:
+    return voice.trusted and voice.phase in ANNOUNCED
+
+
+def _talks(sight: Sight, hang: Hang) -> bool:
+    voice = sight.voice
+    return voice.talk_at is not None and voice.talk_n > 1 and sight.now - voice.talk_at <= TALK_FRESH * hang.min_s
 
 
 def _overdue(clock: StepClock, hang: Hang) -> float:
@@ -141,24 +173,36 @@ def _overdue(clock: StepClock, hang: Hang) -> float:
 def _spin_patience(sight: Sight, hang: Hang) -> float:
     if sight.clock.beats == 0:
         factor = SPIN_FIRST_STEP if sight.voice.phase not in {"preprocess", "compile"} else PINNED
+    elif not _announced(sight.voice):
+        factor = SPIN
     else:
-        factor = SPIN_ANNOUNCED if sight.voice.phase in ANNOUNCED else SPIN
+        factor = SPIN_TALKING if _talks(sight, hang) else SPIN_ANNOUNCED
     return factor * hang.min_s
+
+
+def _pinned_patience(sight: Sight, hang: Hang) -> float:
+    clock, vitals = sight.clock, sight.vitals
+    patience = (PINNED_ANNOUNCED if clock.beats and _announced(sight.voice) else PINNED) * hang.min_s
+    if clock.beats == 0:
+        patience = max(patience, STARTUP_SHARE * hang.startup_s)
+    return max(patience, LULL_AGAIN * max(clock.pause_s, vitals.longest_spin_s))
 
 
 def _dead_patience(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
     clock, vitals, voice = sight.clock, sight.vitals, sight.voice
     if clock.beats == 0:
         return max(STARTUP_SHARE * hang.startup_s, hang.min_s)
-    patience = first_silence(hang.min_s)
+    patience = first_silence(hang.min_s, sight.period_s)
     if one_eyed and vitals.gpu_at is not None:
         patience *= ONE_EYED
-    if voice.talk_at is not None and sight.now - voice.talk_at <= TALK_FRESH * hang.min_s and voice.talk_n > 1:
+    if vitals.longest_lull_s >= PAUSES_MADE_S:
+        patience = max(patience, PAUSES_MADE * hang.min_s)
+    if _talks(sight, hang):
         patience = max(patience, TALKING * hang.min_s)
-    if voice.phase in ANNOUNCED:
+    if _announced(voice):
         patience = max(patience, ANNOUNCED_PHASE * hang.min_s, LULL_AGAIN * vitals.longest_announced_s)
-    if voice.exit_work_at is not None:
-        patience = max(patience, EXIT_WORK * hang.min_s)
+        if voice.exit_work_at is not None:
+            patience = max(patience, EXIT_WORK * hang.min_s)
     if clock.beats <= sight.warmup_beats and clock.slow_s is None:
         patience = max(patience, FEW_STEPS * hang.min_s)
     return min(max(patience, LULL_AGAIN * vitals.longest_lull_s), hang.max_s)
@@ -187,15 +231,15 @@ def _blind(sight: Sight, hang: Hang, silence: float) -> Verdict | None:
 
 def _dead_kind(sight: Sight) -> HangKind:
     vitals = sight.vitals
-    if vitals.zombies or 2 * vitals.blocked > vitals.window:
+    if signs.is_starved(vitals):
         return "starved"
     missing = vitals.procs_normal is not None and vitals.procs is not None and vitals.procs < vitals.procs_normal
-    return "starved" if missing and sight.voice.phase not in ANNOUNCED else "idle"
+    return "starved" if missing and not _announced(sight.voice) else "idle"
 
 
 def _verdict(sight: Sight, kind: HangKind, reason: str) -> Verdict:
     clock, voice = sight.clock, sight.voice
-    silence = sight.now - max(clock.last, voice.phase_at)
+    silence = sight.now - max(clock.last, voice.phase_at if voice.trusted else 0.0)
     return Verdict(
         kind=kind,
         reason=f"{reason} ({_for(silence)})",
@@ -213,7 +257,7 @@ def _evidence(sight: Sight) -> list[str]:
         usual = f"; usually one progress line every {clock.typical_s:.3g} s" if clock.typical_s is not None else ""
         at = f"step {sight.step}" if sight.step is not None else "the last step"
         said.append(f"{at} was {_for(now - clock.last)} ago{usual}")
-    if voice.phase in ANNOUNCED:
+    if _announced(voice):
         said.append(f"phase {voice.phase}, announced {_for(now - voice.phase_at)} ago")
     said.extend(_gpu_evidence(vitals))
     if vitals.process_at is not None and vitals.cpu is not None:
@@ -224,11 +268,11 @@ def _evidence(sight: Sight) -> list[str]:
         said.append("nothing read or written yet" if moved is None else f"last bytes moved {_for(now - moved)} ago")
     if vitals.blocked:
         said.append(f"a process is blocked in the kernel (state D) for {vitals.blocked} samples")
-    if vitals.zombies:
+    if vitals.zombies > vitals.zombies_normal:
         said.append(f"{vitals.zombies} dead worker processes were not collected (state Z)")
     if vitals.procs_normal is not None and vitals.procs is not None and vitals.procs < vitals.procs_normal:
         said.append(f"{vitals.procs_normal - vitals.procs} processes fewer than usual")
-    if voice.talk_at is not None and voice.talk_at > clock.last and voice.talk_n > 1:
+    if voice.talk_at is not None and voice.talk_n > 1 and now - voice.talk_at <= TALK_TOLD_S:
         said.append(f"the log still talks ({voice.talk_n} pieces since the last step), but the step stands")
     return said
 

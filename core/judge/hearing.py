@@ -36,7 +36,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         state = replace(state, others={**state.others, source: after})
     if beats <= 0:
         phase = after.phase if source is None else state.voice.phase
-        heard = voice.spoken(state.voice, phase, chunk.text, now)
+        heard = voice.spoken(state.voice, phase, chunk.text, now, alive=_is_alive(state, now))
         changed = phase != state.voice.phase
         state = replace(state, reading=after if source is None else state.reading, diagnosis=found, voice=heard)
         if after.loss_is_nan and not before.loss_is_nan:
@@ -45,6 +45,19 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             return _tell(state, changed=True)
         return overdue(knowledge, state, NOTHING)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
+
+
+def _is_alive(state: JudgeState, now: float) -> bool:
+    """A step or another sign of life was seen just before (or nothing can be seen at all)."""
+    signs = state.vitals
+    if signs.process_at is None and signs.gpu_at is None:
+        return True
+    seen = max(state.clock.last, vitals.last_sign(signs, cpu=True))
+    return now - seen <= ALIVE_S + 2.0 * (state.timeline.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
+
+
+ALIVE_S = 20.0
+"""How old the newest sign of life may be for an announced phase to be believed."""
 
 
 def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisState:

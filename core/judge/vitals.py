@@ -27,6 +27,8 @@ CPU_NORMAL_SHARE = 0.3
 """Where the run's usual CPU is below the bound: this share of it counts as a sign."""
 CPU_MANY_CORES = 2.5
 """Compilers and preprocessors keep several cores busy: live evidence without a cap."""
+WAITING_CORES = 1.6
+"""Cores per GPU up to which a tree may only be waiting for its GPUs."""
 CPU_LEARN_SAMPLES = 6
 
 
@@ -63,6 +65,8 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     blocked: int = 0
     """Samples in a row with a process in state D."""
     zombies: int = 0
+    zombies_normal: int = 0
+    """A helper that died long ago is not news."""
     stopped: bool = False
     file_at: float | None = None
     file_sizes: tuple[tuple[str, float], ...] = ()
@@ -127,7 +131,9 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang) 
     many = False
     if cpu is not None and cpu >= alive_cores(vitals):
         cpu_bits |= 1
-        many = cpu >= CPU_MANY_CORES
+        # Ranks that wait for a spinning GPU burn a core each: that is no work.
+        waits = vitals.gpu_at is not None and vitals.gpu_at in {vitals.spin_at, vitals.pinned_at}
+        many = cpu >= (max(CPU_MANY_CORES, WAITING_CORES * len(vitals.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(vitals.read_bytes, sample.read_bytes) + _moved(vitals.write_bytes, sample.write_bytes)
     io_bits = (vitals.io_bits << 1) & mask
     io_now = False
@@ -217,6 +223,7 @@ def with_step(vitals: Vitals, now: float, *, announced: bool) -> Vitals:
             "cpu_normal": mean if usual is None else usual + gpu_signs.LESSON_WEIGHT * (mean - usual),
             "normals": gpu_signs.learn(vitals.normals),
             "procs_normal": vitals.procs,
+            "zombies_normal": vitals.zombies,
         }
     return msgspec.structs.replace(vitals, **changes)
 
@@ -228,6 +235,7 @@ def begin_attempt(vitals: Vitals, now: float) -> Vitals:
         normals=gpu_signs.forget_lesson(vitals.normals),
         cpu_normal=vitals.cpu_normal,
         procs_normal=vitals.procs_normal,
+        zombies_normal=vitals.zombies_normal,
         longest_lull_s=vitals.longest_lull_s,
         longest_announced_s=vitals.longest_announced_s,
         longest_spin_s=vitals.longest_spin_s,
@@ -257,11 +265,26 @@ def alive_cores(vitals: Vitals) -> float:
     """CPU of the tree from which it counts as doing something."""
     bound = CPU_CORES_ALIVE * (1.0 + CPU_CORES_PER_GPU * max(0, len(vitals.normals) - 1))
     usual = vitals.cpu_normal
-    return bound if usual is None else min(bound, CPU_NORMAL_SHARE * usual)
+    if usual is None:
+        return bound
+    if is_starved(vitals):
+        # With workers dead or blocked, the main process polling its queue is no work.
+        return max(bound, CPU_NORMAL_SHARE * usual)
+    return min(bound, CPU_NORMAL_SHARE * usual)
+
+
+def is_starved(vitals: Vitals) -> bool:
+    """Workers died (state Z) or are blocked in the kernel (state D) for most of the window."""
+    return vitals.zombies > vitals.zombies_normal or 2 * vitals.blocked > vitals.window
+
+
+def last_work(vitals: Vitals) -> float:
+    """When a GPU worked, bytes moved or a file grew, in active seconds: signs that no polling loop makes."""
+    return max(vitals.start_at, vitals.busy_at or 0.0, vitals.io_at or 0.0, vitals.file_at or 0.0)
 
 
 def last_sign(vitals: Vitals, *, cpu: bool) -> float:
-    """When the last sign of life was seen, in active seconds. ``cpu``: one busy core counts too."""
+    """When the last sign of life was seen, in active seconds. ``cpu``: one busy core counts too, else several."""
     latest = vitals.start_at
     for at in (vitals.busy_at, vitals.io_at, vitals.file_at, vitals.cpu_alive_at if cpu else vitals.many_at):
         if at is not None and at > latest:

@@ -11,8 +11,8 @@ import msgspec
 from ..model.progress import Phase
 
 EXIT_WORK = re.compile(
-    r"upload|push(?:ing|ed)? (?:\w+ )?to|sync(?:ing|hroni[sz]ing)\b|wandb: (?:Waiting|Uploading)|finali[sz]|"
-    r"merging|export(?:ing)?\b|convert(?:ing)?\b|compress(?:ing)?\b|archiv|copying|running final",
+    r"upload|push(?:ing|ed)? (?:\w+ )*to\b|syncing\b|wandb: (?:Waiting|Uploading)|finali[sz]|merging|exporting|"
+    r"converting|compressing|archiv|copying|transferring|back(?:ing up|up)\b|running final",
     re.IGNORECASE,
 )
 """Words of work that moves no counter we can read: network transfers, and what is done after the last step."""
@@ -34,6 +34,8 @@ class Voice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     talk_n: int = 0
     exit_work_at: float | None = None
     tail: str = ""
+    trusted: bool = True
+    """The phase was announced by a living trainer; words that come out of a dead one re-arm nothing."""
 
 
 TAIL_CHARS = 200
@@ -49,8 +51,8 @@ def stepped(voice: Voice, phase: Phase, text: str, now: float) -> Voice:
     return Voice(phase=phase, phase_at=since, heard=heard, exit_work_at=work)
 
 
-def spoken(voice: Voice, phase: Phase, text: str, now: float) -> Voice:
-    """Text came that moved no step."""
+def spoken(voice: Voice, phase: Phase, text: str, now: float, *, alive: bool) -> Voice:
+    """Text came that moved no step. ``alive``: other signs of life were seen just before."""
     work = voice.exit_work_at
     said = voice.tail + text
     if work is None and EXIT_WORK.search(said) is not None:
@@ -64,6 +66,7 @@ def spoken(voice: Voice, phase: Phase, text: str, now: float) -> Voice:
         talk_n=voice.talk_n + text.count("\n") + text.count("\r"),
         exit_work_at=work,
         tail=said[said.rfind("\n") + 1 :][-TAIL_CHARS:],
+        trusted=voice.trusted if phase == voice.phase else alive,
     )
 
 

@@ -1,0 +1,547 @@
+"""Families of runs, healthy and sick: each builds a story for any seed, sampling period and number of GPUs.
+
+A healthy one must pass without a hang or a stop. A sick one says when its trouble began, how it may be called and how
+soon it must be found. The latencies are those that trainwatch promises for steps of one to three seconds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
+
+DEAD_S = 150.0
+TALKING_S = 420.0
+SPIN_S = 420.0
+PINNED_S = 900.0
+STARTUP_S = 1200.0
+PHASE_S = 750.0
+EXITING_S = 600.0
+
+
+@dataclass(frozen=True)
+class Sick:
+    """``at``: when the trouble began; ``kinds``: names that fit it; ``within_s``: how soon it must be found."""
+
+    at: float
+    kinds: tuple[str, ...]
+    within_s: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """One story with what is expected of it: None = healthy."""
+
+    story: Story
+    sick: Sick | None = None
+
+
+Build = Callable[[int, float, int], Case]
+HEALTHY: dict[str, Build] = {}
+SICK: dict[str, Build] = {}
+
+
+def healthy(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
+    """Register a healthy family."""
+    HEALTHY[build.__name__] = lambda seed, period, gpus: Case(build(new(seed, period, gpus)))
+    return build
+
+
+def sick(kinds: str, within_s: float) -> Callable[[Callable[[Story], Story]], Callable[[Story], Story]]:
+    """Register a sick family: the builder marks the moment with ``story.trouble_t``."""
+
+    def register(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
+        def make(seed: int, period: float, gpus: int) -> Case:
+            story = build(new(seed, period, gpus))
+            return Case(story, Sick(story.trouble_t, tuple(kinds.split()), within_s))
+
+        SICK[build.__name__] = make
+        return build
+
+    return register
+
+
+def new(seed: int, period: float, gpus: int) -> Story:
+    """A story of this size; its step time depends on the seed."""
+    return Story(seed=seed, period_s=period, gpus=gpus, step_s=(1.0, 2.5, 1.7, 3.0)[seed % 4])
+
+
+def begun(story: Story, steps: int = 200) -> Story:
+    """Loaded and training."""
+    return story.start().load().train(steps)
+
+
+def in_trouble(story: Story) -> Story:
+    """The trouble begins now."""
+    story.trouble_t = story.t
+    return story
+
+
+# --- healthy ----------------------------------------------------------------------------------------------------
+
+
+@healthy
+def plain(s: Story) -> Story:
+    return begun(s, 600)
+
+
+@healthy
+def finished(s: Story) -> Story:
+    s.total = 400
+    return begun(s, 350).finish(words=True).go(5).exit(0)
+
+
+@healthy
+def slow_save(s: Story) -> Story:
+    return begun(s).save(380).train(100)
+
+
+@healthy
+def slow_save_silent(s: Story) -> Story:
+    return begun(s).save(300, announce=False).train(100)
+
+
+@healthy
+def mmap_save(s: Story) -> Story:
+    return begun(s).save(400, mmap=True).train(100)
+
+
+@healthy
+def unseen_save(s: Story) -> Story:
+    return begun(s).save(300, visible=False).train(100)
+
+
+@healthy
+def slow_load(s: Story) -> Story:
+    s.start().log("loading model\n")
+    return s.go(1900, cpu=0.4, read_per_s=3e7).train(200)
+
+
+@healthy
+def compile_many_cores(s: Story) -> Story:
+    s.start().load().log("compiling the model with torch.compile\n")
+    return s.go(2200, cpu=3.6).train(200)
+
+
+@healthy
+def compile_one_core(s: Story) -> Story:
+    s.start().load().log("compiling the model with torch.compile\n")
+    return s.go(1100, cpu=1.0).train(200)
+
+
+@healthy
+def compile_silent(s: Story) -> Story:
+    return s.start().load().go(1300, cpu=5.0).train(200)
+
+
+@healthy
+def caching_latents(s: Story) -> Story:
+    s.start().load(30).log("caching latents.\n")
+    s.go(900, gpu=evaluating, cpu=1.1, read_per_s=2e6)
+    return s.train(200)
+
+
+@healthy
+def sparse_20_min(s: Story) -> Story:
+    s.start().load()
+    for n in range(1, 5):
+        s.go(1200, gpu=busy, cpu=1.2, read_per_s=4e6)
+        s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def sparse_50_min_no_reads(s: Story) -> Story:
+    s.start().load()
+    for n in range(1, 4):
+        s.go(3000, gpu=busy, cpu=1.1)
+        s.log(f"Step {1000 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def sparse_125_s(s: Story) -> Story:
+    return s.start().load().train(600, every=50)
+
+
+@healthy
+def eval_long(s: Story) -> Story:
+    return begun(s).evaluate(900).train(100).evaluate(800, bar=False).train(50)
+
+
+@healthy
+def eval_silent(s: Story) -> Story:
+    return begun(s).evaluate(600, announce=False, bar=False).train(100)
+
+
+@healthy
+def eval_on_cpu(s: Story) -> Story:
+    s = begun(s).log("\nRunning validation\n")
+    return s.go(500, gpu=idle, cpu=1.0 * max(1, s.gpus)).train(100)
+
+
+@healthy
+def rank0_evaluates(s: Story) -> Story:
+    s = begun(s).log("\n***** Running Evaluation *****\n")
+    return s.go(900, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
+
+
+@healthy
+def rank0_evaluates_silently(s: Story) -> Story:
+    return begun(s).go(700, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
+
+
+@healthy
+def rank0_saves_others_spin(s: Story) -> Story:
+    s = begun(s).log("\nsaving checkpoint out/step-200\n")
+    return s.go(420, gpu=first_only(idle, spin), cpu=1.0 * s.gpus, write_per_s=6e7).train(100)
+
+
+@healthy
+def dead_pauses_growing(s: Story) -> Story:
+    begun(s, 100)
+    for pause in (40, 55, 70, 90, 115, 150, 190):
+        s.dead(pause).train(30)
+    return s
+
+
+@healthy
+def rollouts(s: Story) -> Story:
+    s.start().load()
+    for n in range(8):
+        s.train(20).dead(60 + 10 * s.rng.random() + 6 * n)
+    return s.train(5)
+
+
+@healthy
+def data_refill_one_core(s: Story) -> Story:
+    begun(s, 100)
+    for _ in range(3):
+        s.go(400, gpu=idle, cpu=1.0).train(30)
+    return s
+
+
+@healthy
+def loader_bound(s: Story) -> Story:
+    return s.start().load().train(300, gpu=jumpy, cpu=3.0)
+
+
+@healthy
+def loader_bound_sparse(s: Story) -> Story:
+    s.start().load()
+    for n in range(1, 6):
+        s.go(700, gpu=jumpy, cpu=3.0, read_per_s=2e7)
+        s.log(f"Step {200 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def thermal_slow(s: Story) -> Story:
+    def hot(rng: object, gpu: int) -> tuple[float, float]:
+        return 100, 150
+
+    begun(s)
+    return s.train(100, gpu=hot, step_s=3.5 * s.step_s).train(100)
+
+
+@healthy
+def suspended(s: Story) -> Story:
+    return begun(s).nothing(5 * 3600).dead(45).train(100)
+
+
+@healthy
+def suspended_in_save(s: Story) -> Story:
+    begun(s).log("\nsaving checkpoint\n").go(20, cpu=0.2, write_per_s=1e8)
+    return s.nothing(4000).go(60, cpu=0.2, write_per_s=1e8).train(100)
+
+
+@healthy
+def user_stop(s: Story) -> Story:
+    return begun(s).go(3000, states={"T": 9}, cpu=0.0).train(100)
+
+
+@healthy
+def user_stop_main_only(s: Story) -> Story:
+    return begun(s).go(1500, states={"T": 1, "S": 8}, cpu=0.0).train(100)
+
+
+@healthy
+def telemetry_lost(s: Story) -> Story:
+    return begun(s).train(700, see_gpu=False, see_process=False).train(50)
+
+
+@healthy
+def gpu_lost_from_sight_in_save(s: Story) -> Story:
+    begun(s).log("\nsaving checkpoint\n")
+    return s.go(300, see_gpu=False, cpu=0.2, write_per_s=1e8).train(100)
+
+
+@healthy
+def everything_unseen(s: Story) -> Story:
+    return begun(s).ticks(1500).train(100)
+
+
+@healthy
+def no_gpu_numbers(s: Story) -> Story:
+    s.util = s.power = False
+    return begun(s, 400).evaluate(400).train(100)
+
+
+@healthy
+def no_power_eval(s: Story) -> Story:
+    s.power = False
+    return begun(s).evaluate(600).train(100)
+
+
+@healthy
+def upload(s: Story) -> Story:
+    begun(s).save(30).log("\nUploading model to the hub...\n")
+    return s.dead(900, cpu=0.03).train(100)
+
+
+@healthy
+def exit_work(s: Story) -> Story:
+    s.total = 400
+    begun(s, 350).finish().log("\nUploading 3 files to storage\n")
+    return s.dead(1100, cpu=0.02).exit(0)
+
+
+@healthy
+def final_eval(s: Story) -> Story:
+    s.total = 400
+    return begun(s, 350).finish().evaluate(1500).exit(0)
+
+
+@healthy
+def slow_exit(s: Story) -> Story:
+    s.total = 400
+    return begun(s, 350).finish(words=True).dead(240).exit(0)
+
+
+@healthy
+def warm_up_slow(s: Story) -> Story:
+    s.start().load().train(1, step_s=200)
+    return s.train(1, step_s=120).train(200)
+
+
+@healthy
+def epochs_with_pauses(s: Story) -> Story:
+    s.total = 60
+
+    def line(step: int) -> str:
+        epoch, at = divmod(step - 1, 60)
+        return f"\rEpoch {epoch + 1}/10: {100 * (at + 1) // 60}%|  | {at + 1}/60 [01:00<01:00,  2.50s/it, loss=0.1]"
+
+    s.start().load()
+    for _ in range(4):
+        s.train(60, line=line).go(70, cpu=1.5, read_per_s=1e6)
+    return s
+
+
+@healthy
+def sampling_images(s: Story) -> Story:
+    begun(s).log("\ngenerating sample images at step: 200\n")
+    return s.go(500, gpu=busy, cpu=1.0).train(100)
+
+
+@healthy
+def second_attempt_slow_load(s: Story) -> Story:
+    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
+    s.go(30).start()
+    return s.go(700, cpu=0.9, read_per_s=5e7).train(200)
+
+
+# --- sick -------------------------------------------------------------------------------------------------------
+
+
+@sick("idle", DEAD_S)
+def dies(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900)
+
+
+@sick("idle", DEAD_S)
+def dies_with_metrics_thread(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, cpu=lambda t: 0.05 + 0.15 * ((t * 7) % 10) / 10)
+
+
+@sick("idle", DEAD_S)
+def dies_with_bursts(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, cpu=lambda t: 1.0 if t % 60 < 3 else 0.01)
+
+
+@sick("idle", TALKING_S)
+def dies_talking(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(1500, talk=lambda t: f"[monitor] {t:.0f} s: memory 15.4 GB, queue 0\n")
+
+
+@sick("idle", TALKING_S)
+def dies_redrawing(s: Story) -> Story:
+    begun(s)
+    bar = s.bar(s.step)
+    return in_trouble(s).dead(1500, talk=lambda _t: bar, every_s=10)
+
+
+@sick("idle", TALKING_S)
+def dies_talking_of_saving(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(1500, talk=lambda t: f"warning: waiting for peers since {t:.0f} s\n", every_s=15)
+
+
+@sick("idle", DEAD_S)
+def dies_without_power_reading(s: Story) -> Story:
+    s.power = False
+    return in_trouble(begun(s)).dead(900)
+
+
+@sick("idle", DEAD_S * 2)
+def dies_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    return in_trouble(begun(s)).dead(900)
+
+
+@sick("idle", DEAD_S)
+def dies_with_more_after_eval(s: Story) -> Story:
+    return in_trouble(begun(s).evaluate(300).train(100)).dead(900)
+
+
+@sick("spin", SPIN_S)
+def spins(s: Story) -> Story:
+    return in_trouble(begun(s)).spinning(1500)
+
+
+@sick("spin", SPIN_S)
+def spins_talking(s: Story) -> Story:
+    logs = [(30.0 * n, "heartbeat ok\n") for n in range(1, 49)]
+    return in_trouble(begun(s)).spinning(1500, logs=logs)
+
+
+@sick("spin", SPIN_S)
+def spins_but_one_idle(s: Story) -> Story:
+    s.gpus = max(2, s.gpus)
+    return in_trouble(begun(s)).spinning(1500, gpu=first_only(idle, spin))
+
+
+@sick("spin", PINNED_S)
+def spins_power_unknown(s: Story) -> Story:
+    s.power = False
+    return in_trouble(begun(s)).spinning(2500)
+
+
+@sick("spin", PINNED_S)
+def spins_before_first_step(s: Story) -> Story:
+    return in_trouble(s.start().load()).spinning(2500)
+
+
+@sick("spin", PHASE_S)
+def spins_in_eval(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    s.go(60, gpu=evaluating, cpu=1.2)
+    return in_trouble(s).spinning(2000)
+
+
+@sick("idle starved", STARTUP_S)
+def dies_loading(s: Story) -> Story:
+    return in_trouble(s.start().load()).dead(2500)
+
+
+@sick("idle starved", STARTUP_S)
+def dies_at_once(s: Story) -> Story:
+    return in_trouble(s.start()).dead(2500)
+
+
+@sick("idle starved", STARTUP_S)
+def dies_loading_talking(s: Story) -> Story:
+    return in_trouble(s.start().load()).dead(2500, talk=lambda t: "waiting for lock file\n", every_s=60)
+
+
+@sick("idle", STARTUP_S)
+def dies_compiling(s: Story) -> Story:
+    s.start().load().log("compiling the model with torch.compile\n").go(120, cpu=4.0)
+    return in_trouble(s).dead(2500)
+
+
+@sick("idle starved", PHASE_S)
+def dies_in_eval(s: Story) -> Story:
+    begun(s).evaluate(60)
+    return in_trouble(s).dead(2000)
+
+
+@sick("idle starved", PHASE_S)
+def dies_in_save(s: Story) -> Story:
+    begun(s).save(40, complete=False)
+    return in_trouble(s).dead(2000)
+
+
+@sick("idle starved", PHASE_S)
+def dies_in_blocked_save(s: Story) -> Story:
+    begun(s).save(40, complete=False)
+    return in_trouble(s).dead(2000, states={"D": 1, "S": 8})
+
+
+@sick("idle", DEAD_S)
+def dies_after_save(s: Story) -> Story:
+    begun(s).save(40).train(10)
+    return in_trouble(s).dead(2000)
+
+
+@sick("starved", DEAD_S)
+def starves_blocked(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, states={"D": 3, "S": 6})
+
+
+@sick("starved", DEAD_S)
+def starves_zombies(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, states={"Z": 4, "S": 5})
+
+
+@sick("starved", DEAD_S)
+def starves_workers_gone(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, procs=3)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit(s: Story) -> Story:
+    s.total = 400
+    return in_trouble(begun(s, 350).finish()).dead(1500)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_after_words(s: Story) -> Story:
+    s.total = 400
+    return in_trouble(begun(s, 350).finish(words=True)).dead(1500, cpu=0.1)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_spinning(s: Story) -> Story:
+    s.total = 400
+    return in_trouble(begun(s, 350).finish()).spinning(1500)
+
+
+@sick("idle", DEAD_S)
+def second_attempt_dies(s: Story) -> Story:
+    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
+    s.go(30).start().load().train(6)
+    return in_trouble(s).dead(900)
+
+
+@sick("idle", 600.0)
+def dies_after_few_steps(s: Story) -> Story:
+    s.start().load().train(3)
+    return in_trouble(s).dead(1500)
+
+
+@sick("idle", 600.0)
+def sparse_dies(s: Story) -> Story:
+    s.start().load().train(500, every=50)
+    return in_trouble(s).dead(1500)
+
+
+@sick("idle", DEAD_S)
+def dies_after_suspend(s: Story) -> Story:
+    begun(s).nothing(3600).train(50)
+    return in_trouble(s).dead(900)
+
+
+@sick("spin", SPIN_S)
+def second_attempt_spins(s: Story) -> Story:
+    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
+    s.go(30).start().load().train(6)
+    return in_trouble(s).spinning(1500)
