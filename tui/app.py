@@ -65,12 +65,14 @@ class TrainwatchApp(App[None]):
         """Our colour roles for themes that do not know them."""
         return ROLES
 
-    def run(self, *args: Any, **kwargs: Any) -> None:
+    def run(self, *, headless: bool = False, **rest: Any) -> None:
         """Run on this terminal until it is left (or gone), then print what goes on."""
-        end_with_terminal()
-        super().run(*args, **kwargs)
-        if self.farewell:
+        if not headless:
+            end_with_terminal()
+        result = super().run(headless=headless, **rest)
+        if self.farewell and not headless:
             print(self.farewell)  # noqa: T201  the terminal is ours again
+        return result
 
     def on_mount(self) -> None:
         """Open the run, or the list."""

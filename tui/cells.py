@@ -122,7 +122,7 @@ def changed(old: Line, new: Line) -> tuple[int, int] | None:
     if old == new:
         return None
     before, after = _cells(old), _cells(new)
-    if len(before) != len(after):
+    if len(before) != len(after) or before == after:
         return 0, max(len(before), len(after))
     first = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
     last = next(i for i, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=True)) if a != b)
@@ -137,8 +137,8 @@ def _cells(line: Line) -> list[tuple[str, str]]:
             continue
         for char in text:
             size = cell_len(char)
-            if size == 0 and cells:
-                cells[-1] = (style, cells[-1][1] + char)
+            if size == 0:  # a combining sign belongs to the cell before it
+                cells[-1:] = [(style, cells[-1][1] + char)] if cells else []
             else:
                 cells += [(style, char), *([(style, "")] * (size - 1))]
     return cells

@@ -17,10 +17,10 @@ def three_digits(value: float) -> str:
     """Three significant digits without an exponent: 0.0912, 2.50, 17.1, 291, 6,120."""
     if not math.isfinite(value):
         return UNKNOWN
-    magnitude = abs(value)
+    magnitude = abs(float(f"{value:.3g}"))
     if magnitude == 0:
         return "0"
-    if magnitude >= 99.95:
+    if magnitude >= 100:
         return f"{value:,.0f}"
     decimals = max(0, 2 - math.floor(math.log10(magnitude)))
     return f"{value:.{min(decimals, 6)}f}"

@@ -1,0 +1,171 @@
+"""Cells, charts and boxes: exact widths whatever comes in."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from trainwatch.core.views.level import ALL_SAFE, BOUNDS
+from trainwatch.tui.arrange import Contents, arrange
+from trainwatch.tui.cells import changed, clauses, cut, fit, plain, wrap, wrap_words
+from trainwatch.tui.chart import bar, braille, curve, scale, spark
+from trainwatch.tui.glyphs import ASCII, UNICODE, glyphs_for
+from trainwatch.tui.series import SeriesCache, Wish, stretch
+
+TEXTS = st.text(max_size=60)
+SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_size=6)
+
+
+@given(SPANS, st.integers(1, 80))
+@settings(max_examples=200, deadline=None)
+def test_a_fitted_line_is_exactly_as_wide(spans: list[tuple[str, str]], width: int) -> None:
+    assert sum(cell_len(text) for _, text in fit(spans, width)) == width
+
+
+@given(SPANS, SPANS, st.integers(1, 60))
+@settings(max_examples=200, deadline=None)
+def test_what_changed_covers_every_difference(
+    one: list[tuple[str, str]], two: list[tuple[str, str]], width: int
+) -> None:
+    before, after = fit(one, width), fit(two, width)
+    stretch_of = changed(before, after)
+    if stretch_of is None:
+        assert before == after
+    else:
+        start, size = stretch_of
+        assert 0 <= start < start + size <= width
+
+
+@given(st.text(max_size=200), st.integers(4, 50))
+@settings(deadline=None)
+def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int) -> None:
+    text = plain(text)
+    rows = wrap(text, width)
+    assert all(cell_len(row) <= width for row in rows)
+    assert "".join(rows) == text
+
+
+def test_words_wrap_at_spaces() -> None:
+    assert wrap_words("a data loader worker is waiting", 12) == ["a data", "loader", "worker is", "waiting"]
+    assert wrap_words("x" * 30, 12) == ["x" * 12, "x" * 12, "x" * 6]
+
+
+def test_clauses_are_dropped_whole() -> None:
+    assert clauses(["one", "two", "three"], 9) == "one · two"
+    assert clauses(["too long for it"], 6) == "too l…"
+    assert cut("宽宽宽", 4) == "宽 …"
+
+
+@given(
+    st.integers(1, 260),
+    st.integers(1, 90),
+    st.builds(
+        Contents,
+        head_rows=st.integers(2, 5),
+        gpus=st.integers(1, 16),
+        memory_rows=st.integers(4, 6),
+        incidents=st.integers(0, 9),
+        open_incidents=st.integers(0, 2),
+        checkpoints=st.integers(0, 30),
+    ),
+)
+@settings(max_examples=400, deadline=None)
+def test_boxes_never_overlap_or_stick_out(width: int, height: int, contents: Contents) -> None:
+    boxes = arrange(width, height, contents)
+    assert {"head", "keys"} <= set(boxes)
+    if height < 2:
+        return
+    taken: set[tuple[int, int]] = set()
+    for name, (x, y, w, h) in boxes.items():
+        assert x >= 0
+        assert y >= 0
+        assert x + w <= width, name
+        assert y + h <= height, name
+        if name not in {"head", "keys"}:
+            assert h >= 3, name
+        cells = {(column, row) for row in range(y, y + h) for column in (x, x + w - 1)}
+        assert not taken & cells, name
+        taken |= cells
+
+
+def test_a_sparkline_tells_unknown_from_zero() -> None:
+    line = spark((None, 0.0, 50.0, 100.0), 0.0, 100.0, ALL_SAFE, UNICODE)
+    assert "".join(text for _, text in line) == " ▁▄▇"
+
+
+def test_a_sparkline_is_coloured_by_its_bounds() -> None:
+    line = spark((60.0, 80.0, 90.0), 20.0, 100.0, BOUNDS["temp"], UNICODE)
+    assert [style for style, _ in line] == ["spark-safe", "spark-warning", "spark-danger"]
+
+
+def test_a_curve_falls_from_left_to_right() -> None:
+    rows = braille([3.0, 3.0, 2.0, 2.0, 1.0, 1.0], 2, 1.0, 3.0)
+    assert rows[0][0] != " "
+    assert rows[-1][-1] != " "
+    assert rows[0][-1] == " "
+    assert all(len(row) == 3 for row in rows)
+
+
+def test_one_spike_does_not_flatten_the_curve() -> None:
+    values = [1.0 + i % 2 for i in range(200)]
+    assert scale([*values, 1e6]) == (1.0, 2.0)
+    assert scale([None, None]) is None
+    assert scale([5.0] * 10) == pytest.approx((4.75, 5.25))
+
+
+@given(st.lists(st.one_of(st.none(), st.floats()), max_size=80), st.integers(1, 6))
+@settings(deadline=None)
+def test_curves_take_everything(values: list[float | None], rows: int) -> None:
+    for glyphs in (UNICODE, ASCII):
+        drawn = curve(values, rows, 0.0, 1.0, glyphs)
+        assert len(drawn) == rows
+    bounds = scale(values)
+    if bounds is not None:
+        curve(values, rows, *bounds, UNICODE)
+
+
+@given(st.floats(-1, 2), st.integers(1, 100))
+@settings(deadline=None)
+def test_a_bar_is_exactly_as_wide(share: float, width: int) -> None:
+    for glyphs in (UNICODE, ASCII):
+        full, rest = bar(share, width, glyphs)
+        assert len(full) + len(rest) == width
+
+
+@pytest.mark.parametrize(
+    ("env", "glyphs"),
+    [
+        ({"TERM": "xterm", "LANG": "de_DE.UTF-8"}, UNICODE),
+        ({"TERM": "xterm"}, UNICODE),
+        ({"TERM": "linux", "LANG": "C.UTF-8"}, ASCII),
+        ({"TERM": "xterm", "LANG": "en_US.ISO-8859-1"}, ASCII),
+    ],
+)
+def test_terminals_get_what_they_can_draw(env: dict[str, str], glyphs: object) -> None:
+    assert glyphs_for(env) is glyphs
+
+
+def test_a_history_is_fetched_once_a_column() -> None:
+    asked: list[tuple[float, float]] = []
+
+    def fetch(metric: str, since: float, until: float, points: int) -> list[tuple[float, float, float, float]]:
+        asked.append((since, until))
+        width = (until - since) / points
+        return [(since + (i + 0.5) * width, 0.0, float(i), 9.0) for i in range(points)]
+
+    cache, wish = SeriesCache(), Wish("gpu0.util", 10, 100.0)
+    first = cache.get(wish, 1000.5, fetch)
+    assert first == tuple(float(i) for i in range(10))
+    assert cache.get(wish, 1000.9, fetch) is first
+    assert len(asked) == 1
+    cache.get(wish, 1011.5, fetch)
+    assert asked[-1] == (910.0, 1010.0)
+
+
+def test_gaps_of_one_column_are_bridged_and_longer_ones_stay() -> None:
+    def fetch(metric: str, since: float, until: float, points: int) -> list[tuple[float, float, float, float]]:
+        return [(t, v, v, v) for t, v in ((5.0, 1.0), (25.0, 3.0), (95.0, 7.0))]
+
+    values = SeriesCache().get(Wish("x", 10, None, 0.0, 100.0), 100.0, fetch)
+    assert values == (1.0, 2.0, 3.0, None, None, None, None, None, None, 7.0)
+    assert stretch((1.0, None), 4) == (1.0, 1.0, None, None)

@@ -1,0 +1,183 @@
+"""What the screen is told about a run: levels, verdicts, prices, timeline."""
+
+import time
+from collections.abc import Iterator
+from typing import get_args
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import (
+    CRASH,
+    HOUR,
+    StoryTeller,
+    checkpoint,
+    crashed,
+    created,
+    empty,
+    finished,
+    given_up,
+    healthy,
+    hung,
+    in_state,
+    progress,
+    started,
+    training,
+    unwatched,
+)
+from trainwatch.core.model.fact import CheckpointKnown, HealthChanged
+from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.run import RunState
+from trainwatch.core.views.checkpoints import checkpoint_views, resume_point
+from trainwatch.core.views.dashboard import dashboard_view
+from trainwatch.core.views.gpu import gpu_pane_view
+from trainwatch.core.views.incidents import incident_views
+from trainwatch.core.views.level import BOUNDS, level_in, worst
+from trainwatch.core.views.memory import memory_view
+from trainwatch.core.views.price import kill_price, lost_steps, profile_price, resume_price
+from trainwatch.core.views.situation import Situation, eta_s, fraction, live_progress
+from trainwatch.core.views.timeline import ticks, timeline_view
+from trainwatch.core.views.verdict import SENTENCES, verdict
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("state", get_args(RunState))
+def test_every_state_has_a_sentence_even_with_nothing_known(state: RunState) -> None:
+    assert state in SENTENCES
+    bare = Situation(story=msgspec.structs.replace(Situation().story, state=state))
+    assert verdict(bare).sentence
+    assert verdict(in_state(state)).sentence
+    dashboard_view(bare)
+    dashboard_view(in_state(state))
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "level"),
+    [("temp", 75, "safe"), ("temp", 76, "warning"), ("temp", 85, "warning"), ("temp", 86, "danger"),
+     ("vram", 89, "underused"), ("vram", 98, "safe"), ("vram", 99, "warning"), ("swap_used", 500e6, "safe"),
+     ("swap_used", 2.1e9, "danger"),
+     ("ram_available", 3e9, "danger"), ("ram_used", 70, "safe"), ("temp", None, "unknown")],
+)  # fmt: skip
+def test_a_bound_belongs_to_the_milder_level(metric: str, value: float | None, level: str) -> None:
+    assert level_in(BOUNDS[metric], value) == level
+
+
+def test_the_judges_level_goes_before_the_bounds() -> None:
+    now = healthy()
+    told = StoryTeller()
+    told.story = now.story
+    story = told.tell(
+        now.now_t, HealthChanged(metric="gpu0.vram", value=95.0, unit="%", level="warning", before="safe")
+    ).story
+    view = gpu_pane_view(msgspec.structs.replace(now, story=story))
+    assert view.gpus[0].vram.level == "warning"
+
+
+def test_worst_of_nothing_is_unknown() -> None:
+    assert worst(()) == "unknown"
+    assert worst(("safe", "danger", "warning")) == "danger"
+
+
+def test_a_reading_is_fresher_than_the_story_but_not_of_another_attempt() -> None:
+    now = healthy()
+    fresh = msgspec.structs.replace(now, progress=progress(8000), progress_t=now.now_t)
+    assert live_progress(fresh).step == 8000
+    stale = msgspec.structs.replace(now, progress=progress(2340), progress_t=CRASH.t)
+    assert live_progress(stale).step == 7300
+
+
+def test_time_left_comes_from_the_pace() -> None:
+    assert eta_s(progress(260)) == 25_000
+    assert eta_s(msgspec.structs.replace(progress(260), sec_per_step=None, eta_s=77.0)) == 77.0
+
+
+def test_a_run_without_a_total_has_no_bar() -> None:
+    assert fraction(msgspec.structs.replace(progress(5), total_steps=None)) is None
+    assert fraction(msgspec.structs.replace(progress(5), total_steps=None, epoch=3.0, total_epochs=12)) == 0.25
+
+
+def test_the_price_of_a_kill_is_counted_from_the_newest_good_checkpoint() -> None:
+    now = healthy()
+    torn = checkpoint(7200, now.now_t - 60, verdict="torn", reason="cut off")
+    told = StoryTeller()
+    told.story = now.story
+    now = msgspec.structs.replace(now, story=told.tell(now.now_t, CheckpointKnown(checkpoint=torn)).story)
+    assert lost_steps(now) == 1152
+    point = resume_point(now)
+    assert point is not None
+    assert point.step == 6148
+    assert checkpoint_views(now)[0].level == "danger"
+
+
+def test_without_a_checkpoint_everything_would_be_lost() -> None:
+    story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 40)).story
+    now = Situation(story=story, now_t=100, supervisor_alive=True)
+    price = kill_price(now)
+    assert price.lost_steps == 40
+    assert "everything so far would be lost" in " ".join(price.lines)
+    assert "Starts from the beginning." in resume_price(now, None).lines
+
+
+def test_a_profile_at_the_next_checkpoint_is_free() -> None:
+    assert profile_price(healthy(), "stable", at_once=False).lost_steps == 0
+    assert profile_price(healthy(), "stable", at_once=True).lost_steps == 1152
+
+
+def test_incidents_open_ones_first() -> None:
+    views = incident_views(hung())
+    assert [(v.kind, v.open) for v in views] == [("hang", True), ("crash", False)]
+    assert views[1].did == "resumed from step 2,160 · vae_batch_size 2 → 1"
+    assert views[1].cost == "180 steps"
+
+
+def test_the_axis_leaves_room_for_the_future_but_never_more_than_the_past_can_bear() -> None:
+    view = timeline_view(healthy())
+    assert view.done_t is not None
+    assert view.now_t < view.done_t < view.end_t
+    story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 40)).story
+    young = timeline_view(Situation(story=story, now_t=100, supervisor_alive=True))
+    assert young.done_t is None, "ten hours do not fit behind a hundred seconds"
+    assert young.end_t < 200
+
+
+def test_a_finished_axis_ends_where_the_run_did() -> None:
+    view = timeline_view(finished())
+    assert view.over
+    assert view.done_t == view.now_t == view.end_t == 7.4 * HOUR
+    assert view.expected == ()
+
+
+def test_ticks_are_round_times_of_day_apart_enough() -> None:
+    view = timeline_view(healthy())
+    found = ticks(view, 62)
+    assert [label for _, label in found] == ["00:00", "02:00", "04:00", "06:00"]
+    assert ticks(view, 5) == ()
+
+
+def test_nothing_known_is_said_as_such() -> None:
+    view = dashboard_view(empty())
+    assert view.gpu.message is not None
+    assert view.memory.message is not None
+    assert view.timeline.message == "Nothing has happened yet"
+    assert view.header.done is None
+
+
+def test_a_host_that_hides_things_shows_them_as_unknown() -> None:
+    now = msgspec.structs.replace(healthy(), host=HostSample(t=1.0), process=None)
+    view = memory_view(now)
+    assert [m.text for m in view.meters] == ["–", "–", "–"]
+    assert {m.level for m in view.meters} == {"unknown"}
+
+
+@pytest.mark.parametrize("now", [unwatched(), given_up(), crashed(), finished()])
+def test_levels_of_verdicts(now: Situation) -> None:
+    levels = {"running": "warning", "given_up": "danger", "backing_off": "warning", "finished": "safe"}
+    assert verdict(now).level == levels[now.story.state]
