@@ -97,7 +97,11 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
 def _anything(path: Path) -> Subject:
     """A subject for a path that is no checkpoint by its name, but was asked about."""
     status = path.stat()
-    forced = file_subject(path, force=True) if stat.S_ISREG(status.st_mode) else None
+    forced = None
+    if stat.S_ISREG(status.st_mode):
+        forced = file_subject(path, force=True)
+    elif stat.S_ISDIR(status.st_mode):
+        forced = directory_subject(path, force=True)
     if forced is not None:
         return forced
     return Subject.hopeless(path, Corrupt(f"{path.name}: is no checkpoint of a known layout"))

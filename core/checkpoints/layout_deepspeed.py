@@ -17,14 +17,16 @@ from .pickle_values import Mapping, shown
 
 LATEST = "latest"
 _MODEL = re.compile(r"^(?:zero_pp_rank_(?P<dp>\d+)_)?mp_rank_(?P<mp>\d+)_model_states\.pt$")
-_OPTIMIZER = re.compile(r"^(?:bf16_|fp16_)?zero_pp_rank_(?P<dp>\d+)_mp_rank_(?P<mp>\d+)_optim_states\.pt$")
+_OPTIMIZER = re.compile(r"^(?P<kind>bf16_|fp16_)?zero_pp_rank_(?P<dp>\d+)_mp_rank_(?P<mp>\d+)_optim_states\.pt$")
 _MAX_LATEST_BYTES = 4096
 
 
 def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None:
     """A tag folder: recognised by its model states. Every data-parallel rank that the states speak of must be there."""
     models = {name: match for name in members.top() if (match := _MODEL.match(name))}
-    optimizers = {(int(match["dp"]), int(match["mp"])) for name in members.top() if (match := _OPTIMIZER.match(name))}
+    matches = [match for name in members.top() if (match := _OPTIMIZER.match(name))]
+    optimizers = {(int(match["dp"]), int(match["mp"])) for match in matches}
+    kind = next((match["kind"] for match in matches if match["kind"]), "")
     if not models and not optimizers:
         return None
     damages: list[Damage] = []
@@ -37,11 +39,11 @@ def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None
         if not isinstance(tree, Mapping):
             continue
         step = whole_number(tree, ("global_steps", "global_step")) if step is None else step
-        damages.extend(_missing_ranks(tree, int(match["mp"]), optimizers))
+        damages.extend(_missing_ranks(tree, int(match["mp"]), optimizers, kind))
     ranks = sorted(optimizers)
     if ranks:
         expected = {(dp, mp) for dp in range(ranks[-1][0] + 1) for mp in {mp for _, mp in ranks}}
-        damages.extend(_missing_rank(rank) for rank in sorted(expected - optimizers)[:1])
+        damages.extend(_missing_rank(rank, kind) for rank in sorted(expected - optimizers)[:1])
     damages.extend(_not_named_latest(members.root))
     return LayoutReading(layout="deepspeed", damages=tuple(damages), counts=NameCounts(step))
 
@@ -56,17 +58,18 @@ def check_latest(members: Members) -> list[Damage]:
     return []
 
 
-def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]]) -> list[Damage]:
+def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]], kind: str) -> list[Damage]:
     """ZeRO keeps the optimizer out of the model states: then each rank must have its own file."""
     ranks = whole_number(tree, ("dp_world_size",))
     if ranks is None or tree.get("optimizer") is not None or not (optimizers or "optimizer" in tree.keys()):  # noqa: SIM118 -- not a dict
         return []
     absent = [rank for dp in range(min(ranks, 100_000)) if (rank := (dp, mp)) not in optimizers]
-    return [_missing_rank(absent[0])] if absent else []
+    return [_missing_rank(absent[0], kind)] if absent else []
 
 
-def _missing_rank(rank: tuple[int, int]) -> Torn:
-    return Torn(f"zero_pp_rank_{rank[0]}_mp_rank_{rank[1]:02d}_optim_states.pt is missing: every rank must have saved")
+def _missing_rank(rank: tuple[int, int], kind: str) -> Torn:
+    name = f"{kind}zero_pp_rank_{rank[0]}_mp_rank_{rank[1]:02d}_optim_states.pt"
+    return Torn(f"{name} is missing: every rank must have saved")
 
 
 def _not_named_latest(root: Path) -> list[Damage]:

@@ -1,28 +1,11 @@
 """The checkpoints of one output directory."""
 
-import os
-import re
 from pathlib import Path
 
 from ..model.checkpoint import Checkpoint, CheckpointListing
 from .inspection import inspect
-from .layout_weights import KNOWN_WEIGHTS
-from .members import MAX_MEMBERS
-from .names import (
-    INDEX_SUFFIX,
-    is_checkpoint_directory_name,
-    is_counted_directory_name,
-    is_part,
-    is_temporary,
-    read_name,
-    tensor_format,
-)
-from .state_file import STATE_FILES
-
-_TELLING = re.compile(
-    r"^\.metadata$|\.distcp$|_model_states\.pt$|^optimizer\.(pt|bin)$|^random_states_\d+\.pkl$|^rng_state.*\.pth$"
-)
-"""Files that make the directory they lie in a checkpoint."""
+from .names import INDEX_SUFFIX, is_part, is_temporary, read_name, tensor_format
+from .recognition import is_checkpoint_directory
 
 
 def list_checkpoints(directory: Path) -> CheckpointListing:
@@ -72,24 +55,5 @@ def _may_be_checkpoint(path: Path) -> bool:
     """Cheap test by names, before anything is opened: an output directory may hold a hundred thousand images."""
     name = path.name
     if path.is_dir():
-        return is_checkpoint_directory_name(name) or _holds_checkpoint(path)
+        return is_checkpoint_directory(path)
     return name.endswith(INDEX_SUFFIX) or (tensor_format(name) is not None and not is_part(name))
-
-
-def _holds_checkpoint(folder: Path) -> bool:
-    counted = is_counted_directory_name(folder.name)
-    telling = False
-    try:
-        with os.scandir(folder) as entries:
-            for number, entry in enumerate(entries):
-                if number > MAX_MEMBERS:
-                    return False
-                if entry.is_dir(follow_symlinks=False):
-                    if is_checkpoint_directory_name(entry.name):
-                        return False  # an output directory of its own
-                    continue
-                known = entry.name in STATE_FILES or _TELLING.search(entry.name) or KNOWN_WEIGHTS.match(entry.name)
-                telling = telling or bool(known) or (counted and tensor_format(entry.name) is not None)
-    except OSError:
-        return False
-    return telling

@@ -163,7 +163,6 @@ TORCH_CLASS_MODULES: tuple[str, ...] = (
     "torch.utils.data.distributed",
     "torch.fx.graph_module",
     "torch.fx.immutable_collections",
-    "torch._utils",
 )
 """Where the classes live that whole-module pickles and DCP metadata mention."""
 

@@ -37,7 +37,7 @@ def read_index(members: Members, index: str) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise Corrupt("its weight_map is no table of files")
     for file in weight_map.values():
-        if file.startswith("/") or ".." in PurePosixPath(file).parts:
+        if file.startswith("/") or ".." in PurePosixPath(file).parts or not file.isprintable() or not file:
             raise Corrupt(f"names a file outside of its directory: {shown(file)}")
     return weight_map
 

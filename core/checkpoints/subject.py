@@ -13,6 +13,7 @@ from .directory import examine_directory, format_of
 from .layout import Findings
 from .members import Member, Members, find_members
 from .names import INDEX_SUFFIX, NameCounts, TensorFormat, read_name, tensor_format
+from .recognition import is_checkpoint_directory
 from .shards import check_shards, shards_of
 from .tensor_file import FileFinding, counts_of, examine_file
 
@@ -80,8 +81,10 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
     return Subject(path=path, members=members, mtime=status.st_mtime, examine=examine)
 
 
-def directory_subject(path: Path) -> Subject | None:
-    """A directory, or None when it is no checkpoint."""
+def directory_subject(path: Path, *, force: bool = False) -> Subject | None:
+    """A directory, or None when it is no checkpoint. ``force``: take any that holds weights somewhere."""
+    if not force and not is_checkpoint_directory(path):
+        return None
     try:
         members = find_members(path)
     except FileNotFoundError:
@@ -141,13 +144,18 @@ def orphan_subject(path: Path, shard: "re.Match[str]") -> Subject | None:
 
 
 def _beside(path: Path, names: list[str]) -> Members:
+    """Files beside ``path`` that are there; links that leave the directory count as missing."""
     files: dict[str, Member] = {}
+    real = path.parent.resolve()
     for name in names:
+        place = path.parent / name
         try:
-            status = path.with_name(name).stat()
+            if not place.resolve(strict=True).is_relative_to(real):
+                continue
+            status = place.stat()
         except OSError:
             continue
-        files[name] = Member(name=name, path=path.with_name(name), size_bytes=status.st_size, mtime=status.st_mtime)
+        files[name] = Member(name=name, path=place, size_bytes=status.st_size, mtime=status.st_mtime)
     return Members(root=path.parent, files=files, folders=(), strays=())
 
 

@@ -6,6 +6,7 @@ import pickle
 import random
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,17 @@ def _members(raw: bytes) -> dict[str, bytes] | None:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             return {info.filename: archive.read(info) for info in archive.infolist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, struct.error, ValueError):
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        struct.error,
+        ValueError,
+        zlib.error,
+    ):
         return None
-    except Exception as error:  # zlib.error has no base of its own
-        if type(error).__name__ == "error":
-            return None
-        raise
 
 
 class _Stub:

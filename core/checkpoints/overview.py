@@ -1,0 +1,140 @@
+"""What a checkpoint holds, in numbers and names, found without torch and without running code."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.checkpoint import Checkpoint
+from .damage import Damage
+from .inspection import conclude, subject_of
+from .layout import optimizer_in, weights_in
+from .pickle_values import Mapping, shown
+from .state_file import STATE_FILES, read_state_file
+from .subject import Finding, Subject
+
+COMPILED_PREFIX = "_orig_mod."
+"""What ``torch.compile`` puts before each key; a model that is not compiled refuses such a file."""
+_MAX_STATE_VALUES = 40
+
+
+class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. ``tensors`` None: it holds none or could not be listed."""
+
+    name: str
+    size_bytes: int
+    tensors: int | None
+    elements: int | None
+
+
+class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor of the weights."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """All that can be said without running code.
+
+    ``parameters``: elements of all weights; ``dtypes``: elements by type. ``compiled``: keys carry ``_orig_mod.``.
+    ``state``: plain values of the state file or of the pickled object; ``metadata`` as safetensors stores it.
+    """
+
+    checkpoint: Checkpoint
+    layout: str
+    members: tuple[MemberOverview, ...]
+    tensors: tuple[TensorOverview, ...]
+    parameters: int
+    dtypes: dict[str, int]
+    has_optimizer: bool
+    has_ema: bool
+    compiled: bool
+    state: dict[str, Any]
+    metadata: dict[str, str]
+
+
+def show(path: Path) -> CheckpointOverview | None:
+    """Describe a checkpoint, or None when the path is none. Raises FileNotFoundError."""
+    subject = subject_of(path)
+    if subject is None:
+        return None
+    finding = subject.examine(None)
+    tensors = _weights(subject, finding)
+    dtypes: dict[str, int] = {}
+    for tensor in tensors:
+        dtypes[tensor.dtype] = dtypes.get(tensor.dtype, 0) + _count(tensor.shape)
+    tops = [key for found in finding.files.values() if found.contents for key in _top_keys(found.contents.tree)]
+    names = [tensor.name for tensor in tensors]
+    return CheckpointOverview(
+        checkpoint=conclude(subject, finding),
+        layout=finding.layout,
+        members=tuple(_member(subject, finding, name) for name in sorted(subject.members.files)),
+        tensors=tensors,
+        parameters=sum(dtypes.values()),
+        dtypes=dtypes,
+        has_optimizer=optimizer_in(subject.members) or any(key.startswith("optim") for key in tops),
+        has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
+        compiled=any(COMPILED_PREFIX in name for name in names),
+        state=_state(subject, finding),
+        metadata={
+            key: value
+            for found in finding.files.values()
+            if found.contents is not None
+            for key, value in found.contents.metadata.items()
+        },
+    )
+
+
+def _weights(subject: Subject, finding: Finding) -> tuple[TensorOverview, ...]:
+    files = set(weights_in(subject.members)) if len(subject.members.files) > 1 else set(finding.files)
+    return tuple(
+        TensorOverview(name=shown(tensor.name, 200), dtype=tensor.element.name, shape=tensor.shape)
+        for name, found in sorted(finding.files.items())
+        if name in files and found.contents is not None
+        for tensor in found.contents.tensors
+    )
+
+
+def _member(subject: Subject, finding: Finding, name: str) -> MemberOverview:
+    found = finding.files.get(name)
+    contents = found.contents if found is not None else None
+    return MemberOverview(
+        name=name,
+        size_bytes=subject.members.files[name].size_bytes,
+        tensors=None if contents is None else len(contents.tensors),
+        elements=None if contents is None else sum(tensor.count for tensor in contents.tensors),
+    )
+
+
+def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
+    for name in STATE_FILES:
+        if name in subject.members.files:
+            try:
+                values = read_state_file(subject.members.files[name]).values
+            except (Damage, FileNotFoundError):
+                continue
+            return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}
+    for found in finding.files.values():
+        tree = found.contents.tree if found.contents is not None else None
+        pairs = tree.pairs if isinstance(tree, Mapping) else []
+        plain = {key: value for key, value in pairs if isinstance(key, str) and _is_plain(value)}
+        if plain:
+            return dict(list(plain.items())[:_MAX_STATE_VALUES])
+    return {}
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool) and (not isinstance(value, int) or value.bit_length() < 63)
+
+
+def _top_keys(tree: object) -> list[str]:
+    return tree.keys() if isinstance(tree, Mapping) else []
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count

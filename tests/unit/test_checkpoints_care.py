@@ -1,0 +1,254 @@
+"""Pruning, backing up, comparing and showing: what they do, and above all what they leave alone."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from tests.fakes.checkpoint_layouts import dcp, legacy_file, sharded, training_state, transformers, weights, zip_file
+from tests.fakes.torch_files import write_zip
+from trainwatch.core.checkpoints import (
+    BackupRefusedError,
+    ComparisonRefusedError,
+    apply_prune,
+    backup,
+    compare,
+    plan_prune,
+    show,
+    verify,
+)
+
+
+def epochs(root: Path, *numbers: int) -> list[Path]:
+    root.mkdir(exist_ok=True)
+    paths = [root / f"luca-{number:06}.safetensors" for number in numbers]
+    for place, path in enumerate(paths):
+        save_file(weights(place), path)
+        os.utime(path, (1000 + place, 1000 + place))
+    return paths
+
+
+def cut(path: Path) -> None:
+    status = path.stat()
+    os.truncate(path, status.st_size - 9)
+    os.utime(path, (status.st_atime, status.st_mtime))
+
+
+def poison(path: Path) -> None:
+    status = path.stat()
+    arrays = weights()
+    arrays["unet.up.bias"][:] = np.nan
+    save_file(arrays, path)
+    os.utime(path, (status.st_atime, status.st_mtime))
+
+
+def names(paths: object) -> list[str]:
+    return [Path(path).name for path in paths]  # type: ignore[attr-defined]
+
+
+def test_a_plan_deletes_nothing_and_keeps_the_newest(tmp_path: Path) -> None:
+    paths = epochs(tmp_path, 2, 4, 6, 8)
+
+    plan = plan_prune(tmp_path, 2)
+
+    assert names(c.path for c in plan.delete) == ["luca-000004.safetensors", "luca-000002.safetensors"]
+    assert [(Path(k.checkpoint.path).name, k.why) for k in plan.keep] == [
+        ("luca-000008.safetensors", "resume point"),
+        ("luca-000006.safetensors", "newest"),
+    ]
+    assert plan.freed_bytes == sum(path.stat().st_size for path in paths[:2])
+    assert all(path.exists() for path in paths)
+
+
+def test_apply_deletes_what_was_planned(tmp_path: Path) -> None:
+    paths = epochs(tmp_path, 2, 4, 6)
+
+    outcome = apply_prune(plan_prune(tmp_path, 1))
+
+    assert names(outcome.deleted) == ["luca-000002.safetensors", "luca-000004.safetensors"]
+    assert outcome.refused == ()
+    assert [path.exists() for path in paths] == [False, False, True]
+
+
+def test_sound_ones_are_not_given_up_for_one_with_nan(tmp_path: Path) -> None:
+    paths = epochs(tmp_path, 2, 4, 6)
+    poison(paths[2])
+
+    plan = plan_prune(tmp_path, 1)
+
+    assert plan.resume_point == str(paths[1])
+    assert {Path(k.checkpoint.path).name: k.why for k in plan.keep} == {
+        "luca-000006.safetensors": "deep check failed",
+        "luca-000004.safetensors": "resume point",
+    }
+    apply_prune(plan)
+    assert [path.exists() for path in paths] == [False, True, True]
+
+
+def test_bad_ones_stay_and_keep_their_good_neighbour(tmp_path: Path) -> None:
+    paths = epochs(tmp_path, 1, 2, 3, 4, 5)
+    cut(paths[2])
+
+    plan = plan_prune(tmp_path, 1)
+
+    assert {Path(k.checkpoint.path).name: k.why for k in plan.keep} == {
+        "luca-000005.safetensors": "resume point",
+        "luca-000003.safetensors": "not complete",
+        "luca-000002.safetensors": "neighbour of a bad one",
+    }
+    assert names(c.path for c in plan.delete) == ["luca-000004.safetensors", "luca-000001.safetensors"]
+
+
+def test_links_and_their_targets_stay(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    far = epochs(outside, 1)[0]
+    out = tmp_path / "out"
+    paths = epochs(out, 1, 2, 3)
+    (out / "best.safetensors").symlink_to(paths[0].name)
+    (out / "luca-000009.safetensors").symlink_to(far)
+
+    apply_prune(plan_prune(out, 1))
+
+    assert [path.exists() for path in paths] == [True, False, True]
+    assert far.exists()
+    assert (out / "best.safetensors").exists()
+
+
+def test_what_changed_since_the_plan_is_left_alone(tmp_path: Path) -> None:
+    paths = epochs(tmp_path, 1, 2, 3)
+    plan = plan_prune(tmp_path, 1)
+    save_file(weights(9), paths[0])
+    paths[1].unlink()
+    paths[1].symlink_to(paths[2])
+
+    outcome = apply_prune(plan)
+
+    assert outcome.deleted == ()
+    assert {Path(path).name: why for path, why in outcome.refused} == {
+        "luca-000001.safetensors": "changed since the plan was made",
+        "luca-000002.safetensors": "is a link",
+    }
+    assert all(path.exists() for path in paths)
+
+
+def test_directories_and_sets_are_deleted_whole_and_links_in_them_are_not_followed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    old = training_state(out)
+    index = sharded(out)
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("x")
+    (old / "link").symlink_to(precious)
+    for place, path in enumerate([*sorted(out.glob("model*")), old]):
+        os.utime(path, (1000 + place, 1000 + place))
+    newest = epochs(out, 9)[0]
+    os.utime(newest, (9000, 9000))
+
+    outcome = apply_prune(plan_prune(out, 1))
+
+    assert set(names(outcome.deleted)) == {"checkpoint-epoch-118", index.name}
+    assert [path.name for path in out.iterdir()] == [newest.name]
+    assert (precious / "data").read_text() == "x"
+
+
+def test_keep_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        plan_prune(tmp_path, 0)
+
+
+@pytest.mark.parametrize("build", [zip_file, legacy_file, training_state, dcp])
+def test_a_backup_is_verified_and_equal(build, tmp_path: Path) -> None:
+    source = build(tmp_path / "out")
+    (tmp_path / "safe").mkdir()
+    seen: list[int] = []
+
+    done = backup(source, tmp_path / "safe", progress=lambda part, _: seen.append(part))
+
+    copy = tmp_path / "safe" / source.name
+    assert done.destination == str(copy)
+    assert done.checkpoint.verdict == "complete"
+    files = [path.relative_to(source) for path in source.rglob("*")] if source.is_dir() else [Path()]
+    for file in files:
+        assert (copy / file).read_bytes() == (source / file).read_bytes()
+        assert (copy / file).stat().st_mtime_ns == (source / file).stat().st_mtime_ns
+    assert [path.name for path in (tmp_path / "safe").iterdir()] == [source.name]
+    assert seen[-1] == done.size_bytes
+
+
+def test_a_backup_never_overwrites_and_never_keeps_a_bad_one(tmp_path: Path) -> None:
+    paths = epochs(tmp_path / "out", 2, 4, 6)
+    target = tmp_path / "safe"
+    target.mkdir()
+    backup(paths[0], target)
+    with pytest.raises(BackupRefusedError, match="exists already"):
+        backup(paths[0], target)
+    cut(paths[1])
+    with pytest.raises(BackupRefusedError, match="torn, not complete"):
+        backup(paths[1], target)
+    poison(paths[2])
+    with pytest.raises(BackupRefusedError, match="nonfinite, not complete"):
+        backup(paths[2], target)
+    with pytest.raises(BackupRefusedError, match="does not exist"):
+        backup(paths[0], tmp_path / "no" / "where")
+    folder = training_state(tmp_path / "out")
+    with pytest.raises(BackupRefusedError, match="inside"):
+        backup(folder, folder / "copy")
+
+    assert [path.name for path in target.iterdir()] == [paths[0].name]
+
+
+def test_compare_names_what_moved(tmp_path: Path) -> None:
+    first, second = weights(), weights()
+    second["unet.down.weight"] = second["unet.down.weight"] * np.float32(1.5)
+    second["unet.up.bias"][1] = np.inf
+    second["new"] = np.zeros(3, dtype=np.float32)
+    second["steps"] = np.arange(6, dtype=np.int64)
+    save_file(first, tmp_path / "a.safetensors")
+    write_zip(tmp_path / "model_2.pt", {f"_orig_mod.{name}": array for name, array in second.items()})
+
+    found = compare(tmp_path / "a.safetensors", tmp_path / "model_2.pt")
+
+    changes = {change.name: change for change in found.changes}
+    assert found.only_in_b == ("new",)
+    assert found.other_shape == (("steps", (5,), (6,)),)
+    assert changes["unet.down.weight"].relative_change == pytest.approx(0.5, rel=1e-6)
+    assert changes["unet.down.weight"].norm_a == pytest.approx(float(np.linalg.norm(first["unet.down.weight"])))
+    assert changes["unet.up.weight"].relative_change == 0
+    assert (found.nonfinite_a, found.nonfinite_b, changes["unet.up.bias"].nonfinite_b) == (0, 1, 1)
+
+
+def test_compare_directories_and_refuse_what_cannot_be(tmp_path: Path) -> None:
+    folder = training_state(tmp_path)
+    other = transformers(tmp_path)
+
+    assert compare(folder, other).relative_change == 0
+    with pytest.raises(ComparisonRefusedError, match="DCP"):
+        compare(dcp(tmp_path), folder)
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ComparisonRefusedError, match="no checkpoint"):
+        compare(tmp_path / "notes.txt", folder)
+
+
+def test_show_describes_without_reading_values(tmp_path: Path) -> None:
+    found = show(training_state(tmp_path))
+
+    assert found is not None
+    assert found.layout == "training_state"
+    assert found.state == {"global_step": 6100, "current_epoch": 117}
+    assert (found.has_optimizer, found.has_ema, found.compiled) == (True, True, False)
+    assert found.parameters == sum(array.size for array in weights().values())
+    assert {tensor.name: tensor.shape for tensor in found.tensors}["unet.down.weight"] == (8, 16)
+
+
+def test_show_a_single_file(tmp_path: Path) -> None:
+    path = zip_file(tmp_path / "out")
+    found = show(path)
+
+    assert found is not None
+    assert found.has_optimizer
+    assert found.state == {"global_step": 500}
+    assert verify(path, deep=True) == found.checkpoint
+    assert show(tmp_path) is None
+    assert show(tmp_path / "out") is None

@@ -1,0 +1,83 @@
+"""Step and epoch from names, and which names are checkpoints."""
+
+import pytest
+
+from trainwatch.core.checkpoints.names import is_checkpoint_directory_name, is_part, is_temporary, read_name
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "epoch"),
+    [
+        ("luca-000004.safetensors", None, 4),
+        ("luca.safetensors", None, None),
+        ("luca-step00000500.safetensors", 500, None),
+        ("luca-000004-state", None, 4),
+        ("luca-step00000500-state", 500, None),
+        ("luca-state", None, None),
+        ("checkpoint-500", 500, None),
+        ("checkpoint-epoch-118", None, 118),
+        ("checkpoint-epoch-3", None, 3),
+        ("checkpoint_500.pt", 500, None),
+        ("epoch=3-step=1000.ckpt", 1000, 3),
+        ("last.ckpt", None, None),
+        ("global_step500", 500, None),
+        ("epoch_3", None, 3),
+        ("model_epoch_12.pt", None, 12),
+        ("model-step-2000.pth", 2000, None),
+        ("iter_1000.pth", 1000, None),
+        ("mylora_000000500.safetensors", 500, None),
+        ("lora-2024-06-01_10-00-00-save-1500-3-20.safetensors", 1500, 3),
+        ("model_500.pt", 500, None),
+        ("model-00001-of-00003.safetensors", None, None),
+        ("sd-v1-5.safetensors", None, None),
+        ("sdxl-20240131.safetensors", None, None),
+        ("model-7b.safetensors", None, None),
+        ("step-99999999999999999999", None, None),
+    ],
+)
+def test_counts_in_names(name: str, step: int | None, epoch: int | None) -> None:
+    found = read_name(name)
+
+    assert (found.step, found.epoch) == (step, epoch)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimizer.pt",
+        "optimizer.bin",
+        "optimizer_0.bin",
+        "scheduler.pt",
+        "scaler.pt",
+        "rng_state.pth",
+        "rng_state_3.pth",
+        "random_states_0.pkl",
+        "training_args.bin",
+        "sampler.bin",
+        "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
+    ],
+)
+def test_parts_are_no_checkpoints_alone(name: str) -> None:
+    assert is_part(name)
+
+
+@pytest.mark.parametrize("name", ["model.pt", "optimus-000001.safetensors", "schedule_free-500.pt", "rngnet.pt"])
+def test_names_that_only_begin_alike(name: str) -> None:
+    assert not is_part(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x.safetensors.tmp", "tmp-checkpoint-500", ".x.pt", "x.pt.incomplete", "x.partial", "x.pt.tmp.123", "x.pt~"],
+)
+def test_unfinished_names(name: str) -> None:
+    assert is_temporary(name)
+
+
+def test_directories_that_say_what_they_are() -> None:
+    assert is_checkpoint_directory_name("checkpoint-500")
+    assert is_checkpoint_directory_name("checkpoint-epoch-3")
+    assert is_checkpoint_directory_name("luca-000004-state")
+    assert not is_checkpoint_directory_name("samples")
+    assert not is_checkpoint_directory_name("step_500")
+    assert not is_checkpoint_directory_name("checkpoints")
