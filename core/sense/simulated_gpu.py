@@ -6,7 +6,7 @@ import msgspec
 
 from ..model.observation import GpuReading, GpuSample
 from ..model.ports import AttemptTarget, Clock, Inbox
-from .proc_stat import TICKS_PER_S, read_all
+from .proc_stat import read_all
 from .process_tree import tree_of
 from .sampling import Sampler
 from .tree_activity import Member, TreeActivity
@@ -20,8 +20,9 @@ TRAINING_BYTES = 14_900 * 2**20
 POWER_LIMIT_W = 320.0
 IDLE_W, BUSY_W = 22.0, 285.0
 AMBIENT_C, BUSY_C = 34.0, 67.0
-BUSY_CORES = 0.02
-"""A demo trainer that waits between its steps still uses more; a hung one uses nothing."""
+BUSY_S = 2.0
+"""A trainer that was given CPU within this time is busy: the demo's waits between its steps and uses one clock tick in
+half a second, a hung one none."""
 WARMING_S, FILLING_S, DRAINING_S = 12.0, 1.5, 0.6
 
 
@@ -68,6 +69,7 @@ class SimulatedGpu(Sampler):
         self._activity = TreeActivity()
         self._followed: AttemptTarget | None = None
         self._looked_t: float | None = None
+        self._busy_until_t = 0.0
 
     def sample(self) -> None:
         """Look at the trainer and move the card on."""
@@ -75,13 +77,15 @@ class SimulatedGpu(Sampler):
         if target != self._followed:
             self._followed, self._activity = target, TreeActivity()
             self._looked_t = None
+            self._busy_until_t = 0.0
         tree = {} if target is None else tree_of(target, read_all())
         done = self._activity.look({pid: Member(stat, None) for pid, stat in tree.items()})
         seconds = self._interval_s if self._looked_t is None else t - self._looked_t
-        cores = done.ticks / TICKS_PER_S / seconds if seconds > 0 and self._looked_t is not None else 0.0
+        if done.ticks > 0:
+            self._busy_until_t = t + BUSY_S
         self._looked_t = t
         alive = any(stat.state not in "ZX" for stat in tree.values())
-        self._state = advance(self._state, seconds=seconds, t=t, alive=alive, busy=cores > BUSY_CORES)
+        self._state = advance(self._state, seconds=seconds, t=t, alive=alive, busy=t < self._busy_until_t)
         self._inbox.put(
             GpuSample(t=t, gpus=tuple(self._reading(index) for index in range(self._count)), simulated=True)
         )

@@ -143,9 +143,9 @@ def test_the_simulated_sensor_follows_the_trainer() -> None:
         assert said(trainer) == "worked"
         clock.t = 1.0
         sensor.sample()
-        clock.t = 2.0
+        clock.t = 4.0
         sensor.sample()
-    clock.t = 3.0
+    clock.t = 5.0
     sensor.sample()
     first, busy, idle, gone = inbox.of(GpuSample)
     assert all(sample.simulated and len(sample.gpus) == 2 for sample in (first, busy, idle, gone))
