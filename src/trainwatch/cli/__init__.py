@@ -13,7 +13,6 @@ from .failure import CliError, ExitCode
 VERBS = (
     "init",
     "run",
-    "adopt",
     "status",
     "runs",
     "events",
@@ -97,8 +96,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
     verb_screen.add(parser)
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb")
-    # Only the verb that was asked for is imported: `--help` and a wrong verb need all of them.
-    wanted = [word for word in words if word in VERBS][:1] or VERBS
+    # Only the verb that was asked for is imported, and none for the bare command; `--help` and a wrong verb need all.
+    wanted: Sequence[str] = [word for word in words if word in VERBS]
+    if not wanted and any(not word.startswith("-") or word in {"-h", "--help"} for word in words):
+        wanted = VERBS
     added: set[str] = set()
     for verb in wanted:
         name = MODULES.get(verb, f"verb_{verb}")
