@@ -223,7 +223,7 @@ class Supervisor:
                 t=self._clock.now(),
                 attempt=launched.attempt,
                 pid=launched.trainer.pid,
-                runner_pid=launched.runner.pid,
+                runner_pid=launched.runner.pid if launched.runner else None,
                 log=launched.log,
                 directory=directory,
                 resume_from=order.resume_from,

@@ -28,12 +28,15 @@ class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``start.json``: written atomically by the runner once the trainer exists."""
+    """``start.json``: written atomically by the runner once the trainer exists.
+
+    ``runner`` None: adopted, started by somebody else and only watched.
+    """
 
     version: int = 1
     attempt: int
     trainer: ProcessIdentity
-    runner: ProcessIdentity
+    runner: ProcessIdentity | None
     wall: float
     log: str
     argv: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from .failure import CliError, ExitCode
 VERBS = (
     "init",
     "run",
+    "adopt",
     "status",
     "runs",
     "events",
