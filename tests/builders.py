@@ -386,8 +386,8 @@ RULES = (
     ("cuda_oom", False, "CUDA out of memory"),
     ("cuda_unknown_error", True, "CUDA error: unknown error"),
     ("code_bug", False, "AttributeError"),
-    ("checkpoint_corrupt", True, "invalid header in checkpoint"),
-    ("nan_loss", True, "loss is nan, stopping"),
+    ("checkpoint_corrupt", False, "invalid header in checkpoint"),
+    ("nan_loss", False, "loss is nan, stopping"),
 )
 
 

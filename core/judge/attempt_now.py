@@ -8,6 +8,8 @@ import msgspec
 
 WRAP_SHARE = 0.5
 """A counter that falls below this share of its last value began a new epoch."""
+STARTED_OVER_STEPS = 20
+"""A resume point earlier than this proves nothing about the counter."""
 
 
 class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +44,7 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
         return msgspec.structs.replace(attempt, beat_t=t)
     offset = attempt.offset
     if offset is None:
-        offset = _first_offset(attempt, step)
+        offset = _first_offset(attempt)
     elif attempt.step is not None and step < attempt.step * WRAP_SHARE:
         offset += attempt.step
     first = attempt.first_step if attempt.first_step is not None else step
@@ -51,14 +53,17 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
     )
 
 
-def _first_offset(attempt: AttemptNow, step: int) -> int:
+def _first_offset(attempt: AttemptNow) -> int:
+    """Only a resume of weights starts the counter anew by design; any other that does has started over."""
     resumed = attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
-    if resumed is None:
-        return 0
-    if attempt.weights_only:
-        return resumed
-    # A counter that goes on from the resumed step needs no offset; one that starts below it counts within an epoch.
-    return 0 if step >= resumed else resumed - step + 1
+    return resumed if resumed is not None and attempt.weights_only else 0
+
+
+def started_over(attempt: AttemptNow) -> bool:
+    """It was told to resume, and counts as if it had not (reported of several trainers: a resume silently ignored)."""
+    if attempt.weights_only or attempt.resume_position is None or attempt.first_step is None:
+        return False
+    return attempt.resume_position >= STARTED_OVER_STEPS and attempt.first_step < attempt.resume_position * WRAP_SHARE
 
 
 def lost_steps(failed_at: int | None, resumed_at: int | None) -> int | None:

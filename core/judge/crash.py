@@ -5,7 +5,7 @@ from ..model.failure import Diagnosis
 from ..model.incident import Evidence
 from ..model.observation import Exit
 from . import budget as restart_budget
-from . import recovery
+from . import recovery, resume_point
 from .diagnosis import diagnose
 from .draft import Draft
 from .ended_well import ended_well
@@ -14,6 +14,9 @@ from .state import JudgeState
 
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
            11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}  # fmt: skip
+
+CURED_BY_OLDER = frozenset({"nan_loss", "checkpoint_corrupt"})
+"""Failures that starting again does not cure, unless from a checkpoint of before the trouble."""
 
 
 def succeeded(draft: Draft, observation: Exit) -> bool:
@@ -67,7 +70,11 @@ def on_crash(draft: Draft, observation: Exit) -> None:
         draft.close_incident(number, "ended by a person")
         draft.move(Stopped(), "a person ended the trainer; held until resume or restart")
         return
-    if not diagnosis.retryable:
+    before_t = state.attempt.nan_t if diagnosis.failure == "nan_loss" else None
+    if diagnosis.failure == "checkpoint_corrupt" and state.attempt.resume_from is not None:
+        recovery.distrust(draft, state.attempt.resume_from, "the trainer could not read it")
+    cured = diagnosis.failure in CURED_BY_OLDER and resume_point.newest_good(draft.state.shelf, before_t=before_t)
+    if not diagnosis.retryable and not cured:
         recovery.give_up(
             draft, f"{diagnosis.failure} does not go away by starting again: {_reason(diagnosis, observation)}", number
         )
@@ -75,9 +82,6 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     if restart_budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
         recovery.give_up(draft, recovery.spent_reason(draft), number)
         return
-    before_t = state.attempt.nan_t if diagnosis.failure == "nan_loss" else None
-    if diagnosis.failure == "checkpoint_corrupt" and state.attempt.resume_from is not None:
-        recovery.distrust(draft, state.attempt.resume_from, "the trainer could not read it")
     plan = RestartPlan(reason=f"restart after {incident}", incident=number, before_t=before_t)
     recovery.clear_and_restart(draft, recovery.charge(draft, plan))
 

@@ -14,7 +14,7 @@ from ..model.decision import ClearGpu, EndWatch, GiveUp, StartAttempt, StopAttem
 from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged
 from ..model.observation import Exit, Outcome
 from . import budget, resume_point
-from .attempt_now import lost_steps
+from .attempt_now import lost_steps, started_over
 from .draft import Draft
 from .run_machine import (
     BackingOff,
@@ -350,6 +350,7 @@ def prove_life(draft: Draft) -> None:
     state = draft.state
     attempt = state.attempt
     resumed_at = _resumed_at(state)
+    _doubt_resume(draft)
     for incident in state.incidents:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
@@ -368,9 +369,19 @@ def prove_life(draft: Draft) -> None:
         draft.notify("recovery", "recovered", ending, incident=incident.id)
 
 
+def _doubt_resume(draft: Draft) -> None:
+    """Say so when the trainer counts as if it had not resumed at all."""
+    attempt = draft.state.attempt
+    if not started_over(attempt):
+        return
+    reason = f"told to resume at step {attempt.resume_position}, but it counts from {attempt.first_step}: started over?"
+    number = draft.open_incident("resume", "started_over", reason, severity="warning")
+    draft.notify("warning", "resume ignored?", reason, incident=number)
+
+
 def _resumed_at(state: JudgeState) -> int | None:
     attempt = state.attempt
-    if attempt.resume_from is None:
+    if attempt.resume_from is None or started_over(attempt):
         return 0
     return attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
 

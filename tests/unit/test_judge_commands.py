@@ -1,0 +1,260 @@
+"""What a person may ask for, in every state of a run."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import crash, quick, running, save, story
+from trainwatch.core.model.decision import (
+    EndWatch,
+    PauseAttempt,
+    StartAttempt,
+    StopAttempt,
+    UnpauseAttempt,
+    VerifyCheckpoint,
+)
+from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, ProfileChanged
+from trainwatch.core.model.observation import Exit, Outcome, Start
+
+
+def test_stop_is_gentle_and_holds() -> None:
+    world = running().command("stop").wait(700.0)
+    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    assert world.word == "stopped"
+    assert world.of(AttemptEnded)[0].how == "stopped"
+    assert not world.of(EndWatch)
+    assert world.incidents == []
+
+
+def test_kill_kills_and_holds() -> None:
+    world = running().command("kill")
+    assert [s.mode for s in world.of(StopAttempt)] == ["kill"]
+    assert world.of(AttemptEnded)[0].how == "killed"
+    assert world.word == "stopped"
+
+
+def test_kill_overrides_a_slow_stop() -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command("stop").command("kill").command("kill")
+    assert [s.mode for s in world.of(StopAttempt)] == ["gentle", "kill"]
+    order = world.of(StopAttempt)[-1].id
+    world.see(Exit(t=world.t, signal=9), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
+    assert world.word == "stopped"
+
+
+def test_stop_while_a_crash_is_being_recovered_from_holds() -> None:
+    world = running()
+    world.silent = {"clear_gpu"}
+    crash(world)
+    assert world.word == "cleaning"
+    world.command("stop").wait(100.0)
+    assert world.word == "stopped"
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_stop_while_backing_off_holds() -> None:
+    world = running(judge(quick(backoff_s=(60.0,))))
+    crash(world).command("stop").wait(100.0)
+    assert world.word == "stopped"
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_stop_while_it_is_being_launched_ends_it_when_it_is_there() -> None:
+    world = World(silent={"start_attempt"}).begin().command("stop")
+    assert world.word == "starting"
+    world.see(Start(t=1.0, attempt=1, pid=7))
+    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    world.wait(5.0)
+    assert world.word == "stopped"
+
+
+def test_stop_with_nothing_running_is_noted() -> None:
+    world = running().command("stop").command("stop")
+    assert "stop: nothing is running" in world.text()
+
+
+def test_restart_goes_through_the_whole_order_uncharged() -> None:
+    world = save(running()).command("restart")
+    assert world.decisions == ["start_attempt", "stop_attempt", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert world.of(BudgetChanged) == []
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_restart_of_a_stopped_run_resumes_it() -> None:
+    world = save(running()).command("stop").command("restart")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_restart_while_launching_is_refused() -> None:
+    world = World(silent={"start_attempt"}).begin().command("restart")
+    assert "a launch is already under way" in world.text()
+
+
+def test_resume_from_a_named_checkpoint() -> None:
+    world = save(save(running(), "out/step-20", 20), "out/step-40", 40).command("stop")
+    world.command("resume", checkpoint="out/step-20")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
+
+
+def test_resume_from_a_bad_one_is_refused_and_nothing_else_is_taken() -> None:
+    world = save(running()).command("stop").answer("verify_checkpoint", verdict="corrupt", reason="bad CRC")
+    world.command("resume", checkpoint="elsewhere/broken")
+    assert world.word == "stopped"
+    assert [v.path for v in world.of(VerifyCheckpoint)] == ["elsewhere/broken"]
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_resume_after_giving_up_forgives_the_restarts() -> None:
+    world = crash(running(judge(quick(max_restarts=0))))
+    assert world.word == "given_up"
+    world.command("resume")
+    assert world.word == "starting"
+
+
+def test_resume_resets_a_used_budget() -> None:
+    world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
+    crash(world).watch(story(5))
+    crash(world)
+    world.command("resume")
+    assert [b.used for b in world.of(BudgetChanged)] == [1, 0]
+
+
+def test_resume_of_a_running_run_is_noted() -> None:
+    assert "the run is going already" in running().command("resume").text()
+
+
+def test_resume_while_stopping_turns_the_stop_into_a_restart() -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command("stop").command("resume")
+    order = world.of(StopAttempt)[-1].id
+    world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
+    assert world.decisions[-1] == "start_attempt"
+
+
+def test_restart_while_stopping_too() -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command("stop").command("restart")
+    order = world.of(StopAttempt)[-1].id
+    world.live = None
+    world.see(Outcome(t=world.t, decision=order, action="stop_attempt", ok=True)).wait(3.0)
+    assert world.decisions[-1] == "start_attempt"
+
+
+def test_resume_before_the_first_launch_starts() -> None:
+    assert World().command("resume").decisions == ["start_attempt"]
+
+
+def test_a_paused_run_is_no_hang_and_goes_on() -> None:
+    world = running().command("pause")
+    assert world.word == "paused"
+    world.watch(Story(meta=False, period_s=5.0).go(4000, states={"T": 9}, cpu=0.0))
+    world.command("unpause")
+    assert world.word == "running"
+    world.watch(story(20))
+    assert world.incidents == []
+    assert [type(d) for d in (*world.of(PauseAttempt), *world.of(UnpauseAttempt))] == [PauseAttempt, UnpauseAttempt]
+
+
+def test_a_pause_that_fails_is_no_pause() -> None:
+    world = running().answer("pause_attempt", ok=False, detail="no such process").command("pause")
+    assert world.word == "running"
+
+
+def test_pause_and_unpause_need_something_to_pause() -> None:
+    world = World().command("pause").command("unpause")
+    assert "pause: nothing is running" in world.text()
+    assert "unpause: the run is not paused" in world.text()
+
+
+def test_unpause_continues_what_was_stopped_from_outside() -> None:
+    world = running().watch(Story(meta=False).go(10, states={"T": 9}, cpu=0.0)).command("unpause")
+    assert len(world.of(UnpauseAttempt)) == 1
+
+
+def test_pause_before_the_first_step() -> None:
+    world = World().begin().command("pause").command("unpause")
+    assert world.word == "starting"
+
+
+def test_profile_waits_for_the_next_checkpoint() -> None:
+    world = running(judge(profiles=("safe", "fast"))).command("profile", profile="safe")
+    assert world.of(ProfileChanged)[0].pending
+    assert world.word == "running"
+    save(world)
+    assert world.of(StartAttempt)[-1].profile == "safe"
+    assert [p.pending for p in world.of(ProfileChanged)] == [True, False]
+
+
+def test_profile_now_restarts_at_once() -> None:
+    world = running().command("profile", profile="safe", now=True)
+    assert world.of(StartAttempt)[-1].profile == "safe"
+
+
+def test_profile_of_a_stopped_run_is_for_the_next_start() -> None:
+    world = running().command("stop").command("profile", profile="safe").command("resume")
+    assert world.of(StartAttempt)[-1].profile == "safe"
+
+
+def test_resume_and_restart_may_name_a_profile() -> None:
+    world = running().command("restart", profile="safe")
+    assert world.of(StartAttempt)[-1].profile == "safe"
+
+
+@pytest.mark.parametrize("name", ["fats", None])
+def test_an_unknown_profile_is_refused(name: Any) -> None:
+    world = running(judge(profiles=("safe", "fast"))).command("profile", profile=name)
+    assert "known: safe, fast" in world.text()
+    assert world.of(ProfileChanged) == []
+
+
+def test_ack_marks_incidents() -> None:
+    world = running(judge(quick(backoff_s=(60.0,))))
+    crash(world).command("ack", incident=99)
+    assert not world.incidents[0].acknowledged
+    world.command("ack").command("ack")
+    assert world.incidents[0].acknowledged
+
+
+def test_wait_puts_a_hang_off() -> None:
+    world = running(steps=100)
+    world.silent = {"capture_stacks"}
+    world.watch(Story(meta=False).dead(150))
+    assert world.word == "hung"
+    world.command("wait")
+    assert world.word == "running"
+    world.watch(Story(meta=False).dead(500))
+    assert world.word == "running"
+    assert len(world.incidents) == 1
+    world.watch(Story(meta=False).dead(140))
+    assert len(world.incidents) == 2
+
+
+def test_shutdown_leaves_the_trainer() -> None:
+    world = running().command("shutdown")
+    assert world.of(StopAttempt) == []
+    assert world.of(EndWatch)[0].exit_code == 0
+
+
+def test_shutdown_with_the_trainer_ends_both() -> None:
+    world = running().command("shutdown", stop_trainer=True)
+    assert len(world.of(StopAttempt)) == 1
+    assert world.of(EndWatch)[0].exit_code == 0
+    assert world.word == "stopped"
+
+
+def test_shutdown_with_the_trainer_while_it_is_stopping() -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command("stop").command("shutdown", stop_trainer=True)
+    order = world.of(StopAttempt)[-1].id
+    world.see(Exit(t=world.t, code=0), Outcome(t=world.t, decision=order, action="stop_attempt", ok=True))
+    assert world.of(EndWatch)[0].exit_code == 0
+
+
+def test_every_command_is_written_down() -> None:
+    world = running().command("profile", profile="safe", now=True, by="anna")
+    assert world.of(CommandReceived)[0] == CommandReceived(verb="profile", by="anna", detail="safe now")

@@ -1,0 +1,278 @@
+"""From failure to proof of life: order, choice of checkpoint, budget, giving up."""
+
+import pytest
+
+from tests.builders import Story, World, judge
+from trainwatch.core.judge import Judge
+from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, StateChanged
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Outcome
+from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.settings import Restart, Settings
+
+CUDA = "\nRuntimeError: CUDA error: unknown error\n"
+
+
+def story(steps: int = 40) -> Story:
+    return Story(meta=False, period_s=5.0).load(10).train(steps)
+
+
+def running(mind: Judge | None = None, steps: int = 40) -> World:
+    return World(mind).begin().watch(story(steps))
+
+
+def crash(world: World, text: str = CUDA, code: int = 1) -> World:
+    return world.see(LogChunk(t=world.t, text=text), Exit(t=world.t + 0.5, code=code, died_t=world.t + 0.1))
+
+
+def save(world: World, path: str = "out/step-40", step: int | None = 40, event: str = "complete") -> World:
+    return world.see(CheckpointEvent(t=world.t, path=path, event=event, step=step, size_bytes=1e6))  # type: ignore[arg-type]
+
+
+def quick(**restart: object) -> Settings:
+    return Settings(restart=Restart(**restart))  # type: ignore[arg-type]
+
+
+def test_given_a_crash_then_the_order_is_stop_clear_verify_start() -> None:
+    world = crash(save(running()))
+    assert world.decisions == ["start_attempt", "stop_attempt", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    start = world.of(StartAttempt)[-1]
+    assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
+
+
+def test_given_proof_of_life_then_the_incident_closes_with_what_was_lost() -> None:
+    world = save(running(steps=40))
+    further = Story(meta=False)
+    further.step = 40
+    world.watch(further.train(10))
+    crash(world)
+    after = Story(meta=False)
+    after.step = 40
+    world.watch(after.load(10).train(5))
+    incident = world.incidents[0]
+    assert not incident.open
+    assert incident.lost_steps == 10
+    assert (incident.resumed_from, incident.resumed_step) == ("out/step-40", 40)
+    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "recovery"]
+    assert world.word == "running"
+
+
+def test_crash_is_seen_from_its_death() -> None:
+    assert crash(running()).incidents[0].detect_s == pytest.approx(0.4)
+
+
+def test_not_retryable_gives_up_and_says_why() -> None:
+    world = crash(running(), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
+    assert world.word == "given_up"
+    assert "cuda_oom" in world.of(GiveUp)[0].reason
+    assert world.of(EndWatch)[0].exit_code == 1
+    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "give_up"]
+    assert world.decisions[-2:] == ["give_up", "end_watch"]
+
+
+def test_budget_is_charged_by_lack_of_progress() -> None:
+    world = running(judge(quick(max_restarts=2, backoff_s=(0.0,))))
+    for _ in range(3):
+        crash(world)
+        world.watch(story(10))
+    assert world.word == "given_up"
+    assert [b.used for b in world.of(BudgetChanged)] == [1, 2]
+    assert len(world.of(StartAttempt)) == 3
+
+
+def test_a_new_checkpoint_pays_the_budget_back() -> None:
+    world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
+    at = 0
+    for n in range(4):
+        crash(world)
+        more = Story(meta=False)
+        more.step = at
+        world.watch(more.load(10).train(20))
+        at = more.step
+        save(world, f"out/step-{at}", at)
+        assert world.word == "running", n
+    assert [b.used for b in world.of(BudgetChanged)] == [1, 0, 1, 0, 1, 0, 1, 0]
+
+
+def test_the_same_checkpoint_written_again_pays_nothing_back() -> None:
+    world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
+    save(world, "out/step-40", 40)
+    for _ in range(2):
+        crash(world)
+        world.watch(story(40))
+        save(world, "out/step-40", 40)
+    assert world.word == "given_up"
+
+
+def test_backoff_waits_longer_each_time() -> None:
+    world = running(judge(quick(max_restarts=4, backoff_s=(0.0, 10.0, 60.0))))
+    waits = []
+    for _ in range(4):
+        crash(world)
+        due = [s.until_t - world.t for s in world.of(StateChanged) if s.state == "backing_off" and s.until_t]
+        waits.append(due[-1] if world.word == "backing_off" else 0.0)
+        world.wait(waits[-1] + 1.0)
+        world.watch(story(5))
+    assert waits == pytest.approx([0.0, 10.0, 60.0, 60.0])
+
+
+def test_a_torn_newest_checkpoint_is_skipped_for_the_one_before() -> None:
+    world = save(running(), "out/step-20", 20)
+    world.wait(1.0)
+    save(world, "out/step-40", 40)
+    world.answer("verify_checkpoint", ok=True, verdict="torn", reason="cut off at 1 MB")
+    crash(world)
+    assert [v.path for v in world.of(VerifyCheckpoint)] == ["out/step-40", "out/step-20"]
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
+    assert [(i.kind, i.class_) for i in world.incidents] == [
+        ("crash", "cuda_unknown_error"),
+        ("checkpoint", "torn"),
+    ]
+
+
+def test_a_quickly_seen_torn_one_is_not_even_tried() -> None:
+    world = save(running(), "out/step-20", 20)
+    world.see(CheckpointEvent(t=world.t, path="out/step-40", event="complete", verdict="torn", reason="cut off"))
+    crash(world)
+    assert [v.path for v in world.of(VerifyCheckpoint)] == ["out/step-20"]
+
+
+def test_without_a_good_checkpoint_it_starts_over() -> None:
+    world = save(running(), "out/step-40", 40).answer("verify_checkpoint", ok=False, detail="no such file")
+    crash(world)
+    assert world.of(StartAttempt)[-1].resume_from is None
+
+
+def test_or_gives_up_where_starting_over_is_switched_off() -> None:
+    world = crash(running(judge(quick(without_checkpoint=False))))
+    assert world.word == "given_up"
+    assert "no good checkpoint" in world.of(GiveUp)[0].reason
+
+
+def test_a_removed_checkpoint_is_forgotten() -> None:
+    world = save(save(running(), "out/step-40", 40), "out/step-40", 40, event="removed")
+    assert crash(world).of(StartAttempt)[-1].resume_from is None
+
+
+def test_after_a_nan_the_resume_point_is_older_than_it() -> None:
+    world = save(running(), "out/step-40", 40)
+    nan = "\rsteps: 1%| | 60/10260 [01:00<1:00:00, 2.5s/it, avr_loss=nan]\n"
+    world.wait(5.0).see(LogChunk(t=world.t, text=nan)).wait(5.0)
+    save(world, "out/step-60", 60)
+    crash(world, "\nloss is nan, stopping\n")
+    assert [i.class_ for i in world.incidents] == ["nan", "nan_loss"]
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_a_checkpoint_that_the_trainer_could_not_read_is_not_tried_again() -> None:
+    world = save(running(), "out/step-20", 20)
+    world.wait(1.0)
+    crash(save(world, "out/step-40", 40))
+    world.watch(Story(meta=False).load(5))
+    crash(world, "\nRuntimeError: invalid header in checkpoint\n").wait(11.0)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
+
+
+@pytest.mark.parametrize("text", ["invalid header in checkpoint", "loss is nan, stopping"])
+def test_what_an_older_checkpoint_cures_is_not_tried_again_without_one(text: str) -> None:
+    world = running(judge(quick(without_checkpoint=True)))
+    crash(world, f"\nRuntimeError: {text}\n")
+    assert world.word == "given_up"
+
+
+def test_files_from_before_the_run_are_not_resumed_from() -> None:
+    world = running(judge(created_wall=1000.0))
+    world.see(CheckpointEvent(t=world.t, path="out/old", event="complete", step=900, mtime=500.0))
+    assert crash(world).of(StartAttempt)[-1].resume_from is None
+
+
+def test_a_first_launch_never_resumes_silently() -> None:
+    world = World()
+    world.see(CheckpointEvent(t=0.0, path="out/old", event="complete", step=900))
+    world.begin()
+    assert world.of(StartAttempt)[0].resume_from is None
+
+
+def test_a_preset_that_cannot_resume_starts_over() -> None:
+    world = save(running(judge(preset=Preset(name="none", resume="none"))))
+    assert crash(world).of(StartAttempt)[-1].resume_from is None
+
+
+def test_weights_only_counts_on_over_attempts() -> None:
+    world = save(running(judge(preset=Preset(name="kohya", resume="weights"))))
+    crash(world).watch(story(30))
+    assert world.state.attempt.position == 70
+    assert world.incidents[0].lost_steps == 0
+
+
+def test_a_command_that_cannot_start_gives_up_at_once() -> None:
+    world = World().answer("start_attempt", ok=False, detail="trian: command not found", retryable=False).begin()
+    assert world.word == "given_up"
+    assert "command not found" in world.of(GiveUp)[0].reason
+
+
+def test_a_launch_that_failed_for_a_while_is_tried_again() -> None:
+    world = World().answer("start_attempt", ok=False, detail="no space left").begin()
+    assert world.word == "starting"
+    assert len(world.of(StartAttempt)) == 2
+    assert [b.used for b in world.of(BudgetChanged)] == [1]
+
+
+def test_launches_that_keep_failing_exhaust_the_budget() -> None:
+    world = World(judge(quick(max_restarts=1, backoff_s=())))
+    world.answer("start_attempt", ok=False).answer("start_attempt", ok=False).begin()
+    assert world.word == "given_up"
+
+
+def test_success_ends_the_watch() -> None:
+    world = running().see(Exit(t=200.0, code=0))
+    assert world.word == "finished"
+    assert world.of(AttemptEnded)[0].how == "finished"
+    assert world.of(EndWatch)[0].exit_code == 0
+    assert "at step 40 of 10260" in world.text()
+
+
+def test_presets_name_their_own_success_codes() -> None:
+    world = running(judge(preset=Preset(name="odd", success_exit_codes=(0, 3)))).see(Exit(t=200.0, code=3))
+    assert world.word == "finished"
+
+
+def test_a_lost_exit_status_is_a_crash_of_unknown_cause() -> None:
+    world = running().see(Exit(t=200.0))
+    assert world.of(AttemptEnded)[0].how == "lost"
+    assert world.incidents[0].class_ == "unknown"
+    assert world.word == "starting"
+
+
+def test_a_gpu_that_is_not_clear_is_gone_on_with_and_told() -> None:
+    world = save(running()).answer("clear_gpu", ok=False, detail="3.1 GB held by pid 77")
+    crash(world)
+    assert "the GPU is not clear (3.1 GB held by pid 77)" in world.text()
+    assert world.decisions[-1] == "start_attempt"
+
+
+def test_or_waits_for_a_person_where_asked_to() -> None:
+    world = running(judge(quick(if_gpu_not_clear="wait"))).answer("clear_gpu", ok=False)
+    crash(world)
+    assert world.word == "stopped"
+    assert world.of(NotifyPeople)[-1].event == "warning"
+
+
+def test_a_gentle_stop_that_fails_becomes_a_kill_and_then_a_person() -> None:
+    world = running().answer("stop_attempt", ok=False, detail="2 left").answer("stop_attempt", ok=False, detail="D")
+    world.command("stop")
+    assert world.decisions == ["start_attempt", "stop_attempt", "stop_attempt", "give_up", "end_watch"]
+    assert world.word == "given_up"
+
+
+def test_outcomes_of_another_time_change_nothing() -> None:
+    world = running()
+    before = world.state
+    world.see(_late_outcome(world.t, ok=True))
+    assert world.state.machine == before.machine
+    world.see(_late_outcome(world.t, ok=False))
+    assert "stop_attempt failed: too late" in world.text()
+
+
+def _late_outcome(t: float, *, ok: bool) -> Outcome:
+    return Outcome(t=t, decision=999, action="stop_attempt", ok=ok, detail="too late")

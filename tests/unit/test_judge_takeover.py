@@ -1,0 +1,235 @@
+"""A new supervisor takes a run over: adopts, goes on, or waits."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import crash, quick, running, save
+from trainwatch.core.judge import from_snapshot, to_snapshot
+from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, JudgeSnapshot, RunCreated
+from trainwatch.core.model.observation import Exit, Start
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory, apply
+
+
+def taken_over(world: World, *, live: bool) -> World:
+    """The supervisor dies and another one comes, with the journal's snapshot."""
+    known = from_snapshot(to_snapshot(world.state))
+    assert known is not None
+    new = World(world.judge)
+    new.state, new.t = known, world.t + 60.0
+    if live:
+        new.live = world.live
+        new.see(Start(t=new.t, attempt=world.state.attempt.number, pid=world.state.attempt.pid, adopted=True))
+    return new.begin()
+
+
+def test_a_live_trainer_is_adopted_and_nothing_is_launched() -> None:
+    new = taken_over(running(), live=True)
+    assert new.decisions == []
+    assert new.word == "running"
+    assert new.of(AttemptStarted) == []
+
+
+def test_an_adopted_trainer_is_judged_by_what_was_learned_before() -> None:
+    new = taken_over(running(steps=200), live=True)
+    new.watch(Story(meta=False).dead(170))
+    assert [i.class_ for i in new.incidents] == ["idle"]
+
+
+def test_a_trainer_that_was_never_seen_is_adopted_as_its_own_attempt() -> None:
+    world = World().see(Start(t=0.0, attempt=1, pid=7, adopted=True)).begin()
+    assert world.decisions == []
+    assert world.of(AttemptStarted)[0].adopted
+
+
+def test_a_vanished_trainer_is_resumed_uncharged() -> None:
+    new = taken_over(save(running()), live=False)
+    assert new.of(AttemptEnded)[0].how == "lost"
+    assert new.decisions == ["clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert new.of(StartAttempt)[0].attempt == 2
+    assert new.state.budget.used == 0
+
+
+def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:
+    for waiting in ("clear_gpu", "verify_checkpoint"):
+        world = save(running())
+        world.silent = {waiting}
+        crash(world)
+        new = taken_over(world, live=False)
+        assert new.decisions == ["clear_gpu", "verify_checkpoint", "start_attempt"], waiting
+    backing = crash(running(judge(quick(backoff_s=(60.0,)))))
+    assert backing.word == "backing_off"
+    assert [type(d) for d in taken_over(backing, live=False).of(ClearGpu)] == [ClearGpu]
+
+
+def test_a_launch_that_may_not_have_happened_is_done_again_under_a_new_number() -> None:
+    new = taken_over(World(silent={"start_attempt"}).begin(), live=False)
+    assert new.of(StartAttempt)[0].attempt == 2
+
+
+def test_a_launch_that_did_happen_is_adopted() -> None:
+    world = World(silent={"start_attempt"}).begin()
+    new = World(world.judge)
+    known = from_snapshot(to_snapshot(world.state))
+    assert known is not None
+    new.state = known
+    new.see(Start(t=1.0, attempt=1, pid=5, adopted=True)).begin()
+    assert new.decisions == []
+    assert new.word == "starting"
+
+
+@pytest.mark.parametrize("verb", ["stop", "kill"])
+def test_an_unfinished_stop_is_finished(verb: str) -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command(verb)
+    new = taken_over(world, live=True)
+    assert [s.mode for s in new.of(StopAttempt)] == ["kill" if verb == "kill" else "gentle"]
+    assert new.word == "stopped"
+    assert taken_over(world, live=False).word == "stopped"
+
+
+def test_an_unfinished_restart_goes_on() -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command("restart")
+    assert taken_over(world, live=False).decisions == ["clear_gpu", "start_attempt"]
+
+
+def test_an_unfinished_end_of_a_finished_training() -> None:
+    done = Story(meta=False, total=100)
+    done.start().load(10).train(60).finish().dead(600)
+    world = World(silent={"stop_attempt"}).begin().watch(done)
+    assert world.decisions[-1] == "stop_attempt"
+    assert taken_over(world, live=False).word == "finished"
+
+
+def test_an_unfinished_end_without_restarts_left() -> None:
+    world = running(judge(quick(max_restarts=0)), steps=100)
+    world.silent = {"stop_attempt"}
+    world.watch(Story(meta=False).dead(200))
+    assert world.decisions[-1] == "stop_attempt"
+    assert taken_over(world, live=False).word == "given_up"
+
+
+def test_a_hang_is_looked_at_again() -> None:
+    world = running(steps=100)
+    world.silent = {"capture_stacks"}
+    world.watch(Story(meta=False).dead(144))
+    assert world.word == "hung"
+    new = taken_over(world, live=True)
+    assert new.word == "running"
+    new.watch(Story(meta=False).dead(170))
+    assert [i.class_ for i in new.incidents if i.open] == ["idle"]
+
+
+def test_a_paused_one_stays_paused() -> None:
+    new = taken_over(running().command("pause"), live=True)
+    assert new.word == "paused"
+    assert new.command("unpause").word == "running"
+
+
+@pytest.mark.parametrize("end", ["stop", "crash", "finish"])
+def test_what_is_over_waits_for_a_command(end: str) -> None:
+    world = running(judge(quick(max_restarts=0)))
+    if end == "stop":
+        world.command("stop").wait(3.0)
+    elif end == "crash":
+        crash(world)
+    else:
+        world.see(Exit(t=world.t, code=0))
+    new = taken_over(world, live=False)
+    assert new.decisions == []
+    assert new.word == world.word
+
+
+def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> None:
+    world = save(running())
+    state = from_snapshot(to_snapshot(world.state))
+    assert state is not None
+    state, said = world.judge.begin(state, world.t + 60.0, ended=Exit(t=world.t + 60.0, code=0))
+    assert state.machine.__struct_config__.tag == "finished"
+    assert said
+
+
+# --- from the journal alone -----------------------------------------------------------------------------------------
+
+
+def journal_of(world: World) -> RunStory:
+    told = RunStory()
+    first = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="generic", max_restarts=3)
+    bodies = [(0.0, first), *world.entries]
+    for seq, (t, entry) in enumerate(bodies, start=1):
+        decided = entry.__struct_config__.tag_field == "decision"
+        record = Record(seq=seq, t=t, wall=t, decision=entry) if decided else Record(seq=seq, t=t, wall=t, fact=entry)
+        told = apply(told, record)
+    return told
+
+
+def from_journal(world: World, snapshot: Any = None) -> World:
+    told = journal_of(world)
+    new = World(world.judge)
+    new.state = world.judge.start(told, snapshot)
+    new.t = world.t + 60.0
+    return new
+
+
+def test_without_a_snapshot_the_journal_says_where_the_run_stands() -> None:
+    new = from_journal(save(running()), {"version": 999}).begin()
+    assert new.decisions == ["clear_gpu", "verify_checkpoint", "start_attempt"]
+    start = new.of(StartAttempt)[0]
+    assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
+    assert start.id > 3
+
+
+def test_with_the_snapshot_it_keeps_what_was_learned() -> None:
+    world = running(steps=100)
+    new = from_journal(world, to_snapshot(world.state))
+    assert new.state.clock.typical_s == world.state.clock.typical_s
+
+
+@pytest.mark.parametrize(
+    ("end", "word", "decided"),
+    [("stop", "stopped", []), ("kill", "stopped", []), ("crash", "given_up", [])],
+)
+def test_a_run_that_is_over_stays_over(end: str, word: str, decided: list[str]) -> None:
+    world = running(judge(quick(max_restarts=0)))
+    if end == "crash":
+        crash(world)
+    else:
+        world.command(end).wait(3.0)
+    new = from_journal(world).begin()
+    assert (new.word, new.decisions) == (word, decided)
+
+
+def test_a_run_in_recovery_goes_on() -> None:
+    world = save(running(judge(quick(backoff_s=(60.0,)))))
+    new = from_journal(crash(world)).begin()
+    assert new.decisions[-1] == "start_attempt"
+    assert new.state.budget.used == 1
+
+
+def test_a_run_with_nothing_but_its_first_record_is_started() -> None:
+    assert from_journal(World()).begin().decisions == ["start_attempt"]
+
+
+def test_a_run_that_was_about_to_start_is_started() -> None:
+    assert from_journal(World(silent={"start_attempt"}).begin()).begin().decisions[-1] == "start_attempt"
+
+
+def test_a_new_run_begins_with_its_profile() -> None:
+    from trainwatch.core.model.settings import Profiles, Settings
+
+    world = World(judge(Settings(profiles=Profiles(use="safe")))).begin()
+    assert world.of(StartAttempt)[0].profile == "safe"
+
+
+def test_snapshots_are_facts() -> None:
+    state = running().state
+    text = msgspec.json.encode(JudgeSnapshot(version=1, state=to_snapshot(state)))
+    known = from_snapshot(msgspec.json.decode(text, type=JudgeSnapshot).state)
+    assert known == msgspec.structs.replace(state, taken_over=False)

@@ -1,0 +1,61 @@
+"""The judge over a recorded trace."""
+
+import msgspec
+import pytest
+
+from tests.builders import Story
+from trainwatch.core.model.settings import Hang, Settings
+from trainwatch.core.replay import TraceError, merge, replay
+
+
+def lines(story: Story) -> list[bytes]:
+    return [msgspec.json.encode(o) + b"\n" for o in story.observations]
+
+
+def test_a_hang_is_told_with_what_would_have_been_done() -> None:
+    result = replay(lines(Story().start().load().train(100).dead(300)))
+    (incident,) = result["incidents"]
+    assert (incident["kind"], incident["class"]) == ("hang", "idle")
+    assert [d["decision"] for d in result["decisions"]] == [
+        "notify",
+        "capture_stacks",
+        "stop_attempt",
+        "clear_gpu",
+        "start_attempt",
+    ]
+    assert all(d["reason"] for d in result["decisions"])
+    assert result["final_state"] == "starting"
+    assert result["observations"] == len(lines(Story().start().load().train(100).dead(300)))
+
+
+def test_other_settings_give_another_answer() -> None:
+    trace = lines(Story().start().load().train(100).dead(60).train(20))
+    assert replay(trace)["incidents"] == []
+    assert replay(trace, settings=Settings(hang=Hang(min_s=20.0)))["incidents"][0]["class"] == "idle"
+
+
+def test_settings_recorded_in_the_trace_apply_unless_others_are_given() -> None:
+    recorded = {"hang": {"min_s": 20.0, "max_s": "never"}, "nonsense": 1, "watch": {"unknown": 3}}
+    assert merge(Settings(), recorded).hang.min_s == 20.0
+    assert merge(Settings(hang=Hang(min_s=50.0)), recorded).hang.min_s == 50.0
+    meta = msgspec.json.encode({"t": 0, "kind": "meta", "settings": recorded, "preset": "kohya"})
+    trace = [meta, *lines(Story(meta=False).start().load().train(100).dead(60).train(20))]
+    assert replay(trace)["incidents"][0]["class"] == "idle"
+
+
+def test_lines_of_a_later_version_are_left_out() -> None:
+    trace = [b'{"t":1,"kind":"weather","sky":"grey"}\n', b"\n", b'{"t":2,"kind":"tick"}\n']
+    assert replay(trace)["observations"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [(b"not json\n", "2: no JSON object"), (b'{"t":"now","kind":"tick"}\n', "2: "), (b"[1]\n", "2: ")],
+)
+def test_a_broken_line_is_named(line: bytes, said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        replay([b'{"t":0,"kind":"tick"}\n', line])
+
+
+def test_an_empty_trace_has_nothing_to_tell() -> None:
+    assert replay([])["final_state"] == "idle"
