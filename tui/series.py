@@ -71,6 +71,23 @@ def stretch(values: Columns, cells: int) -> Columns:
     return tuple(values[i * len(values) // cells] for i in range(cells))
 
 
+def widen(values: Columns, cells: int) -> Columns:
+    """The same curve over more cells, straight lines between known neighbours; a gap stays a gap."""
+    if len(values) < 2 or len(values) >= cells:
+        return values
+    wide: list[float | None] = []
+    for i in range(cells):
+        at = i * (len(values) - 1) / (cells - 1)
+        left = min(int(at), len(values) - 2)
+        one, two = values[left], values[left + 1]
+        share = at - left
+        if one is None or two is None:
+            wide.append(one if share < 0.5 else two)
+        else:
+            wide.append(one + (two - one) * share)
+    return tuple(wide)
+
+
 def _columns(points: Sequence[Point], since: float, width: float, columns: int) -> Columns:
     """Points sorted into columns; a gap of a single column between two values is bridged (samples jitter)."""
     values: list[float | None] = [None] * columns

@@ -28,6 +28,7 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
     did: str
     cost: str
     evidence: tuple[str, ...] = ()
+    ending: str = ""
 
 
 def incident_views(now: Situation) -> tuple[IncidentView, ...]:
@@ -48,16 +49,20 @@ def _view(i: Incident, now: Situation) -> IncidentView:
         open=i.open,
         acknowledged=i.acknowledged,
         status=_status(i, now),
-        seen=i.reason if i.kind in {"crash", "hang"} else _first(i),
+        seen=_seen(i),
         cause=explained,
         did=_did(i, now),
         cost=_cost(i),
+        ending=i.ending or "",
         evidence=tuple(_evidence(e.what, e.line) for e in i.evidence),
     )
 
 
-def _first(i: Incident) -> str:
-    return i.evidence[0].what if i.evidence else ""
+def _seen(i: Incident) -> str:
+    """The reason with the first evidence that says more than it."""
+    told = [] if i.kind not in {"crash", "hang"} else [i.reason]
+    told += [e.what for e in i.evidence if e.what not in i.reason][:3]
+    return " · ".join(told)
 
 
 def _evidence(what: str, line: int | None) -> str:
@@ -71,7 +76,7 @@ def _status(i: Incident, now: Situation) -> str:
         return i.ending or "closed"
     at = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True)
     took = quantity.duration(i.closed_t - i.t)
-    return f"{i.ending or 'closed'} {at}, {took}"
+    return f"{(i.ending or 'closed').partition(':')[0]} {at}, {took}"
 
 
 def _did(i: Incident, now: Situation) -> str:
@@ -99,4 +104,9 @@ def _value(value: object) -> str:
 
 
 def _cost(i: Incident) -> str:
-    return "" if i.lost_steps is None else quantity.plural(i.lost_steps, "step")
+    if i.lost_steps is None:
+        return ""
+    steps = f"{quantity.plural(i.lost_steps, 'step')} again"
+    if i.closed_t is None or i.detect_s is None:
+        return steps
+    return f"{steps} · {quantity.duration(i.closed_t - i.t + i.detect_s)} without training"

@@ -60,7 +60,7 @@ def memory_view(now: Situation) -> MemoryView:
         meters.append(
             Meter(
                 label="cpu",
-                text=f"{quantity.three_digits(process.cpu_cores)} cores",
+                text=f"{process.cpu_cores:.2f} cores" if process.cpu_cores < 10 else f"{process.cpu_cores:.1f} cores",
                 extra=procs,
                 level="safe",
                 series="process.cpu",

@@ -47,7 +47,9 @@ def size_of(used_bytes: float | None, total_bytes: float | None) -> str:
         return size(used_bytes)
     for factor, unit in SIZE_UNITS:
         if total_bytes >= factor:
-            return f"{three_digits(used_bytes / factor)} of {three_digits(total_bytes / factor)} {unit}"
+            used = used_bytes / factor
+            shown = f"{used:.2f}" if abs(used) < 1 else three_digits(used)
+            return f"{shown} of {three_digits(total_bytes / factor)} {unit}"
     return f"{used_bytes:.0f} of {total_bytes:.0f} B"
 
 

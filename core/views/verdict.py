@@ -11,20 +11,26 @@ from . import quantity
 from .situation import Situation, live_progress
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
+SOON_S = 600.0
+"""Nearer than this the end is told as a time to wait, not as a time of day: minutes on a clock are too coarse."""
 RECENT_S = 900.0
 """A recovery stays in the sentence for a quarter of an hour: long enough to be read once."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """``clauses`` joined by `` · `` make the sentence, the most important first."""
+    """``clauses`` joined by `` · `` make the sentence, the most important first.
+
+    ``aside``: one more that may be left out where it would cost a line.
+    """
 
     level: Level
     clauses: tuple[str, ...]
+    aside: str = ""
 
     @property
     def sentence(self) -> str:
         """The clauses as one line."""
-        return " · ".join(self.clauses)
+        return " · ".join((*self.clauses, self.aside) if self.aside else self.clauses)
 
 
 def verdict(now: Situation) -> Verdict:
@@ -53,7 +59,10 @@ def where(now: Situation) -> tuple[str, ...]:
     if progress.sec_per_step is not None:
         clauses.append(quantity.pace(progress.sec_per_step))
     if progress.eta_s is not None and progress.phase != "finish":
-        clauses.append(f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}")
+        if progress.eta_s < SOON_S:
+            clauses.append(f"done in {quantity.duration(progress.eta_s)}")
+        else:
+            clauses.append(f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}")
     return tuple(clauses)
 
 
@@ -88,10 +97,7 @@ def _running(now: Situation) -> Verdict:
         worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))
         level: Level = "danger" if worst.severity == "danger" else "warning"
         return Verdict(level=level, clauses=(*clauses, worst.reason))
-    recovered = _recent_recovery(now)
-    if recovered is not None:
-        clauses.append(recovered)
-    return Verdict(level="safe", clauses=tuple(clauses))
+    return Verdict(level="safe", clauses=tuple(clauses), aside=_recent_recovery(now) or "")
 
 
 def _recent_recovery(now: Situation) -> str | None:

@@ -121,13 +121,13 @@ async def test_no_gpu_is_an_honest_empty_pane() -> None:
 async def test_a_simulated_gpu_is_labelled() -> None:
     now = healthy()
     async with showing(msgspec.structs.replace(now, gpu=readings(now.now_t, simulated=True))) as (app, _):
-        assert "SIMULATED" in str(board(app).gpu.border_title)
+        assert "SIMULATED" in str(board(app).gpu.border_subtitle)
 
 
 async def test_a_silent_gpu_is_named_with_its_age() -> None:
     now = healthy()
     async with showing(msgspec.structs.replace(now, gpu=readings(now.now_t - 40))) as (app, _):
-        assert "40 s old" in str(board(app).gpu.border_title)
+        assert "40 s old" in str(board(app).gpu.border_subtitle)
 
 
 async def test_a_lost_gpu_keeps_its_row() -> None:
@@ -139,7 +139,7 @@ async def test_a_lost_gpu_keeps_its_row() -> None:
     for size in SIZES:
         async with showing(now, size) as (app, _):
             rows = board(app).gpu.plain_lines()
-            assert any(row.lstrip().startswith("3  ✖ lost: no answer") for row in rows), size
+            assert any(row.lstrip().startswith("3 ✖ lost: no answer") for row in rows), size
 
 
 async def test_the_timeline_shows_what_happened_in_order() -> None:
@@ -155,7 +155,7 @@ async def test_the_incident_is_told_in_four_lines() -> None:
         text = "\n".join(board(app).incidents.plain_lines())
         assert "crash  CUDA out of memory" in text
         assert "recovered 00:58:29, 41 s" in text
-        for part in ("seen   exit code 1", "cause  VRAM was 99.4 %", "vae_batch_size 2 → 1", "cost   180 steps"):
+        for part in ("seen   exit code 1", "cause  VRAM was 99.4 %", "vae_batch_size 2 → 1", "cost   180 steps again"):
             assert part in text
 
 

@@ -135,7 +135,7 @@ def test_incidents_open_ones_first() -> None:
     views = incident_views(hung())
     assert [(v.kind, v.open) for v in views] == [("hang", True), ("crash", False)]
     assert views[1].did == "resumed from step 2,160 · vae_batch_size 2 → 1"
-    assert views[1].cost == "180 steps"
+    assert views[1].cost == "180 steps again · 41 s without training"
 
 
 def test_the_axis_leaves_room_for_the_future_but_never_more_than_the_past_can_bear() -> None:

@@ -40,7 +40,7 @@ def test_size(value: float | None, said: str) -> None:
 
 def test_size_of_keeps_one_unit() -> None:
     assert quantity.size_of(12.1e9, 30e9) == "12.1 of 30.0 GB"
-    assert quantity.size_of(283e6, 8e9) == "0.283 of 8.00 GB"
+    assert quantity.size_of(283e6, 8e9) == "0.28 of 8.00 GB"
     assert quantity.size_of(None, 8e9) == "–"
     assert quantity.size_of(283e6, None) == "283 MB"
 

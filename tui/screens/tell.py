@@ -30,6 +30,8 @@ def help_dialog(context: KeyContext) -> Dialog[None]:
 def incident_dialog(view: IncidentView) -> Dialog[None]:
     """What was seen, why, what was done, what it cost, the evidence."""
     parts: list[tuple[str, str]] = [("state", view.status)]
+    if ":" in view.ending:
+        parts.append(("end", view.ending))
     parts += [(name, getattr(view, name)) for name in ("seen", "cause", "did", "cost") if getattr(view, name)]
     lines = []
     for name, text in parts:

@@ -1,7 +1,7 @@
 """The checkpoints pane: newest first, with size, age and verdict."""
 
 from ...core.views.checkpoints import CheckpointView
-from ..cells import Line, Span, pad, right
+from ..cells import Line, Span, pad, right, width_of
 from .pane import Pane
 
 
@@ -20,7 +20,6 @@ class CheckpointsPane(Pane):
 
     def lines(self, width: int, height: int) -> list[Line]:
         """A row each."""
-        del width
         if not self.views:
             return [(("label", self.reason),)]
         shown = self.views[:height]
@@ -37,7 +36,8 @@ class CheckpointsPane(Pane):
                 (v.level if v.level != "safe" else "label", v.verdict),
             ]
             if v.resume:
-                line.append(("accent", f" {self.glyphs.cursor} resume"))
+                mark = f" {self.glyphs.cursor} resume"
+                line.append(("accent", mark if width_of(line) + len(mark) <= width else mark[:2]))
             elif v.reason:
                 line.append(("label", f": {v.reason}"))
             lines.append(tuple(line))

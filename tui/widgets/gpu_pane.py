@@ -57,12 +57,12 @@ class GpuPane(Pane):
         note = self.view.note or ""
         if len(gpus) == 1:
             name = f" · {gpus[0].name}" if gpus[0].name else ""
-            return f"GPU {gpus[0].index}{name}" + (f" · {note}" if note else ""), ""
+            return f"GPU {gpus[0].index}{name}", note
         title = f"{len(gpus)} GPUs" if gpus else "GPU"
         names = {g.name for g in gpus if g.name}
         if len(names) == 1:
             title += f" · {names.pop()}"
-        return title + (f" · {note}" if note else ""), ""
+        return title, note
 
     def _troubled(self, gpu: GpuView, width: int) -> list[Line]:
         mark = self.glyphs.levels["danger"]
@@ -90,8 +90,7 @@ class GpuPane(Pane):
         shown = self.view.gpus
         if len(shown) > height - 1:
             shown = self._worst_first(height - 2)
-        for gpu in shown:
-            lines.append(self._row(gpu, width, name, cells if sparks else 0))
+        lines += [self._row(gpu, width, name, cells if sparks else 0) for gpu in shown]
         if len(shown) < len(self.view.gpus):
             lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
         return lines

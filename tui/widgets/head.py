@@ -29,7 +29,8 @@ def sentence_rows(view: HeaderView, width: int) -> list[str]:
             rows.append(row)
         *full, row = wrap_words(clause, room)
         rows += full
-    rows.append(row)
+    aside = view.verdict.aside
+    rows.append(f"{row} · {aside}" if aside and len(row) + 3 + len(aside) <= room else row)
     if len(rows) > limit:
         rows = [*rows[: limit - 1], cut(" · ".join(rows[limit - 1 :]), room)]
     return rows

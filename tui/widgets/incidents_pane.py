@@ -5,6 +5,8 @@ from ..cells import Line, Span, cut, pad, spread, width_of, wrap_words
 from .pane import Pane
 
 LABEL = 7
+LEAST = 38
+"""Cells of a headline that the status may not take: time, kind and the better part of the title."""
 NARROW = 50
 """Below this the title is worth more than when it ended."""
 DETAILS = ("seen", "did", "cause", "cost")
@@ -58,9 +60,9 @@ class IncidentsPane(Pane):
             (look, f"{v.kind:<6} "),
             ("strong" if v.open else "text", v.title),
         ]
-        end = v.status + (f" · {v.cost}" if short and v.cost else "")
-        status: Span = (look if v.open else "label", "  " + cut(end, max(0, width - 24)))
         needed = width_of(start)
+        end = v.status + (f" · {v.cost.partition(' again')[0]}" if short and v.cost else "")
+        status: Span = (look if v.open else "label", "  " + cut(end, max(0, width - LEAST)))
         if needed + width_of((status,)) > width and not v.open:
             status = ("label", "  " + v.status.partition(",")[0])
         if needed + width_of((status,)) > width and width < NARROW:

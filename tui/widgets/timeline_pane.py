@@ -6,7 +6,8 @@ from ...core.views.quantity import three_digits
 from ...core.views.timeline import TimelineView, ticks
 from ..cells import Line, Span, pad, right
 from ..chart import curve, scale
-from ..series import Columns, Wish
+from ..series import Columns, Wish, widen
+from .meters import COLUMN_LEAST_S
 from .pane import Pane
 
 GUTTER = 14
@@ -94,7 +95,8 @@ class TimelinePane(Pane):
         if columns < 8:
             return None
         past = self._past(columns)
-        return Wish(metric, past * 2, None, 0.0, past / columns * self.view.end_t)
+        until_t = past / columns * self.view.end_t
+        return Wish(metric, max(2, min(past * 2, int(until_t / COLUMN_LEAST_S))), None, 0.0, until_t)
 
     def _column(self, t: float, columns: int) -> int:
         return max(0, min(columns - 1, int(t / self.view.end_t * columns)))
@@ -146,7 +148,7 @@ class TimelinePane(Pane):
         gutter = self._gutter(width)
         columns = width - gutter
         wish = self._wish(metric)
-        values = self.series.get(wish, ()) if wish is not None else ()
+        values = widen(self.series.get(wish, ()), self._past(columns) * 2) if wish is not None else ()
         bounds = scale(values)
         if gutter == NARROW_GUTTER:
             words = [value.partition(" ")[0]]
