@@ -199,3 +199,14 @@ async def test_without_unicode_every_sign_has_an_ascii_form(monkeypatch: pytest.
             text = "\n".join(board(app).panes[name].plain_lines())
             drawn = {c for c in text if ord(c) > 127} - set("·°→…–")
             assert not drawn, (name, drawn)
+        assert board(app).gpu.styles.border.top[0] == "ascii"
+
+
+@pytest.mark.parametrize("theme", ["trainwatch-light", "textual-dark", "ansi-dark", "nord"])
+async def test_every_theme_has_our_colour_roles(theme: str) -> None:
+    async with showing(hung(), (120, 40)) as (app, pilot):
+        app.theme = theme
+        await pilot.pause()
+        assert "Looks stuck" in head(app)
+        look(app)
+        await pilot.pause()

@@ -106,6 +106,7 @@ class Dashboard(Screen[None]):
             self.incidents, self.checkpoints, self.output.pane, self.key_bar,
         ):  # fmt: skip
             pane.glyphs = glyphs
+            pane.set_class(not glyphs.braille, "-ascii")
             pane.display = False
             if pane.id is not None:
                 self.panes[pane.id] = pane

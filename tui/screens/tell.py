@@ -4,15 +4,23 @@ from textual.content import Content
 
 from ...core.views.incidents import IncidentView
 from ..cells import wrap_words
+from ..glyphs import glyphs_for
 from ..keys import KEYS, KeyContext
 from .dialog import Dialog
 
-LEGEND = """\
-◆ good checkpoint  ◈ damaged  ◇ expected  ✖ crash  ◼ hang  ▲ other incident
-↻ restart  ⇄ profile change  ┃ now  ⚑ done"""
 BODY = 68
 """Cells of a dialog's body on 80 columns."""
-LEVELS = "● safe   ▲ warning   ✖ danger   ○ low (could do more)   – unknown"
+LEVELS = {
+    "safe": "safe",
+    "warning": "warning",
+    "danger": "danger",
+    "underused": "low (could do more)",
+    "unknown": "unknown",
+}
+MARKS = {
+    "checkpoint": "good checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
+    "incident": "other incident", "restart": "restart", "profile": "profile change",
+}  # fmt: skip
 
 
 def help_dialog(context: KeyContext) -> Dialog[None]:
@@ -23,8 +31,17 @@ def help_dialog(context: KeyContext) -> Dialog[None]:
             continue
         style = "" if key.when(context) else "dim"
         lines.append(Content.assemble((f"{key.shown:>6}  ", "bold" if not style else "dim"), (key.help, style)))
-    lines += [Content(""), Content("ctrl+p  every action by name"), Content(""), Content(LEVELS), Content(LEGEND)]
+    lines += [Content(""), Content("ctrl+p  every action by name"), Content(""), *legend()]
     return Dialog("Keys", Content("\n").join(lines), "[Esc] close")
+
+
+def legend() -> list[Content]:
+    """What the signs mean, as this terminal draws them."""
+    glyphs = glyphs_for()
+    levels = "   ".join(f"{glyphs.levels[name]} {word}" for name, word in LEVELS.items())
+    marks = [f"{glyphs.marks[name]} {word}" for name, word in MARKS.items()]
+    marks += [f"{glyphs.expected} expected", f"{glyphs.now} now", f"{glyphs.done} done"]
+    return [Content(row) for row in (levels, *wrap_words("  ".join(m.replace(" ", "\u00a0") for m in marks), BODY))]
 
 
 def incident_dialog(view: IncidentView) -> Dialog[None]:

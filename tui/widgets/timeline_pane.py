@@ -52,7 +52,7 @@ class TimelinePane(Pane):
     def show(self, view: TimelineView, series: Mapping[Wish, Columns]) -> None:
         """Draw it; ``series`` answers ``wishes``."""
         self.view, self.series = view, series
-        self.set_title("timeline" + (f" ── {view.title}" if view.title and self.glyphs.braille else ""))
+        self.set_title(f"timeline {self.glyphs.line * 2} {view.title}" if view.title else "timeline")
         self.redraw()
 
     def wishes(self) -> list[Wish]:
