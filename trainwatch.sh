@@ -37,8 +37,8 @@ usage() { sed -n '2,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p;}' "$here/trainwatch
 
 # --- system packages ---------------------------------------------------------------------------------------------
 
-quietly() { # a package manager's chatter is shown only when it failed
-    said=$("$@" 2>&1) || { printf '%s\n' "$said" >&2; return 1; }
+quietly() { # a package manager's chatter is shown only when it failed, and then its end
+    said=$("$@" 2>&1) || { printf '%s\n' "$said" | tail -n 5 >&2; return 1; }
 }
 
 as_root() {
@@ -297,7 +297,10 @@ case $verb in
                 setup_dev
                 setup_torch
                 ;;
-            *) die "setup knows only --dev, not $1" ;;
+            *)
+                say "setup knows only --dev, not $1"
+                exit 2
+                ;;
         esac
         need_tmux
         say "ready: $venv/bin/trainwatch"

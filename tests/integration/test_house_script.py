@@ -1,0 +1,300 @@
+"""trainwatch.sh against a checkout of its own and a Python that stands in for the package index.
+
+The stand-in answers what the script asks a real Python (`-c`, `-m venv`, `-m pip`), writes down what it was asked, and
+can be told to fail. So no test needs a network, and none touches the environment that the tests run in.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+SCRIPT = REPOSITORY / "trainwatch.sh"
+LINKS = ("core", "tui", "configs")
+
+PYTHON = r"""#!/bin/sh
+# arguments: those of python. $ASKED: what was asked; $PIP_FAILS: no index; $GO: pip waits until this file is there.
+printf '%s|%s\n' "$0" "$*" >>"$ASKED"
+case "$1 ${2:-}" in
+    "-m venv")
+        mkdir -p "$3/bin"
+        cp "$0" "$3/bin/python"
+        chmod +x "$3/bin/python"
+        ;;
+    "-m pip")
+        case "$*" in *install*)
+            if [ -n "${PIP_FAILS:-}" ]; then echo 'ERROR: no index' >&2; exit 1; fi
+            until [ -z "${GO:-}" ] || [ -e "$GO" ]; do sleep 0.02; done
+            cat >"$(dirname "$0")/trainwatch" <<'END'
+#!/bin/sh
+if [ "$1" = descriptors ]; then ls /proc/self/fd; else printf 'trainwatch was asked: %s\n' "$*"; fi
+END
+            chmod +x "$(dirname "$0")/trainwatch"
+        ;; esac
+        ;;
+    "-c import msgspec"*) [ -x "$(dirname "$0")/trainwatch" ] ;;
+    "-c "*) ;;
+esac
+"""
+
+TOOLS = "awk cat chmod cksum cp date dirname env find flock grep id ln ls mkdir mv readlink rm sed sh sleep tail"
+
+
+class Checkout:
+    """A clone of nothing but what the script looks at, in a folder whose name has spaces."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "my checkouts" / "train watch"
+        package = self.path / "src" / "trainwatch"
+        package.mkdir(parents=True)
+        for name in LINKS:
+            (self.path / name).mkdir()
+            (package / name).symlink_to(f"../../{name}")
+        shutil.copy(SCRIPT, self.path)
+        shutil.copy(REPOSITORY / "pyproject.toml", self.path)
+        self.asked = root / "asked"
+        self.bin = root / "bin"
+        self.bin.mkdir()
+        for tool in TOOLS.split():
+            found = shutil.which(tool)
+            if found:
+                (self.bin / tool).symlink_to(found)
+        self.offer("python3.11", PYTHON)
+        self.offer("tmux", "#!/bin/sh\n")
+
+    def offer(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": str(self.bin), "ASKED": str(self.asked), "HOME": str(self.path.parent)}
+
+    def call(self, *words: str, by: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(by or self.path / "trainwatch.sh"), *words],
+            check=False,
+            cwd="/",
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def questions(self, containing: str) -> list[str]:
+        """What the stand-in was asked, of the lines that contain these words."""
+        lines = self.asked.read_text().splitlines() if self.asked.exists() else []
+        return [line for line in lines if containing in line]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash"])
+def test_every_posix_shell_can_read_it(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    posix = ["--posix"] if shell == "bash" else []
+    done = subprocess.run([shell, *posix, "-n", str(SCRIPT)], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_both_scripts_can_be_executed() -> None:
+    assert os.access(SCRIPT, os.X_OK)
+    assert os.access(REPOSITORY / ".ci" / "run", os.X_OK)
+
+
+def test_usage_names_every_verb_and_installs_nothing(checkout: Checkout) -> None:
+    done = checkout.call()
+    assert done.returncode == 0
+    for verb in ("demo", "test", "check", "setup", "clean"):
+        assert f"./trainwatch.sh {verb} " in done.stdout
+    assert not checkout.asked.exists()
+
+
+def test_a_first_call_makes_the_environment_and_hands_the_words_on(checkout: Checkout) -> None:
+    done = checkout.call("status", "my run")
+    assert (done.returncode, done.stdout) == (0, "trainwatch was asked: status my run\n"), done.stderr
+    assert (checkout.path / ".venv" / ".made-by-trainwatch").exists()
+
+
+def test_a_second_call_installs_nothing_and_needs_no_index(checkout: Checkout) -> None:
+    checkout.call("runs")
+    checkout.asked.unlink()
+    done = checkout.call("runs", PIP_FAILS="1")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert checkout.questions("-m") == []
+
+
+def test_it_can_be_called_through_links(checkout: Checkout, tmp_path: Path) -> None:
+    near = checkout.path.parent / "near link"
+    near.symlink_to("train watch/trainwatch.sh")
+    far = tmp_path / "far"
+    far.symlink_to(near)
+    done = checkout.call("runs", by=far)
+    assert (done.returncode, done.stdout) == (0, "trainwatch was asked: runs\n"), done.stderr
+
+
+def test_links_that_a_clone_left_as_text_are_repaired(checkout: Checkout) -> None:
+    package = checkout.path / "src" / "trainwatch"
+    (package / "core").unlink()
+    (package / "core").write_text("../../core")  # what git writes with core.symlinks = false
+    (package / "tui").unlink()
+    (package / "configs").unlink()
+    (package / "configs").symlink_to("../nowhere")
+    done = checkout.call("runs")
+    assert done.returncode == 0, done.stderr
+    assert [(package / name).readlink() for name in LINKS] == [Path("../..") / name for name in LINKS]
+
+
+def test_somebody_elses_file_in_the_place_of_a_link_is_left_alone(checkout: Checkout) -> None:
+    place = checkout.path / "src" / "trainwatch" / "core"
+    place.unlink()
+    place.write_text("my notes\n")
+    done = checkout.call("runs")
+    assert done.returncode == 1
+    assert "move it away and call again" in done.stderr
+    assert place.read_text() == "my notes\n"
+
+
+def test_without_an_index_it_says_so_and_the_next_call_tries_again(checkout: Checkout) -> None:
+    done = checkout.call("runs", PIP_FAILS="1")
+    assert done.returncode == 1
+    assert "is a package index reachable?" in done.stderr.splitlines()[-1]
+    again = checkout.call("runs")
+    assert (again.returncode, again.stdout) == (0, "trainwatch was asked: runs\n"), again.stderr
+
+
+def test_a_half_made_environment_of_its_own_is_made_anew(checkout: Checkout) -> None:
+    checkout.call("runs")
+    (checkout.path / ".venv" / "bin" / "python").unlink()
+    done = checkout.call("runs")
+    assert done.returncode == 0, done.stderr
+    assert len(checkout.questions("-m venv")) == 2
+    assert list(checkout.path.glob(".venv.before-*")) == []
+
+
+def test_an_environment_that_somebody_else_made_is_put_aside_and_not_cleared(checkout: Checkout) -> None:
+    (checkout.path / ".venv").mkdir()
+    (checkout.path / ".venv" / "precious").write_text("mine")
+    done = checkout.call("runs")
+    assert done.returncode == 0, done.stderr
+    (aside,) = checkout.path.glob(".venv.before-*")
+    assert (aside / "precious").read_text() == "mine"
+
+
+def test_a_checkout_that_was_moved_is_installed_again(checkout: Checkout) -> None:
+    checkout.call("runs")
+    checkout.asked.unlink()
+    checkout.path = checkout.path.rename(checkout.path.with_name("moved"))
+    done = checkout.call("runs")
+    assert done.returncode == 0, done.stderr
+    assert len(checkout.questions("-m pip install")) == 1
+    assert checkout.questions("-m venv") == []
+
+
+def test_new_dependencies_are_installed_and_new_lint_rules_are_not(checkout: Checkout) -> None:
+    checkout.call("runs")
+    checkout.asked.unlink()
+    project = checkout.path / "pyproject.toml"
+    project.write_text(project.read_text().replace("line-length = 120", "line-length = 100"))
+    checkout.call("runs")
+    assert checkout.questions("-m pip install") == []
+    project.write_text(project.read_text().replace('"msgspec>=', '"brandnew>=1",\n  "msgspec>='))
+    checkout.call("runs")
+    assert len(checkout.questions("-m pip install")) == 1
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="no flock here: nobody waits")
+def test_two_calls_at_once_install_once(checkout: Checkout, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    both = [
+        subprocess.Popen(
+            [str(checkout.path / "trainwatch.sh"), "runs"],
+            env=checkout.environment | {"GO": str(go)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    try:
+        told = [next(iter(call.stderr or [])) for call in both]  # the first line of each: one makes, the other waits
+        assert sum("waiting for it" in line for line in told) == 1, told
+        go.touch()
+        answers = [call.communicate(timeout=60)[0] for call in both]
+    finally:
+        go.touch()
+        for call in both:
+            call.kill()
+            call.communicate()
+    assert answers == ["trainwatch was asked: runs\n"] * 2
+    assert len(checkout.questions("-m venv")) == 1
+    assert len(checkout.questions("-m pip install")) == 1
+
+
+def test_no_training_inherits_the_lock(checkout: Checkout) -> None:
+    done = checkout.call("descriptors")
+    assert done.returncode == 0, done.stderr
+    assert {"0", "1", "2"} <= set(done.stdout.split())
+    assert "9" not in done.stdout.split()
+
+
+def test_without_python_and_without_the_right_to_install_one_it_says_what_to_do(checkout: Checkout) -> None:
+    (checkout.bin / "python3.11").unlink()
+    (checkout.bin / "id").unlink()
+    checkout.offer("id", "#!/bin/sh\necho 1000\n")
+    checkout.offer("apt-get", "#!/bin/sh\necho 'never reached' >&2\n")
+    done = checkout.call("demo")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-2:] == [
+        "you are not root and there is no sudo",
+        "trainwatch.sh: Python 3.11 or newer is needed: "
+        "install it (Debian, Ubuntu: apt install python3 python3-venv) and call again",
+    ]
+
+
+def test_without_tmux_it_says_so_and_goes_on(checkout: Checkout) -> None:
+    (checkout.bin / "tmux").unlink()
+    done = checkout.call("demo", "--headless")
+    assert (done.returncode, done.stdout) == (0, "trainwatch was asked: demo --headless\n")
+    assert "no apt-get, dnf or brew here to install tmux" in done.stderr
+    assert "all works without it but the tmux window" in done.stderr
+
+
+def test_a_package_manager_is_heard_only_when_it_fails(checkout: Checkout) -> None:
+    (checkout.bin / "tmux").unlink()
+    checkout.offer("sudo", '#!/bin/sh\nexec "$@"\n')
+    checkout.offer("apt-get", "#!/bin/sh\necho chatter; echo more chatter >&2\n")
+    done = checkout.call("setup")
+    assert done.returncode == 0
+    assert "chatter" not in done.stdout + done.stderr
+    checkout.offer("apt-get", "#!/bin/sh\necho 'E: no such package'; exit 100\n")
+    assert "E: no such package" in checkout.call("setup").stderr
+
+
+def test_clean_removes_the_environment_and_caches_only(checkout: Checkout) -> None:
+    checkout.call("runs")
+    mine = checkout.path / "outputs" / "model.safetensors"
+    mine.parent.mkdir()
+    mine.write_bytes(b"weights")
+    cache = checkout.path / "core" / "__pycache__"
+    cache.mkdir()
+    done = checkout.call("clean")
+    assert done.returncode == 0, done.stderr
+    assert not (checkout.path / ".venv").exists()
+    assert not cache.exists()
+    assert mine.read_bytes() == b"weights"
+
+
+def test_a_wrong_option_of_setup_is_a_usage_error(checkout: Checkout) -> None:
+    done = checkout.call("setup", "--devel")
+    assert (done.returncode, done.stderr) == (2, "trainwatch.sh: setup knows only --dev, not --devel\n")
