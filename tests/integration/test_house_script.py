@@ -257,8 +257,10 @@ def test_without_python_and_without_the_right_to_install_one_it_says_what_to_do(
     assert done.returncode == 1
     assert done.stderr.splitlines()[-2:] == [
         "you are not root and there is no sudo",
-        "trainwatch.sh: Python 3.11 or newer is needed: "
-        "install it (Debian, Ubuntu: apt install python3 python3-venv) and call again",
+        (
+            "trainwatch.sh: Python 3.11 or newer is needed: "
+            "install it (Debian, Ubuntu: apt install python3 python3-venv) and call again"
+        ),
     ]
 
 
