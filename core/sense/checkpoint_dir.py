@@ -22,8 +22,8 @@ LATE_S = 1.0
 """Period of looking for a directory that does not exist yet."""
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
-
-
+DRAIN_S = 0.5
+"""Longest wait for a last look before an exit is reported: a network disk must not hide a death."""
 HOT_S = 2.0
 """Period of a look at the directories that changed last: what happens inside them fires no events here."""
 HOT_DIRECTORIES = 16
@@ -80,6 +80,8 @@ class CheckpointDir:
         self._changed: set[str] = set()
         self._lock = threading.Lock()
         self._wake = threading.Event()
+        self._drained = threading.Condition()
+        self._drains_asked = self._drains_done = 0
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -99,10 +101,25 @@ class CheckpointDir:
         del target
         self._wake.set()
 
+    def drain(self, timeout_s: float = DRAIN_S) -> bool:
+        """Block until all that is there now was judged without waiting for it to settle: its writer is dead.
+
+        False when it takes longer; then it is told later.
+        """
+        if self._thread is None:
+            return True
+        with self._drained:
+            self._drains_asked += 1
+            asked = self._drains_asked
+            self._wake.set()
+            return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+
     def stop(self) -> None:
         """End and join."""
         self._stopping = True
         self._wake.set()
+        with self._drained:
+            self._drained.notify_all()
         if self._thread is not None:
             self._thread.join(JOIN_S)
 
@@ -112,23 +129,30 @@ class CheckpointDir:
         rescan_due = hot_due = 0.0
         while not self._stopping:
             now = time.monotonic()
+            asked = self._drains_asked
+            drains = asked > self._drains_done
             try:
                 if not self._is_open():
                     self._open()
                     rescan_due = now + self._watch.rescan_s
-                elif now >= rescan_due:
+                elif now >= rescan_due or drains:
                     self._look(None)
                     rescan_due = now + self._watch.rescan_s
                 else:
                     hot = self._hot() if now >= hot_due else set()
                     hot_due = now + HOT_S if now >= hot_due else hot_due
                     self._look(self._taken() | self._unsettled() | hot)
+                if drains:
+                    self._look(self._unsettled(), settle_s=0.0)
                 self._trouble.clear("directory")
             except Exception as fault:
                 self._trouble.say(
                     "directory",
                     f"{self._directory}: checkpoints cannot be looked at ({fault}); it is tried again",
                 )
+            with self._drained:
+                self._drains_done = asked
+                self._drained.notify_all()
             self._wait(min(rescan_due, hot_due) if self._hot() else rescan_due)
         self._close()
 
@@ -137,7 +161,9 @@ class CheckpointDir:
         limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
         if self._unsettled():
             limit = min(limit, self._watch.settle_s / 2)
-        if self._wake.wait(limit) and not self._stopping:
+        if self._drains_asked > self._drains_done:
+            return
+        if self._wake.wait(limit) and not self._stopping and self._drains_asked == self._drains_done:
             time.sleep(COALESCE_S)
         self._wake.clear()
 
@@ -218,8 +244,8 @@ class CheckpointDir:
             entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
             self._judge(name, entry, known.get(name))
 
-    def _look(self, names: set[str] | None) -> None:
-        """Look at the named entries, or (None) at all, present and known."""
+    def _look(self, names: set[str] | None, settle_s: float | None = None) -> None:
+        """Look at the named entries, or (None) at all, present and known. ``settle_s``: instead of the setting."""
         if self._directory is None:
             return
         present: dict[str, bool] | None = None
@@ -233,20 +259,20 @@ class CheckpointDir:
             if present is not None and name not in present:
                 self._forget(name)
             elif entry is not None:
-                self._look_again(name, entry)
+                self._look_again(name, entry, self._watch.settle_s if settle_s is None else settle_s)
             elif present is not None:
                 found = signature(self._directory / name)
                 if found is not None:
                     self._appeared(name, found, is_directory=present[name])
 
-    def _look_again(self, name: str, entry: _Entry) -> None:
+    def _look_again(self, name: str, entry: _Entry, settle_s: float) -> None:
         found = self._signature(name, entry)
         now = time.monotonic()
         if found is None:
             self._forget(name)
         elif found != entry.signature:
             self._moved(name, entry)
-        elif not entry.judged and now - entry.changed_s >= self._watch.settle_s:
+        elif not entry.judged and now - entry.changed_s >= settle_s:
             self._judge(name, entry, self._inspected(name))
 
     def _signature(self, name: str, entry: _Entry) -> Signature | None:

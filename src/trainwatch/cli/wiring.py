@@ -150,9 +150,25 @@ def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[
         is_news=lambda line: is_news(line, catalogue),
         on_trouble=on_trouble,
     )
-    sensors: list[Sensor] = [
+    checkpoints = CheckpointDir(
+        inbox=inbox,
+        clock=clock,
+        watch=watch,
+        directory=spec.output_dir,
+        inspect=inspect,
+        list_directory=_list_directory,
+        on_trouble=on_trouble,
+    )
+
+    def last_look() -> None:
+        """The log's last lines say why it ended; a checkpoint it has just saved is one to resume from."""
+        log.drain()
+        checkpoints.drain()
+
+    return [
         log,
-        ExitWatch(inbox=inbox, clock=clock, before_exit=_draining(log), on_trouble=on_trouble),
+        checkpoints,
+        ExitWatch(inbox=inbox, clock=clock, before_exit=last_look, on_trouble=on_trouble),
         ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_trouble=on_trouble),
         Host(
             inbox=inbox,
@@ -162,33 +178,10 @@ def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[
             on_trouble=on_trouble,
         ),
         KernelLog(inbox=inbox, clock=clock, on_trouble=on_trouble),
+        SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
+        if spec.labels.get("simulated_gpu")
+        else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus),
     ]
-    if spec.labels.get("simulated_gpu"):
-        sensors.append(SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s))
-    else:
-        sensors.append(GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus))
-    if spec.output_dir is not None:
-        sensors.append(
-            CheckpointDir(
-                inbox=inbox,
-                clock=clock,
-                watch=watch,
-                directory=spec.output_dir,
-                inspect=inspect,
-                list_directory=_list_directory,
-                on_trouble=on_trouble,
-            )
-        )
-    return sensors
-
-
-def _draining(log: LogTail) -> Callable[[], None]:
-    """The log's last lines reach the judge before the exit does: they say why."""
-
-    def drain() -> None:
-        log.drain()
-
-    return drain
 
 
 def _on_network(path: Path) -> bool:
