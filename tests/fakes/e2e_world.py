@@ -1,0 +1,298 @@
+"""One user's machine for end-to-end tests: a project folder, a TRAINWATCH_HOME, a tmux server; real processes only.
+
+Everything that was started below its home is found again by the papers that trainwatch itself leaves, and ended by
+pid when the test is over.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from trainwatch.core.act import tree
+from trainwatch.core.act.launch import find_attempt, is_alive
+from trainwatch.core.act.stop import members
+from trainwatch.core.model.decision import Decision
+from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.store.journal import load_story, read_journal
+from trainwatch.core.store.lock import holder_pid
+from trainwatch.core.store.run_directory import RunDirectory
+
+T = TypeVar("T")
+PATIENCE_S = 25.0
+TRAINER = Path(__file__).with_name("e2e_trainer.py")
+SWIFT = {
+    "watch": {"interval_s": 0.2, "summary_s": 1, "rescan_s": 0.5, "settle_s": 0.1, "gpu_timeout_s": 0.5},
+    "hang": {"min_s": 2, "max_s": 20, "startup_s": 15, "quiet_s": 0.4, "warmup_steps": 1},
+    "restart": {
+        "max_restarts": 3,
+        "backoff_s": [0, 0.2],
+        "interrupt_grace_s": 1,
+        "terminate_grace_s": 0.3,
+        "gpu_clear_timeout_s": 1,
+    },
+    "tmux": {"enabled": False},
+}
+"""Settings of a run whose steps take hundredths of a second."""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return strict_json(self.out)
+
+
+def strict_json(text: str) -> Any:
+    """JSON as the standard has it: no NaN, no Infinity."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} in {text[:200]}")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def until(look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
+    """The first true result of ``look``."""
+    end = time.monotonic() + patience_s
+    while True:
+        if result := look():
+            return result
+        if time.monotonic() > end:
+            pytest.fail(f"not within {patience_s:g} s: {what}", pytrace=True)
+        time.sleep(0.01)
+
+
+def lives(pid: int) -> bool:
+    """Whether this pid runs and is no zombie."""
+    process = tree.look(pid)
+    return process is not None and process.state not in tree.GONE_STATES
+
+
+class Watcher:
+    """A trainwatch process in the foreground of the test, such as ``--headless``."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", out: Path) -> None:
+        self.process = process
+        self._out = out
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def said(self) -> str:
+        return self._out.read_text(errors="replace")
+
+    def ends(self, patience_s: float = PATIENCE_S) -> int:
+        """Its exit code."""
+        try:
+            return self.process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"still runs after {patience_s:g} s; it said:\n{self.said[-3000:]}")
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def murder(self) -> None:
+        """SIGKILL, as an OOM killer would."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+
+class World:
+    """See the module's docstring."""
+
+    def __init__(self, root: Path) -> None:
+        self.short = Path(tempfile.mkdtemp(prefix="tw-e2e-"))  # tmux sockets have short paths
+        self.project = root / "project"
+        self.home = root / "home"
+        self.project.mkdir()
+        self.out = self.project / "out"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "COV_", "TRAINWATCH"))}
+        self.env |= {"TRAINWATCH_HOME": str(self.home), "TMUX_TMPDIR": str(self.short), "PYTHONUNBUFFERED": "1"}
+        self._watchers: list[Watcher] = []
+
+    # -- what a user does
+
+    def write(self, *trainer: str, more: Mapping[str, Mapping[str, Any]] | None = None, **run: Any) -> None:
+        """Write a trainwatch.toml whose trainer is e2e_trainer.py with these arguments."""
+        command = [sys.executable, str(TRAINER), "--output-dir", "{output_dir}", "--resume", "{resume}", *trainer]
+        sections: dict[str, dict[str, Any]] = {
+            "run": {"name": "job", "command": command, "output_dir": "out", "preset": "generic"} | run
+        }
+        for name in {**SWIFT, **(more or {})}:
+            sections[name] = {**SWIFT.get(name, {}), **(more or {}).get(name, {})}  # type: ignore[dict-item]
+        text = "".join(
+            f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in section.items())
+            for name, section in sections.items()
+        )
+        (self.project / "trainwatch.toml").write_text(text)
+
+    def do(
+        self,
+        *words: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        text: str = "",
+        patience_s: float = PATIENCE_S,
+    ) -> Done:
+        """Run a verb to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "trainwatch", *words],
+            cwd=cwd or self.project, env=self.env | dict(env or {}), input=text.encode(), capture_output=True,
+            timeout=patience_s, check=False,
+        )  # fmt: skip
+        return Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def begin(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Watcher:
+        """Start a verb and come back at once."""
+        said = self.short / f"said-{len(self._watchers)}.txt"
+        with said.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "trainwatch", *words],
+                cwd=cwd or self.project, env=self.env | dict(env or {}),
+                stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        watcher = Watcher(process, said)
+        self._watchers.append(watcher)
+        return watcher
+
+    def headless(self, *words: str, env: Mapping[str, str] | None = None) -> Watcher:
+        """``trainwatch --headless`` in the project."""
+        return self.begin("--headless", *words, env=env)
+
+    # -- what can be seen from outside
+
+    @property
+    def run(self) -> RunDirectory:
+        """The only run there is."""
+        (run,) = self.runs()
+        return run
+
+    def runs(self) -> list[RunDirectory]:
+        folder = self.home / "runs"
+        return [RunDirectory(p) for p in sorted(folder.iterdir()) if p.name[0] != "."] if folder.is_dir() else []
+
+    def records(self) -> list[Record]:
+        runs = self.runs()
+        return list(read_journal(runs[0].journal)) if runs else []
+
+    def story(self) -> RunStory:
+        runs = self.runs()
+        return load_story(runs[0].journal) if runs else RunStory()
+
+    def decisions(self, kind: type[Decision]) -> list[Any]:
+        return [r.decision for r in self.records() if isinstance(r.decision, kind)]
+
+    def in_state(self, state: str, patience_s: float = PATIENCE_S) -> RunStory:
+        """Wait until the run is in this state."""
+
+        def look() -> RunStory | None:
+            story = self.story()
+            return story if story.state == state else None
+
+        return until(look, f"state {state}, it is: {self.story().state} ({self.story().state_reason})", patience_s)
+
+    def status(self) -> Any:
+        """``status --json``."""
+        done = self.do("status", "--json")
+        assert done.code == 0, done.err
+        return done.json
+
+    def attempt(self, number: int = 1) -> AttemptTarget:
+        """Wait until this attempt was launched."""
+
+        def look() -> AttemptTarget | None:
+            runs = self.runs()
+            folders = sorted(runs[0].attempts.glob(f"{number:04d}*"), reverse=True) if runs else []
+            return next((t for t in map(find_attempt, folders) if t is not None), None)
+
+        return until(look, f"attempt {number} launched")
+
+    def log(self, number: int = 1) -> str:
+        target = self.attempt(number)
+        assert target.log is not None
+        return Path(target.log).read_text(errors="replace")
+
+    def steps(self, number: int = 1) -> list[int]:
+        """The steps that the attempt's log shows, in order."""
+        return [int(step) for step in re.findall(r"\| (\d+)/\d+ \[", self.log(number))]
+
+    def at_step(self, step: int, number: int = 1) -> None:
+        """Wait until the log shows this step or a later one."""
+        until(lambda: (self.steps(number) or [0])[-1] >= step, f"step {step} of attempt {number}")
+
+    def lives(self) -> list[int]:
+        """Pids of all trainers ever started; asserts that never two of them lived together."""
+        assert not (self.out / "twice.txt").exists(), "two trainers at the same time"
+        path = self.out / "lives.txt"
+        return [int(line.split()[0]) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def alive(self, number: int = 1) -> bool:
+        return is_alive(self.attempt(number).trainer)
+
+    # -- the end
+
+    def clear(self) -> None:
+        """End everything that was started here."""
+        for watcher in self._watchers:
+            if watcher.process.poll() is None:
+                watcher.process.kill()
+            watcher.process.wait(PATIENCE_S)
+        for run in self.runs():
+            if (pid := holder_pid(run.lock)) is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for run in self.runs():
+            for folder in run.attempts.iterdir():
+                _end(folder)
+        subprocess.run(["tmux", "kill-server"], env=self.env, capture_output=True, check=False)
+        for socket in self.short.glob("tmux-*/*"):
+            subprocess.run(["tmux", "-S", str(socket), "kill-server"], env=self.env, capture_output=True, check=False)
+        shutil.rmtree(self.short, ignore_errors=True)
+
+
+def _end(folder: Path) -> None:
+    target = find_attempt(folder)
+    if target is None:
+        return
+    for process in members(target):
+        tree.send(process.key, signal.SIGKILL)
+    if target.runner is not None:
+        tree.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def world_at(root: Path) -> Iterator[World]:
+    """A world that is cleared away whatever happens."""
+    made = World(root)
+    try:
+        yield made
+    finally:
+        made.clear()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with world_at(tmp_path) as made:
+        yield made
