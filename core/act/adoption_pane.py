@@ -85,12 +85,14 @@ def tap(
     """
     words = ["env", *_python_path(environ), sys.executable, "-P", "-m", "trainwatch.core.act.pane_copy"]
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
+    # tmux fills formats and dates into what it is to run.
+    pipe = shlex.join(["pipe-pane", "-O", "-t", pane.id, copier.replace("#", "##").replace("%", "%%")])
     text = _ask(
         settings, environ, pane.session,
         "display-message", "-p", "-t", pane.id, "#{pane_pipe}#{cursor_x}", ";",
         "capture-pane", "-p", "-J", "-S", "-", "-t", pane.id, ";",
-        # -o: only where no pipe is. tmux fills in formats and dates in the command.
-        "pipe-pane", "-o", "-O", "-t", pane.id, copier.replace("#", "##").replace("%", "%%"),
+        # Not pipe-pane -o: that closes a pipe that is there.
+        "if-shell", "-F", "-t", pane.id, "#{?pane_pipe,0,1}", pipe,
     )  # fmt: skip
     head, _, history = text.partition("\n")
     if head[:1] == "1":

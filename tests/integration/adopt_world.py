@@ -1,0 +1,134 @@
+"""Trainings started by hand, and the command line that takes them over; everything is cleared away."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.integration.act_world import wait_for
+from trainwatch.cli.known_runs import read_status
+from trainwatch.core.act import tree
+from trainwatch.core.store.run_directory import list_runs
+
+TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
+
+
+class HandMade:
+    """A user with a folder, a tmux server and a trainwatch home of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.out = root / "out"
+        self.socket = f"trainwatch-test-{uuid.uuid4().hex[:12]}"
+        self.environ = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE", "PYTHONUNBUFFERED"}}
+        self.environ |= {
+            "TMUX_TMPDIR": str(root),
+            "TRAINWATCH_HOME": str(root / "home"),
+            "LC_ALL": "C.UTF-8",
+        }
+        self.started: list[subprocess.Popen[Any]] = []
+
+    def train(self, *more: str, steps: int = 5000) -> list[str]:
+        """The command of a real training with a checkpoint every 10 steps."""
+        return [
+            sys.executable, str(TRAINER), "--output-dir", str(self.out), "--steps", str(steps),
+            "--step-time", "0.02", "--save-every", "10", *more,
+        ]  # fmt: skip
+
+    def start(self, *argv: str, **more: Any) -> subprocess.Popen[Any]:
+        """A process of the user's own."""
+        values: dict[str, Any] = {
+            "cwd": self.root, "env": self.environ, "start_new_session": True, "stdin": subprocess.DEVNULL,
+        }  # fmt: skip
+        made = subprocess.Popen(argv, **(values | more))
+        self.started.append(made)
+        return made
+
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One verb, to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "trainwatch", *words],
+            cwd=self.root, env=self.environ, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def adopt(self, *words: str, command: tuple[str, ...] = ()) -> subprocess.Popen[Any]:
+        """``trainwatch adopt … --headless`` in the background; what it says goes to ``said``."""
+        behind = ("--", *command) if command else ()
+        with (self.root / "said").open("ab") as said:
+            return self.start(
+                sys.executable, "-m", "trainwatch", "adopt", "--headless", "--output-dir", str(self.out),
+                "--socket", self.socket, *words, *behind, stdout=said, stderr=said,
+            )  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        return (self.root / "said").read_text(encoding="utf-8")
+
+    def status(self) -> dict[str, Any]:
+        """What ``status --json`` says; empty while there is no run."""
+        runs = list_runs(self.root / "home")
+        return read_status(runs[0]) if runs else {}
+
+    def reaches(self, attempt: int, step: int) -> dict[str, Any]:
+        """The status once this attempt trains beyond a step."""
+
+        def look() -> dict[str, Any] | None:
+            now = self.status()
+            there = now and now["attempt"] == attempt and now["state"] == "running"
+            return now if there and (now["progress"]["step"] or 0) >= step else None
+
+        return wait_for(look, f"attempt {attempt} beyond step {step}", 40.0)
+
+    def tmux(self, *words: str) -> str:
+        return subprocess.run(
+            ["tmux", "-L", self.socket, *words],
+            capture_output=True, text=True, check=True, env=self.environ, timeout=10,
+        ).stdout  # fmt: skip
+
+    def session(self, name: str = "luca", *command: str) -> None:
+        """A session with a shell (or ``command``) in it."""
+        words = command or ("bash", "--norc", "--noprofile")
+        self.tmux("new-session", "-d", "-s", name, "-x", "150", "-y", "30", "-c", str(self.root), "--", *words)
+
+    def type(self, line: str, session: str = "luca") -> None:
+        self.tmux("send-keys", "-t", f"={session}:", "-l", line)
+        self.tmux("send-keys", "-t", f"={session}:", "Enter")
+
+    def checkpoints(self) -> list[Path]:
+        return sorted(self.out.glob("*.safetensors"))
+
+    def clear(self) -> None:
+        """Supervisors first, or they would start what is ended."""
+        home = self.root / "home"
+        for lock in home.glob("runs/*/supervisor.lock"):
+            pid = lock.read_text().strip()
+            if pid and tree.look(int(pid)) is not None:
+                os.kill(int(pid), signal.SIGKILL)
+        for made in self.started:
+            made.kill()
+            made.wait()
+        mark = os.fsencode(f"TRAINWATCH_HOME={home}")
+        for process in tree.everyone().values():
+            try:
+                ours = mark in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if ours and process.pid != os.getpid():
+                tree.send(process.key, signal.SIGKILL)
+        subprocess.run(
+            ["tmux", "-L", self.socket, "kill-server"], env=self.environ, capture_output=True, check=False, timeout=10
+        )
+
+
+@contextmanager
+def hand_made(root: Path) -> Iterator[HandMade]:
+    made = HandMade(root)
+    try:
+        yield made
+    finally:
+        made.clear()

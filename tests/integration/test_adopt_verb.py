@@ -1,0 +1,137 @@
+"""``trainwatch adopt`` from end to end: real trainings, real tmux, real deaths."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import lives, wait_for
+from tests.integration.adopt_world import HandMade, hand_made
+
+needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[HandMade]:
+    with hand_made(tmp_path) as made:
+        yield made
+
+
+def training(user: HandMade, *more: str, steps: int = 5000) -> "subprocess.Popen[bytes]":
+    """Started by hand, output in a file, with a checkpoint on disk."""
+    with (user.root / "mine.log").open("wb") as log:
+        made = user.start(*user.train(*more, steps=steps), stdout=log, stderr=log)
+    wait_for(user.checkpoints, "a checkpoint")
+    return made
+
+
+@pytest.mark.tmux
+@needs_tmux
+def test_a_training_in_tmux_is_adopted_and_brought_back(user: HandMade) -> None:
+    user.session()
+    user.type(" ".join(user.train()))
+    wait_for(user.checkpoints, "a checkpoint")
+    user.adopt("--session", "luca", "--max-restarts", "2")
+    now = user.reaches(1, 40)
+    assert (now["run"], now["runner_pid"], now["budget"]["max"]) == ("luca", None, 2)
+    assert now["log"].endswith("attempts/0001/train.log")
+    os.kill(now["pid"], signal.SIGKILL)
+    user.reaches(2, now["progress"]["step"] + 20)
+    after = json.loads(user.cli("status", "--json").stdout)
+    assert after["runner_pid"] is not None
+    incident = after["incidents"][0]
+    assert incident["kind"] == "crash"
+    assert incident["resumed_step"] >= 10
+    assert incident["resumed_step"] + incident["lost_steps"] == incident["step"]
+    assert "typed" not in Path(now["log"]).read_text()
+
+
+def test_a_process_is_adopted_again_and_never_twice(user: HandMade) -> None:
+    trainer = training(user)
+    first = user.adopt("--pid", str(trainer.pid))
+    now = user.reaches(1, 20)
+    assert (now["pid"], now["log"]) == (trainer.pid, str(user.root / "mine.log"))
+    second = user.cli("adopt", "--pid", str(trainer.pid), "--output-dir", "out", "--headless")
+    assert second.returncode == 4
+    assert f"pid {first.pid}" in second.stderr
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(20) == 0
+    assert lives(trainer.pid)
+    detached = user.cli("adopt", "--pid", str(trainer.pid), "--output-dir", "out", "--detach")
+    assert detached.returncode == 0, detached.stderr
+    assert "watched again" in detached.stderr
+    again = user.reaches(1, now["progress"]["step"] + 10)
+    assert again["supervisor"]["pid"] not in {None, first.pid}
+    assert len(json.loads(user.cli("runs", "--json").stdout)["runs"]) == 1
+
+
+def test_its_end_without_a_status_is_judged_by_its_log(user: HandMade) -> None:
+    trainer = training(user, steps=150)
+    watch = user.adopt("--pid", str(trainer.pid))
+    user.reaches(1, 20)
+    trainer.wait(30)
+    assert watch.wait(30) == 0
+    assert user.status()["state"] == "finished"
+
+
+def test_no_restart_beyond_the_limit(user: HandMade) -> None:
+    trainer = training(user)
+    watch = user.adopt("--pid", str(trainer.pid), "--max-restarts", "0")
+    user.reaches(1, 20)
+    trainer.kill()
+    trainer.wait()
+    assert watch.wait(30) == 1
+    assert user.status()["state"] == "given_up"
+    assert user.status()["attempt"] == 1
+
+
+def test_a_command_of_ones_own_says_how_to_resume(user: HandMade) -> None:
+    trainer = training(user)
+    command = (*user.train(), "--resume", "{resume}")
+    user.adopt("--pid", str(trainer.pid), "--preset", "generic", "--name", "night", command=command)
+    now = user.reaches(1, 30)
+    assert now["run"] == "night"
+    trainer.kill()
+    trainer.wait()
+    after = user.reaches(2, now["progress"]["step"])
+    assert after["incidents"][0]["resumed_step"] >= 20
+
+
+def test_secrets_of_the_environment_stay_private(user: HandMade) -> None:
+    with (user.root / "mine.log").open("wb") as log:
+        env = user.environ | {"WANDB_API_KEY": "s3cr3t-value"}
+        trainer = user.start(*user.train(), stdout=log, stderr=log, env=env)
+    user.adopt("--pid", str(trainer.pid))
+    user.reaches(1, 1)
+    holders = [p for p in (user.root / "home").rglob("*") if p.is_file() and b"s3cr3t-value" in p.read_bytes()]
+    assert [p.name for p in holders] == ["run.json"]
+    assert holders[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_what_cannot_be_adopted_is_said_in_one_line(user: HandMade) -> None:
+    silent = user.start("sleep", "600", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: b"sleep" in Path(f"/proc/{silent.pid}/cmdline").read_bytes(), "exec")
+    socket = ("--socket", user.socket)
+    for words, code, said in (
+        (("--pid", "4194301"), 3, "no process 4194301"),
+        (("--session", "nothing", *socket), 3, "no tmux session nothing"),
+        (("--pid", str(silent.pid), *socket), 2, "--log F"),
+        (("--pid", str(silent.pid), "--log", "gone.log"), 3, "gone.log: no such log"),
+        (("--pid", str(silent.pid), "--log", "said", "--max-restarts", "-1"), 2, "--max-restarts"),
+        (("--pid", str(silent.pid), "--log", "said", "--preset", "khoya"), 2, '"kohya"'),
+        (("--pid", "1"), 1, "no training"),
+        ((), 2, "--session"),
+        (("--pid", "1", "--session", "x"), 2, "not allowed"),
+    ):
+        (user.root / "said").touch()
+        done = user.cli("adopt", "--output-dir", "out", "--headless", *words)
+        assert done.returncode == code, (words, done.stderr)
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+    assert lives(silent.pid)
+    assert not list((user.root / "home").glob("runs/*"))
