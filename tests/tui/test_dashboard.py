@@ -52,24 +52,26 @@ async def test_the_head_says_how_it_is(now: Situation, said: str) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("size", SIZES)
-async def test_every_scene_is_drawn_at_every_size(scene: str, size: tuple[int, int]) -> None:
-    async with showing(SCENES[scene](), size) as (app, _):
-        width, height = size
-        covered: set[tuple[int, int]] = set()
-        for pane in board(app).panes.values():
-            if not pane.display:
-                continue
-            region = pane.region
-            assert region.right <= width
-            assert region.bottom <= height
-            cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
-            assert not covered & cells, f"{pane.id} overlaps"
-            covered |= cells
-            assert all(len(line) <= region.width for line in pane.plain_lines())
-        assert len(covered) == width * height, "part of the screen is unused"
-        assert board(app).head.plain_lines()[0].strip()
-        assert "leave" in board(app).key_bar.plain_lines()[0]
+async def test_every_scene_is_drawn_at_every_size(scene: str) -> None:
+    async with showing(SCENES[scene]()) as (app, pilot):
+        for width, height in SIZES:
+            await pilot.resize_terminal(width, height)
+            look(app)
+            await pilot.pause()
+            covered: set[tuple[int, int]] = set()
+            for pane in board(app).panes.values():
+                if not pane.display:
+                    continue
+                region = pane.region
+                assert region.right <= width
+                assert region.bottom <= height
+                cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
+                assert not covered & cells, f"{pane.id} overlaps"
+                covered |= cells
+                assert all(len(line) <= region.width for line in pane.plain_lines())
+            assert len(covered) == width * height, "part of the screen is unused"
+            assert board(app).head.plain_lines()[0].strip()
+            assert "leave" in board(app).key_bar.plain_lines()[0]
 
 
 async def test_it_follows_a_change_of_size() -> None:

@@ -3,12 +3,16 @@
 import time
 from pathlib import Path
 
+import msgspec
+
 from tests.fakes.feed import checkpoint, created, process, progress, readings, started, training
+from tests.tui.conftest import until
+from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log_pages import LogPages
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
-from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.situation import live_progress
@@ -69,8 +73,6 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
     log.write_bytes(b"loading\nsteps:   1%| | 100/10260\rsteps:   2%| | 199/10260\r")
     facts = started(1)
     with JournalWriter(run.journal) as journal:
-        import msgspec
-
         placed = [msgspec.structs.replace(f, log=str(log)) if hasattr(f, "log") else f for f in facts]
         journal.append_all(0.0, wall0, [*created(), *placed])
         journal.append_all(90.0, wall0 + 90, training(1, 199))
@@ -91,11 +93,39 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
 
 def test_checkpoints_of_the_fake_story_are_what_the_store_keeps(tmp_path: Path) -> None:
     """The fakes speak the store's language: what they tell survives a journal."""
-    from trainwatch.core.model.fact import CheckpointKnown
-    from trainwatch.core.store.journal import load_story
-
     run, wall0 = directory(tmp_path)
     told = checkpoint(720, 30.0)
     with JournalWriter(run.journal) as journal:
         journal.append_all(0.0, wall0, [*created(), CheckpointKnown(checkpoint=told)])
     assert load_story(run.journal).checkpoints == (told,)
+
+
+async def test_paging_and_searching_a_real_log(tmp_path: Path) -> None:
+    run, wall0 = directory(tmp_path)
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"line {i}{' NEEDLE' if i in {7, 4000} else ''}\n" for i in range(5000)))
+    attempt = started(1)[1]
+    assert isinstance(attempt, AttemptStarted)
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(0.0, wall0, [*created(), msgspec.structs.replace(attempt, log=str(log))])
+    app = TrainwatchApp(OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0)), LogPages(), interval_s=0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        board = app.dashboard
+        assert board is not None
+        board.look()
+        await pilot.pause()
+        pane = board.output.pane
+        assert pane.plain_lines()[-1] == "line 4999"
+        await pilot.press("slash", *"needle", "enter")
+        await until(pilot, lambda: any("line 4000 NEEDLE" in line for line in pane.plain_lines()))
+        await pilot.press("n")
+        await until(pilot, lambda: any("line 7 NEEDLE" in line for line in pane.plain_lines()))
+        await pilot.press("N")
+        await until(pilot, lambda: any("line 4000 NEEDLE" in line for line in pane.plain_lines()))
+        await pilot.press("escape")
+        board.look()
+        for _ in range(14):
+            await pilot.press("home")
+            await until(pilot, lambda: not board.output._reading)
+        assert pane.plain_lines()[0] == "line 0"
