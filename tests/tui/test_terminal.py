@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -115,15 +116,17 @@ class TestInTmux:
     @pytest.fixture
     def tmux(self) -> Iterator[Callable[..., str]]:
         socket = f"trainwatch-test-{uuid4().hex[:8]}"
+        folder = tempfile.mkdtemp(prefix="tw-", dir="/tmp")  # short: a socket's path has 107 bytes
 
         def run(*arguments: str) -> str:
             return subprocess.run(
                 ["tmux", "-L", socket, "-f", "/dev/null", *arguments],
-                capture_output=True, text=True, check=False, env={**os.environ, "LANG": "C.UTF-8", "TMUX": ""},
+                capture_output=True, text=True, check=False, env={**os.environ, "LANG": "C.UTF-8", "TMUX": "", "TMUX_TMPDIR": folder},
             ).stdout  # fmt: skip
 
         yield run
         run("kill-server")
+        shutil.rmtree(folder, ignore_errors=True)
 
     @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
     def test_keys_alone_attach_and_come_back_and_leave(self, tmux: Callable[..., str], size: tuple[int, int]) -> None:
