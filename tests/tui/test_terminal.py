@@ -118,10 +118,12 @@ class TestInTmux:
         socket = f"trainwatch-test-{uuid4().hex[:8]}"
         folder = tempfile.mkdtemp(prefix="tw-", dir="/tmp")  # short: a socket's path has 107 bytes
 
+        env = {**os.environ, "LANG": "C.UTF-8", "TMUX": "", "TMUX_TMPDIR": folder}
+
         def run(*arguments: str) -> str:
             return subprocess.run(
                 ["tmux", "-L", socket, "-f", "/dev/null", *arguments],
-                capture_output=True, text=True, check=False, env={**os.environ, "LANG": "C.UTF-8", "TMUX": "", "TMUX_TMPDIR": folder},
+                capture_output=True, text=True, check=False, env=env,
             ).stdout  # fmt: skip
 
         yield run
