@@ -524,7 +524,7 @@ class World:
         """The run's state as people see it."""
         return WORDS[name_of(self.state.machine)]
 
-    def of(self, kind: type[Any]) -> list[Any]:
+    def of(self, kind: Any) -> list[Any]:
         """All entries of a kind, in order."""
         return [entry for _, entry in self.entries if isinstance(entry, kind)]
 

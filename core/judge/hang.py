@@ -34,6 +34,8 @@ PINNED_ANNOUNCED = 16.0
 TALKING = 4.2
 ANNOUNCED_PHASE = 6.2
 """560 s without any sign in an evaluation or a save."""
+ANNOUNCED_BLIND = 9.5
+"""The same where no GPU can be read: it may be evaluating at full power."""
 EXITING = 6.0
 EXIT_WORK = 17.0
 """Announced uploads: 25 min."""
@@ -52,6 +54,8 @@ LINE_AGAIN = 1.5
 """x the slowest usual distance of progress lines must have passed in any case …"""
 BEYOND_DOUBT = 2.5
 """… unless the evidence lasts this many times its patience: a GPU that was never silent needs no missed line."""
+SHORT_S = 45.0
+"""A patience below this is set by hand, for short runs; signs of life are then too few to be waited for as long."""
 STARTUP_SHARE = 0.9
 """Share of hang.startup_s without any sign of life before the first step."""
 FRESH_S = 15.0
@@ -63,6 +67,8 @@ TALK_TOLD_S = 180.0
 """Talk older than this is not told as evidence."""
 BLIND_AFTER_SIGHT = 2.0
 """x max_s where telemetry was there and went away together with the steps: likelier a blind watcher."""
+POLLING_BLIND = 3.0
+"""Where no GPU can be read, a busy core is all that can be seen of honest work."""
 POLLING = 2.0
 """x max_s in which cores are busy between two steps, but no GPU works and no byte moves: a polling loop."""
 
@@ -135,17 +141,24 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
             return _verdict(sight, "spin", "no step while the GPU says 100 % (its power is unknown)")
         return None
     patience = _dead_patience(sight, hang, one_eyed=not (sees_gpu and sees_process))
-    if dead_s >= patience:
+    if dead_s >= _weak_for(hang, patience) and silence >= patience:
         overdue = min(hang.max_s, _overdue(clock, hang))
         if silence >= overdue or (clock.beats and dead_s >= BEYOND_DOUBT * patience):
             return _verdict(sight, _dead_kind(sight), "no step and no sign of life")
     return _polling(sight, hang, silence, still_s)
 
 
+def _weak_for(hang: Hang, patience: float) -> float:
+    """How long signs of life must be gone. With a short floor the silence of the steps counts for more."""
+    return patience if patience > SHORT_S else min(hang.quiet_s, 0.5 * patience)
+
+
 def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdict | None:
     """Cores are busy, but nothing comes of it."""
     clock, vitals = sight.clock, sight.vitals
     cap = max(hang.max_s, LULL_AGAIN * clock.pause_s, 1.5 * hang.startup_s if clock.beats == 0 else 0.0)
+    if vitals.gpu_at is None:
+        cap *= POLLING_BLIND
     if silence < hang.deadline_factor * (clock.slow_s or 0.0):
         return None
     if still_s >= cap:
@@ -200,9 +213,11 @@ def _dead_patience(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
     if _talks(sight, hang):
         patience = max(patience, TALKING * hang.min_s)
     if _announced(voice):
-        patience = max(patience, ANNOUNCED_PHASE * hang.min_s, LULL_AGAIN * vitals.longest_announced_s)
-        if voice.exit_work_at is not None:
-            patience = max(patience, EXIT_WORK * hang.min_s)
+        blind = vitals.gpu_at is None
+        factor = ANNOUNCED_BLIND if blind else ANNOUNCED_PHASE
+        patience = max(patience, factor * hang.min_s, LULL_AGAIN * vitals.longest_announced_s)
+    if voice.exit_work_at is not None:
+        patience = max(patience, EXIT_WORK * hang.min_s)
     if clock.beats <= sight.warmup_beats and clock.slow_s is None:
         patience = max(patience, FEW_STEPS * hang.min_s)
     return min(max(patience, LULL_AGAIN * vitals.longest_lull_s), hang.max_s)

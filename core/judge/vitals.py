@@ -25,6 +25,8 @@ CPU_CORES_PER_GPU = 0.6
 """Each further GPU has a further process with threads of its own: share of CPU_CORES_ALIVE it adds."""
 CPU_NORMAL_SHARE = 0.3
 """Where the run's usual CPU is below the bound: this share of it counts as a sign."""
+CPU_STARVED_SHARE = 0.5
+"""The same while workers are dead or blocked: the others may poll for them."""
 CPU_MANY_CORES = 2.5
 """Compilers and preprocessors keep several cores busy: live evidence without a cap."""
 WAITING_CORES = 1.6
@@ -269,7 +271,7 @@ def alive_cores(vitals: Vitals) -> float:
         return bound
     if is_starved(vitals):
         # With workers dead or blocked, the main process polling its queue is no work.
-        return max(bound, CPU_NORMAL_SHARE * usual)
+        return max(bound, CPU_STARVED_SHARE * usual)
     return min(bound, CPU_NORMAL_SHARE * usual)
 
 

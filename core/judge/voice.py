@@ -11,8 +11,10 @@ import msgspec
 from ..model.progress import Phase
 
 EXIT_WORK = re.compile(
-    r"upload|push(?:ing|ed)? (?:\w+ )*to\b|syncing\b|wandb: (?:Waiting|Uploading)|finali[sz]|merging|exporting|"
-    r"converting|compressing|archiv|copying|transferring|back(?:ing up|up)\b|running final",
+    r"upload|push_to_hub|syncing\b|"
+    r"(?:push|send|sav|writ)(?:ing|ed)? (?:\w+ )*to (?:the )?(?:hub|s3|gs|cloud|bucket|remote|storage)|"
+    r"wandb: (?:Waiting|Uploading)|finali[sz]|merging|exporting|converting|compressing|archiv|copying|"
+    r"transferring|back(?:ing up|up)\b|quantizing|running final|final (?:test|report|evaluation)",
     re.IGNORECASE,
 )
 """Words of work that moves no counter we can read: network transfers, and what is done after the last step."""
@@ -55,7 +57,7 @@ def spoken(voice: Voice, phase: Phase, text: str, now: float, *, alive: bool) ->
     """Text came that moved no step. ``alive``: other signs of life were seen just before."""
     work = voice.exit_work_at
     said = voice.tail + text
-    if work is None and EXIT_WORK.search(said) is not None:
+    if work is None and alive and EXIT_WORK.search(said) is not None:
         work = now
     known = phase == voice.phase or phase in voice.heard
     return Voice(

@@ -350,6 +350,51 @@ def second_attempt_slow_load(s: Story) -> Story:
     return s.go(700, cpu=0.9, read_per_s=5e7).train(200)
 
 
+@healthy
+def eval_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    begun(s).log("\n***** Running Evaluation *****\n")
+    return s.dead(800, cpu=0.12).train(50)
+
+
+@healthy
+def sparse_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    s.start().load()
+    for n in range(1, 3):
+        s.go(3000, gpu=busy, cpu=1.1 * s.gpus)
+        s.log(f"Step {1000 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def upload_by_other_words(s: Story) -> Story:
+    begun(s).save(30).log("\ntransferring checkpoint to storage node\n")
+    return s.dead(700, cpu=0.03).train(50)
+
+
+@healthy
+def woken_up_slowly(s: Story) -> Story:
+    begun(s).nothing(1800).dead(100)
+    return s.train(40).nothing(240).dead(60).train(20)
+
+
+@healthy
+def two_stages(s: Story) -> Story:
+    s.total = 220
+    begun(s).train(20).save(20, "out/stage1.safetensors").log("\nloading model for stage 2\n")
+    s.step = 0
+    return s.go(200, cpu=1.0, read_per_s=5e7).train(100)
+
+
+@healthy
+def helper_died_long_ago(s: Story) -> Story:
+    s.start().load()
+    for _ in range(4):
+        s.train(60).go(100, cpu=0.35, states={"Z": 1, "S": 8})
+    return s
+
+
 # --- sick -------------------------------------------------------------------------------------------------------
 
 
@@ -495,6 +540,41 @@ def starves_zombies(s: Story) -> Story:
 @sick("starved", DEAD_S)
 def starves_workers_gone(s: Story) -> Story:
     return in_trouble(begun(s)).dead(900, procs=3)
+
+
+@sick("starved", DEAD_S)
+def starves_polling(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, states={"Z": 4, "S": 5}, cpu=0.4)
+
+
+@sick("spin", PHASE_S)
+def spins_in_save(s: Story) -> Story:
+    begun(s).save(40, complete=False)
+    return in_trouble(s).spinning(2000)
+
+
+@sick("idle", PHASE_S)
+def dies_in_sampling(s: Story) -> Story:
+    begun(s).log("\ngenerating sample images at step: 200\n").go(30, gpu=busy, cpu=1.0)
+    return in_trouble(s).dead(1500)
+
+
+@sick("idle", DEAD_S * 2)
+def dies_after_pauses(s: Story) -> Story:
+    begun(s)
+    for pause in (40, 50, 60):
+        s.dead(pause).train(20)
+    return in_trouble(s).dead(900)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_per_epoch(s: Story) -> Story:
+    def line(step: int) -> str:
+        epoch, at = divmod(step - 1, 50)
+        return f"\rEpoch {epoch + 1}/4: {2 * (at + 1)}%|  | {at + 1}/50 [01:00<01:00,  2.50s/it, loss=0.1]"
+
+    s.start().load().train(200, line=line).save(20, "out/model.safetensors", size=8e8)
+    return in_trouble(s).dead(1500)
 
 
 @sick("exiting", EXITING_S)

@@ -162,7 +162,7 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
 def journal_of(world: World) -> RunStory:
     told = RunStory()
     first = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="generic", max_restarts=3)
-    bodies = [(0.0, first), *world.entries]
+    bodies: list[tuple[float, Any]] = [(0.0, first), *world.entries]
     for seq, (t, entry) in enumerate(bodies, start=1):
         decided = entry.__struct_config__.tag_field == "decision"
         record = Record(seq=seq, t=t, wall=t, decision=entry) if decided else Record(seq=seq, t=t, wall=t, fact=entry)
