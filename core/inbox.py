@@ -7,7 +7,7 @@ from time import monotonic
 from .model.observation import GpuSample, HostSample, Observation, ProcessSample
 
 KEPT = 2048
-"""Observations that may wait before ``put`` blocks its sensor: a log flood then waits in its file, the lossless store."""
+"""Observations that may wait before ``put`` blocks its sensor: a flood then waits in the log, the lossless store."""
 
 REPLACEABLE = (GpuSample, HostSample, ProcessSample)
 

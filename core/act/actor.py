@@ -163,7 +163,8 @@ class RunActor:
         if decision.profile is not None:
             profile = self._profiles.get(decision.profile)
             if profile is None:
-                return False, f'no profile "{decision.profile}"; there are: {", ".join(self._profiles)}', {"retryable": False}
+                known = ", ".join(self._profiles)
+                return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
         baseline = {
             r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None
         }
