@@ -165,9 +165,7 @@ class RunActor:
             if profile is None:
                 known = ", ".join(self._profiles)
                 return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
-        baseline = {
-            r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None
-        }
+        baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
         try:
             derived = derive(
                 self._spec,

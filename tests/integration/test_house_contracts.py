@@ -1,0 +1,77 @@
+"""The import contracts of pyproject.toml: each bites, and no room is outside them."""
+
+import ast
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+LINT = "from importlinter.cli import lint_imports_command as lint; lint()"
+
+VIOLATIONS = {
+    "model knows nobody and does nothing": ("core/model/run.py", "import time"),
+    "judge is pure and knows only the model": ("core/judge/health.py", "from ..store import clock"),
+    "the rooms of core know the model, not each other": ("core/act/stop.py", "from ..sense import identity"),
+    "no room knows the loop": ("core/store/lock.py", "from .. import supervisor"),
+    "core knows no screen and no command line": ("core/views/words.py", "import textual"),
+    "the screen knows views, model and the store only": ("tui/chart.py", "from ..core.act import tmux"),
+    "only wiring hands act and sense to the supervisor": ("core/supervisor.py", "from .sense import gpu"),
+    "example trainers are programs of their own": ("configs/examples/demo_bar.py", "from trainwatch.core import views"),
+}
+"""Contract → a file and the line that breaks it. One run of the linter sees all of them: they are in different files."""
+
+
+@pytest.fixture(scope="module")
+def verdict(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the linter says about a copy of the tree in which every contract is broken once."""
+    tree = tmp_path_factory.mktemp("broken")
+    package = tree / "src" / "trainwatch"
+    shutil.copytree(REPOSITORY / "src" / "trainwatch", package, ignore=lambda _, names: {*names} & {"__pycache__"})
+    shutil.copy(REPOSITORY / "pyproject.toml", tree)
+    for file, line in VIOLATIONS.values():
+        path = package / file
+        assert path.is_file(), f"{file} has gone: name another one here"
+        path.write_text(f"{line}\n{path.read_text()}")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, 'src'); {LINT}", "--no-cache"],
+        check=False,
+        cwd=tree,
+        env={"NO_COLOR": "1", "COLUMNS": "200", "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_contract_has_a_violation_here() -> None:
+    assert {contract["name"] for contract in CONTRACTS} == set(VIOLATIONS)
+
+
+@pytest.mark.parametrize("contract", VIOLATIONS)
+def test_a_violation_is_caught(contract: str, verdict: str) -> None:
+    assert f"{contract} BROKEN" in verdict
+
+
+def test_no_room_of_core_is_forgotten() -> None:
+    rooms = {f"trainwatch.core.{path.parent.name}" for path in (REPOSITORY / "core").glob("*/__init__.py")}
+    (independent,) = [contract["modules"] for contract in CONTRACTS if contract["type"] == "independence"]
+    assert {*independent, "trainwatch.core.model"} == rooms
+
+
+@pytest.mark.parametrize("room", ["model", "judge"])
+def test_the_pure_rooms_open_no_files_and_print_nothing(room: str) -> None:
+    """Builtins are no imports, so that no contract sees them."""
+    impure = {"open", "print", "input", "__import__", "exec", "eval", "breakpoint"}
+    found = [
+        f"core/{room}/{path.name}:{node.lineno}: {node.func.id}"
+        for path in (REPOSITORY / "core" / room).glob("**/*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in impure
+    ]
+    assert found == []
