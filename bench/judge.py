@@ -12,6 +12,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -59,7 +60,8 @@ def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
             negatives_right += good
             if verbose and not good:
                 print(
-                    f"  {row['id']} {row['framework']}: phase {row['phase']} answered {answer['phase']} step {answer['step']}"
+                    f"  {row['id']} {row['framework']}: phase {row['phase']} answered {answer['phase']} step "
+                    f"{answer['step']}"
                 )
             continue
         for field in FIELDS:
@@ -73,7 +75,8 @@ def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
                 print(f"  {row['id']} {row['framework']}: {field} is {label}, answered {got}")
     fields, phases = right / max(1, counted), negatives_right / max(1, negatives)
     print(
-        f"progress fields {right}/{counted} = {fields:.3f}   phase negatives {negatives_right}/{negatives} = {phases:.3f}   train or not {phases_right}/{total}"
+        f"progress fields {right}/{counted} = {fields:.3f}   phase negatives {negatives_right}/{negatives} = "
+        f"{phases:.3f}   train or not {phases_right}/{total}"
     )
     return fields, phases
 
@@ -94,10 +97,12 @@ def score_failures(path: Path, *, verbose: bool) -> tuple[float, float]:
             if verbose:
                 cause = answer.cause.text[:100] if answer.cause else None
                 print(
-                    f"  {row['id']} {row['framework']}: {row['label']} answered {answer.failure} ({answer.confidence:.2f}) {cause!r}"
+                    f"  {row['id']} {row['framework']}: {row['label']} answered {answer.failure} "
+                    f"({answer.confidence:.2f}) {cause!r}"
                 )
     print(
-        f"causes {right}/{total} = {right / max(1, total):.3f}   confident and wrong {wrong_sure}/{total} = {wrong_sure / max(1, total):.3f}   retryable {retry}/{total}"
+        f"causes {right}/{total} = {right / max(1, total):.3f}   confident and wrong {wrong_sure}/{total} = "
+        f"{wrong_sure / max(1, total):.3f}   retryable {retry}/{total}"
     )
     if verbose:
         for (label, got), times in confusion.most_common():
@@ -108,9 +113,7 @@ def score_failures(path: Path, *, verbose: bool) -> tuple[float, float]:
 def quiet_log(size: int) -> str:
     """Lines of a program that talks without saying anything about progress or failure."""
     dice = random.Random(1)
-    words = (
-        "the worker read shard of data from path and wrote result to file index value host memory queue item".split()
-    )
+    words = "the worker read shard of data from path and wrote result to file index value host memory queue".split()  # noqa: SIM905
     out: list[str] = []
     length = 0
     while length < size:
@@ -137,16 +140,14 @@ def speed(size: int) -> None:
     catalogue = compile_catalogue(load_catalogue())
     for name, text in (("quiet", quiet_log(size)), ("bars", bar_log(size // 8))):
         chunks = [text[at : at + (1 << 20)] for at in range(0, len(text), 1 << 20)]
-        for verb, work in (
-            ("progress", lambda: progress_of(chunks)),
-            ("diagnose", lambda: diagnosis_of(chunks, catalogue, None)),
-        ):
+        for verb, work in (("progress", progress_of), ("diagnose", partial(diagnosis_of, catalogue=catalogue))):
             began = time.perf_counter()
-            work()
+            work(chunks)
             took = time.perf_counter() - began
             print(f"{verb:9} {name:6} {len(text.encode()) / took / 1e6:8.1f} MB/s")
     print(
-        f"peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB (the log itself is in memory here)"
+        f"peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB (the log itself is in "
+        "memory here)"
     )
 
 

@@ -5,10 +5,9 @@ order: the unit, the label, the rate, a loss in the bar, the bar that was proven
 printed just before it. Known false alarm: see ``progress``.
 """
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
-
-import re
 
 import msgspec
 
@@ -25,9 +24,9 @@ FASTEST_STEP_S = 1e-4
 """No optimizer step is faster: an unlabelled bar at 48 000 000 it/s counts bytes."""
 _ROWS_WITH_EPOCH = frozenset({"tqdm", "ultralytics-bar", "rich-lightning", "hf-notebook"})
 _LOSS_IN_POSTFIX = re.compile(
-    r"(?:^|[\s,{'\"])(?:avr_|avg_|train_|step_|tr_)?loss(?:_step)?['\"]?[=:]\s*['\"]?"
-    r"(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
+    r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
 )
+_OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 
 class Label(NamedTuple):
@@ -72,10 +71,10 @@ def read_bar(reading: Reading, shape: LineShape, found: re.Match[str], line: str
             return msgspec.structs.replace(enter(reading, other, number), side=Bar(label.key, total, other))
     if news.epoch is None and ("/" in before or "epoch" in groups) and shape.name in _ROWS_WITH_EPOCH:
         _read_columns(news, groups, before)
-    per_epoch = news.epoch is not None
+    per_epoch = news.epoch is not None or _restarts(reading, count, total)
     if rest:
         _read_postfix(news, rest)
-    news.step, news.total, news.restarts_total = count, total, True
+    news.step, news.total = count, total
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
     return advance(_known(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar", number)
 
@@ -83,15 +82,27 @@ def read_bar(reading: Reading, shape: LineShape, found: re.Match[str], line: str
 def _known(reading: Reading, bar: Bar, trusted: bool, firm: bool, per_epoch: bool) -> Reading:
     """The reading with ``bar`` as its training bar."""
     proven = trusted or (reading.proven and reading.main == bar)
-    same = (reading.main, reading.side, reading.proven, reading.firm, reading.per_epoch)
-    if same == (bar, None, proven, firm, per_epoch):
+    epoch = reading.progress.epoch
+    same = (reading.main, reading.side, reading.proven, reading.firm, reading.per_epoch, reading.bar_epoch)
+    if same == (bar, None, proven, firm, per_epoch, epoch):
         return reading
-    return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, per_epoch=per_epoch)
+    return msgspec.structs.replace(
+        reading, main=bar, side=None, proven=proven, firm=firm, per_epoch=per_epoch, bar_epoch=epoch
+    )
+
+
+def _restarts(reading: Reading, count: int, total: int | None) -> bool:
+    """True where a bar without an epoch in its label begins anew each epoch (Keras does, kohya does not)."""
+    old = reading.progress
+    if old.total_steps != total or old.step is None:
+        return False
+    turned = old.epoch is not None and reading.bar_epoch is not None and old.epoch > reading.bar_epoch
+    return count < old.step if turned and count != old.step else reading.per_epoch
 
 
 def _loss(before: str, rest: str) -> Loss | None:
     quick = _LOSS_IN_POSTFIX.search(rest)
-    if quick is not None:
+    if quick is not None and rest.endswith(_OWN_PREFIXES, 0, quick.start()):
         return Loss(parse_number(quick["loss"]), 0)
     return find_loss(f"{before.lower()} {rest}")
 
@@ -103,7 +114,7 @@ def _read_postfix(news: News, rest: str) -> None:
     if news.epoch is None and "epoch" in rest:
         epoch = find_epoch(rest)
         if epoch is not None:
-            news.epoch, news.epochs = epoch
+            news.epoch, news.epochs = epoch.value, epoch.total
 
 
 def _label(before: str) -> str:
@@ -127,10 +138,10 @@ def _read_label(label: str) -> Label:
     key = "".join(char for char in label if not char.isdigit())[-40:]
     if epoch is None:
         parts = label.split("|")  # torchtune: "1|250|loss: 0.88" = epoch, step, loss
-        tune = float(parts[0]) if len(parts) > 2 and parts[0].isdigit() and parts[1].isdigit() else None
+        tune = parse_number(parts[0]) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
         key = "torchtune" if tune is not None else key
         return Label(key, phase_of_label(label), tune, None, epochs=label.endswith(("epoch", "epochs")))
-    return Label(key, phase_of_label(label), epoch[0], epoch[1], epochs=False)
+    return Label(key, phase_of_label(label), epoch.value, epoch.total, epochs=False)
 
 
 def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
@@ -153,14 +164,13 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
 def _read_columns(news: News, groups: dict[str, str | None], before: str) -> None:
     """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
     if groups.get("epoch"):
-        news.epoch, epochs = parse_number(groups["epoch"] or ""), groups.get("epochs")
-        news.epochs = int(epochs) if epochs else None
+        news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("epochs") or "?")
         return
     words = before.replace(":", " ").split()
     for at, word in enumerate(words):
         epoch, slash, epochs = word.partition("/")
-        if slash and epoch.isdigit() and epochs.isdigit() and len(words) > at + 2 and words[at + 1][-1:] in "GMK":
-            news.epoch, news.epochs = float(epoch), int(epochs)
+        if slash and epoch.isdecimal() and epochs.isdecimal() and len(words) > at + 2 and words[at + 1][-1:] in "GMK":
+            news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
             # YOLOv7's fourth column is the sum of the first three: the total loss. Others print parts only.
             if len(numbers) == 4 and numbers[3] > 0 and abs(sum(numbers[:3]) - numbers[3]) <= 0.002 * numbers[3] + 2e-5:

@@ -22,8 +22,22 @@ TROUBLE = (
         "SIG",
         "signal",
     ),
-    *("ANCELLED", "TERM_", "Terminated", "fault", "dumped", "exit", "is lost", "fallen", "device handle", "nan", "NaN"),
-    *("ismatch", "annot", "already in use", "space left", "loss scale"),
+    *(
+        "ANCELLED",
+        "TERM_",
+        "erminat",
+        "imed out",
+        "BadZip",
+        "fault",
+        "dumped",
+        "exit",
+        "is lost",
+        "fallen",
+        "device handle",
+        "nan",
+        "NaN",
+    ),
+    *("ismatch", "annot", "orrupt", "already in use", "space left", "loss scale"),
     *(
         "omplete",
         "OMPLETE",
@@ -37,8 +51,8 @@ TROUBLE = (
         "完成",
     ),
 )
-"""Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep the
-list short. Every row of the catalogue is tried on the lines that pass."""
+"""Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep
+the list short. Every row of the catalogue is tried on the lines that pass."""
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 """Source lines of tracebacks that decide what a KeyError means."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
@@ -88,7 +102,7 @@ class CompiledCatalogue(msgspec.Struct, frozen=True):
 
 
 def compile_catalogue(catalogue: FailureCatalogue) -> CompiledCatalogue:
-    """Compile a catalogue once per process. Raises ``ValueError`` naming the signature whose pattern does not compile."""
+    """Compile a catalogue, once per process. Raises ``ValueError`` naming a signature that does not compile."""
     rows = tuple(_compile(row) for row in sorted(catalogue.signatures, key=lambda row: row.role != "noise"))
     words = (*TROUBLE, *CONFIG_READS)
     rules = {rule.failure: rule for rule in catalogue.rules}

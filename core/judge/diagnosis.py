@@ -81,16 +81,14 @@ def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue
 
 
 def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCatalogue) -> DiagnosisState:
-    text, number = done.text, done.first_line
+    text, first = done.text, done.first_line
     while text:
         watching = state.watch is not None
         rest = ""
-        for number, end, line in lines_with(
-            Finished(text, number), catalogue.watching if watching else catalogue.gates
-        ):
+        for number, end, line in lines_with(Finished(text, first), catalogue.watching if watching else catalogue.gates):
             state = _read_line(state, number, line, catalogue)
             if (state.watch is not None) != watching:  # from here on other lines matter
-                rest = text[end:]
+                rest, first = text[end:], number
                 break
         text = rest
     return state
@@ -112,25 +110,26 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
     best = max((row for row in rows if row.role == "root"), key=lambda row: row.weight, default=None)
     if raised is not None:
         state = msgspec.structs.replace(state, raised=number)
-        known = class_of(raised, configured=0 < number - state.config_read <= NEAR_LINES)
+        known = class_of(raised, configured=bool(state.config_read) and number - state.config_read <= NEAR_LINES)
         if known is not None and (best is None or known[1] > best.weight):
-            return _found(state, known[0], "root", known[1], number, line)
+            return _found(state, known[0], "root", known[1], number=number, line=line)
         if raised.type in CONSEQUENCES:
             state = _followed(state, number, line)
     if best is not None:
-        state = _found(state, best.failure, "root", best.weight, number, line)
+        state = _found(state, best.failure, "root", best.weight, number=number, line=line)
     for row in rows:
         if row.role == "confirmation" and (best is None or row.failure == "success"):
-            state = _found(state, row.failure, "confirmation", row.weight, number, line)
+            state = _found(state, row.failure, "confirmation", row.weight, number=number, line=line)
         elif row.role == "cascade" and best is None:
             state = _followed(state, number, line)
             if row.failure != "unknown":
-                state = _found(state, row.failure, "cascade", row.weight, number, line)
+                state = _found(state, row.failure, "cascade", row.weight, number=number, line=line)
     return state
 
 
 _SOURCE = re.compile(
-    r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \"|\s*[│|]?\s*[~^]+\s*$|\s*│"
+    r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
+    r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
 """Lines of a traceback that quote source code: their words are the program's, not an event."""
 
@@ -140,7 +139,7 @@ def _reads_config(line: str) -> bool:
 
 
 def _found(
-    state: DiagnosisState, failure: FailureClass, role: str, weight: float, number: int, line: str
+    state: DiagnosisState, failure: FailureClass, role: str, weight: float, *, number: int, line: str
 ) -> DiagnosisState:
     """The state with one more piece of evidence; per class and role the strongest is kept, the first of equals."""
     kept: list[Finding] = []
@@ -172,7 +171,7 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str) -> Dia
     if reading.heartbeats < SURVIVED_STEPS:
         return msgspec.structs.replace(state, watch=reading)
     ill = reading.loss_is_nan
-    kept = tuple(each for each in state.findings if each.line == 0 or ill and each.failure == "nan_loss")
+    kept = tuple(each for each in state.findings if each.line == 0 or (ill and each.failure == "nan_loss"))
     gone = tuple(each for each in state.findings if each not in kept and each.role == "root")
     watch_on = Reading(loss_is_nan=True) if any(each.failure == "nan_loss" for each in kept) else None
     return msgspec.structs.replace(state, findings=kept, survived=gone or state.survived, cascade=(), watch=watch_on)
@@ -183,7 +182,7 @@ def kernel_evidence(state: DiagnosisState, text: str) -> DiagnosisState:
     for line in text.splitlines():
         clue = read_kernel_line(line)
         if clue is not None and clue.failure != "unknown":
-            state = _found(state, clue.failure, "root", clue.weight, 0, f"{clue.meaning} — {line.strip()}")
+            state = _found(state, clue.failure, "root", clue.weight, number=0, line=f"{clue.meaning} — {line.strip()}")
     return state
 
 

@@ -19,14 +19,29 @@ SIGNALS: dict[int, tuple[FailureClass, float]] = {
 """Signal → class and confidence without any other evidence. Source: signal(7)."""
 
 NAMES: dict[str, int] = {
-    "SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8,
-    "SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
-    "SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31,
+    "SIGHUP": 1,
+    "SIGINT": 2,
+    "SIGQUIT": 3,
+    "SIGILL": 4,
+    "SIGTRAP": 5,
+    "SIGABRT": 6,
+    "SIGBUS": 7,
+    "SIGFPE": 8,
+    "SIGKILL": 9,
+    "SIGUSR1": 10,
+    "SIGSEGV": 11,
+    "SIGUSR2": 12,
+    "SIGPIPE": 13,
+    "SIGALRM": 14,
+    "SIGTERM": 15,
+    "SIGXCPU": 24,
+    "SIGXFSZ": 25,
+    "SIGSYS": 31,
 }
 
 
 def signal_of(exit_code: int | None, signal: int | str | None) -> int | None:
-    """The signal that ended the process: named, numbered, or inside an exit code (−9, 137); None when there was none."""
+    """The signal that ended the process: named, numbered, or inside an exit code (−9, 137); None = there was none."""
     if isinstance(signal, str):
         name = signal.upper()
         return NAMES.get(name if name.startswith("SIG") else f"SIG{name}")

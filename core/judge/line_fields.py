@@ -12,10 +12,16 @@ from .quantities import NUMBER, parse_count, parse_number, seconds_of
 _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
 _GLUE = r"['\"]?\s*(?:[:=]|is\b)?\s*['\"\[({<]*\s*"
 
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
 _STEP = re.compile(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
     r"(?P<key>steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i)\b(?:\.\.\.)?"
-    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
+    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
+    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
 )
 _STEP_RANK = {
     "step": 0,
@@ -30,21 +36,27 @@ _STEP_RANK = {
     "updates": 4,
 }
 _EPOCH = re.compile(
-    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)\b\.?(?:_(?:num|idx|id))?['\"]?\s*[:=#\-|]{0,2}\s*['\"\[(<]*\s*"
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)\b\.?(?:_(?:num|idx"
+    r"|id))?['\"]?\s*[:=#\-|]{0,2}\s*['\"\[(<]*\s*"
     r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))(?![\w])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
 )
 _NOT_EPOCH = re.compile(r"(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
 _LOSS = re.compile(
-    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>loss)(?:[/_](?:train|total|all|avg|mean|sum|batch|step|epoch|ce))*"
+    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>loss)(?:[/_](?:train|total|all|avg|mean|sum"
+    r"|batch|step|epoch|ce))*"
     rf"(?:\s*\((?!nan|inf)[a-z ]+\))?{_GLUE}(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z/])"
 )
-_OWN = frozenset(
-    "train training avg avr average mean total tot running step batch lm reduced smooth smoothed cur current final epoch iter iteration "
-    "global overall moving ema sum sft the ce lr loss and of with curr mini minibatch per it causal policy".split()
+_OWN = _words(
+    "train training avg avr average mean total tot running",
+    "step batch lm reduced smooth smoothed cur current final epoch",
+    "iter iteration global overall moving ema sum sft the ce lr",
+    "loss and of with curr mini minibatch per it causal policy",
 )
 """Words before "loss" that leave it the training loss."""
-_FOREIGN = frozenset(
-    "val valid validation test testing eval evaluation dev best d g disc discriminator gen generator adv dual min lowest early".split()
+_FOREIGN = _words(
+    "val valid validation test testing eval evaluation dev best",
+    "d g disc discriminator gen generator adv dual min lowest",
+    "early",
 )
 """Words before "loss" that make it another loss."""
 _LOSS_LIKE = re.compile(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
@@ -53,18 +65,22 @@ _LR = re.compile(
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
 _PER_UNIT = re.compile(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?"
+    r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
 )
 _RATE = re.compile(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s|secs?|seconds?)\b(?!\s*[=:])"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
+    r"|secs?|seconds?)\b(?!\s*[=:])"
 )
 _RATE_KEY = re.compile(
     rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?\s*[:=]\s*['\"]?(?P<value>{NUMBER})"
 )
 _TIMED = re.compile(
-    r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost|\bavg_batch_cost|per[- ](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
+    r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
+    r"|\bavg_batch_cost|per[- ](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
     r"|\btime/(?:step|iter|itr|it)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
-    rf"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)))?['\"]?\s*[:=]?\s*['\"]?(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
+    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
+    r"(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
 )
 _BARE_TIME = re.compile(
     r"(?<![a-z_])time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))\s?(?P<unit>ms|s|secs?)?(?![a-z\d:])"
@@ -72,8 +88,11 @@ _BARE_TIME = re.compile(
 _SECONDS_KEY = re.compile(r"\bseconds: (?P<value>\d+\.?\d*)")
 _TRAILING_MS = re.compile(r"\((?P<value>\d+\.?\d*) ms\)\s*$")
 _EVAL_WORD = re.compile(
-    r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev|inference)(?![a-z])"
+    r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
+    r"|inference)(?![a-z])"
 )
+_SCORE = re.compile(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
+"""mmcv prints detection scores in the form of a training line."""
 _TRAIN_WORD = re.compile(r"(?<![a-z])(?:train|training)(?![a-z])")
 _ETA = re.compile(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
 
@@ -85,7 +104,23 @@ class Loss(NamedTuple):
     at: int
 
 
-def find_step(low: str) -> tuple[int, int | None, int] | None:
+class Epoch(NamedTuple):
+    """A printed epoch. ``at``: where in the line its name begins."""
+
+    value: float
+    total: int | None
+    at: int
+
+
+class Step(NamedTuple):
+    """A printed step counter. ``at``: where in the line its name begins."""
+
+    value: int
+    total: int | None
+    at: int
+
+
+def find_step(low: str) -> Step | None:
     """Step, total and position of the counter that means the optimizer step most, e.g. ``step`` before ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(low):
@@ -97,16 +132,17 @@ def find_step(low: str) -> tuple[int, int | None, int] | None:
     if best is None:
         return None
     step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
-    return None if step is None else (step, total, best[1].start())
+    return None if step is None else Step(step, total, best[1].start())
 
 
-def find_epoch(low: str) -> tuple[float, int | None] | None:
-    """Epoch as printed and the number of epochs where it stands behind it."""
+def find_epoch(low: str) -> Epoch | None:
+    """Epoch as printed, and the number of epochs where it stands behind it."""
     for found in _EPOCH.finditer(low):
         plural = found[0].lstrip().startswith("epochs")
         if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
             continue
-        return float(found["epoch"]), int(found["epochs"]) if found["epochs"] else None
+        epoch = parse_number(found["epoch"])
+        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start())
     return None
 
 
@@ -130,9 +166,10 @@ def find_loss(low: str) -> Loss | None:
     return spare
 
 
-_LIKELY = frozenset(
-    "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg".split()
+_LIKELY = _words(
+    "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg"
 )
+"""Words joined to "loss" that are taken for want of a better one."""
 
 
 def find_lr(low: str) -> float | None:
@@ -173,12 +210,10 @@ def is_evaluation(low: str, loss: Loss | None) -> bool:
     """True where the numbers of the line are those of a validation or test pass, not of training."""
     word = _EVAL_WORD.search(low)
     if word is None:
-        return False
+        return loss is None and _SCORE.search(low) is not None
     if loss is not None and loss.at < word.start():
         return False
     train = _TRAIN_WORD.search(low)
-    return (
-        train is None
-        or train.start() > word.start()
-        and (loss is None or "train" not in low[max(0, loss.at - 20) : loss.at + 14])
+    return train is None or (
+        train.start() > word.start() and (loss is None or "train" not in low[max(0, loss.at - 20) : loss.at + 14])
     )

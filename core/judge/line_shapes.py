@@ -2,16 +2,19 @@
 
 Named groups a pattern may have: ``step`` and ``total`` (counts, SI suffixes and thousands separators allowed),
 ``unit`` (what the bar counts), ``epoch``, ``epochs``, ``loss``, ``lr``, ``sec_per_step``, ``ms_per_step``,
-``steps_per_sec``, ``rate`` (tqdm's ``7.00s/it`` or ``2.7it/s``), ``left`` (time remaining as a clock). What a row leaves
-out is looked for in the whole line by ``line_fields``. Kinds: *bar* = redraws itself, may be of any phase, its label
-decides; *step* = a line that is only printed for a training step; *eval* = same form, but never training.
+``steps_per_sec``, ``rate`` (tqdm's ``7.00s/it`` or ``2.7it/s``), ``left`` (time remaining as a clock). What a row
+leaves out is looked for in the whole line by ``line_fields``. Kinds: *bar* = redraws itself, may be of any phase, its
+label decides; *step* = a line that is only printed for a training step; *eval* = same form, but never training.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
+from .lines import Gates, gates_of
+from .phase_words import WORD_GATES
 from .quantities import COUNT, NUMBER
 
 ShapeKind = Literal["bar", "step", "eval"]
@@ -37,7 +40,7 @@ def _row(
 _CLOCK = r"(?:\d+:)?\d+:\d+(?:\.\d+)?"
 _S = r"[\s:=]*"
 
-SHAPES: tuple[LineShape, ...] = (
+ROWS: tuple[LineShape, ...] = (
     # -- bars -------------------------------------------------------------------------------------------------------
     _row(
         "tqdm",
@@ -67,7 +70,8 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "hf-notebook",
         "HF Trainer in a notebook",
-        rf"\[\s*(?P<step>\d+)/(?P<total>\d+) {_CLOCK} < (?P<left>{_CLOCK}), (?P<rate>[\d.]+ ?it/s)(?:, Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+))?",
+        rf"\[\s*(?P<step>\d+)/(?P<total>\d+) {_CLOCK} < (?P<left>{_CLOCK}), (?P<rate>[\d.]+ ?it/s)(?:, Epoch "
+        r"(?P<epoch>[\d.]+)/(?P<epochs>\d+))?",
         ("<",),
         kind="bar",
         source="transformers.utils.notebook.NotebookProgressBar",
@@ -75,7 +79,8 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "ultralytics-bar",
         "Ultralytics ≥ 8.3",
-        rf"\d% [━─╸╺╴ ]*\s?(?P<step>\d+)/(?P<total>\d+)\s+(?P<rate>[\d.]+(?:it/s|s/it|\w*/s))\s+[\d:.]+s?(?:<(?P<left>[\d:.]+))?",
+        r"\d% [━─╸╺╴ ]*\s?(?P<step>\d+)/(?P<total>\d+)\s+(?P<rate>[\d.]+(?:it/s|s/it|\w*/s))\s+[\d:.]+s?(?:<"
+        r"(?P<left>[\d:.]+))?",
         ("it/s", "s/it"),
         kind="bar",
         source="ultralytics.utils.tqdm.TQDM",
@@ -83,7 +88,7 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "rich-lightning",
         "Lightning RichProgressBar",
-        rf"[━╸╺─]\s+(?P<step>\d+)/(?P<total>\d+)\s+[\d:]+ • (?P<left>[-\d:]+)\s+(?P<rate>[\d.]+ ?\w+/s)",
+        r"[━╸╺─]\s+(?P<step>\d+)/(?P<total>\d+)\s+[\d:]+ • (?P<left>[-\d:]+)\s+(?P<rate>[\d.]+ ?\w+/s)",
         ("•",),
         kind="bar",
         source="lightning.pytorch.callbacks.progress.rich_progress",
@@ -106,7 +111,8 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "keras-bar",
         "Keras, tf.keras",
-        r"(?:^|[\s\r])(?P<step>\d+)/(?P<total>\d+|Unknown) (?:\[[=>.]+\]|[━─╸╺ ]+)[ -]+(?:ETA: (?P<left>[\d:]+s?)|\d[\d:]*m?s\b)?",
+        r"(?:^|[\s\r])(?P<step>\d+)/(?P<total>\d+|Unknown) (?:\[[=>.]+\]|[━─╸╺ ]+)[ -]+(?:ETA: (?P<left>[\d:]+s?)"
+        r"|\d[\d:]*m?s\b)?",
         ("oss", "tep"),
         kind="bar",
         source="keras.utils.Progbar",
@@ -132,7 +138,8 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "bracket-epoch-iter",
         "mmcv, mmengine, DINO, torchvision, timm, Swin, DCGAN",
-        rf"(?i:epoch|iter|train)(?:\(train\))?{_S}\[\s*(?P<epoch>\d+)(?:\s*/\s*(?P<epochs>\d+))?\s*\][,\s]*(?:(?i:step|iter|iteration|batch)s?)?{_S}"
+        rf"(?i:epoch|iter|train)(?:\(train\))?{_S}\[\s*(?P<epoch>\d+)(?:\s*/\s*(?P<epochs>\d+))?\s*\][,\s]*(?:"
+        rf"(?i:step|iter|iteration|batch)s?)?{_S}"
         r"\[\s*(?P<step>\d+)\s*/\s*(?P<total>\d+)\s*(?:\(\s*\d+%\))?\s*\]",
         ("poch", "Iter", "iter", "rain"),
         source="mmcv.TextLoggerHook; dino utils.MetricLogger; pytorch/examples imagenet",
@@ -147,14 +154,16 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "timm",
         "timm, OpenCLIP, PyTorch MNIST",
-        r"Train(?:ing)?(?: Epoch)?:?\s+(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\s+\[\s*(?P<step>\d+)/(?P<total>\d+)\s+\(\s*[\d.]+%\)\]",
+        r"Train(?:ing)?(?: Epoch)?:?\s+(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\s+\[\s*(?P<step>\d+)/"
+        r"(?P<total>\d+)\s+\(\s*[\d.]+%\)\]",
         ("rain",),
         source="timm train.py; open_clip train.py; pytorch/examples mnist",
     ),
     _row(
         "gan-brackets",
         "PyTorch-GAN, DCGAN",
-        r"^\W{0,4}(?:Epoch:?\s*)?(?P<epoch>\d+)/(?P<epochs>\d+)\s*\]\s*\[\s*(?:Batch:?\s*)?(?P<step>\d+)/(?P<total>\d+)\]",
+        r"^\W{0,4}(?:Epoch:?\s*)?(?P<epoch>\d+)/(?P<epochs>\d+)\s*\]\s*\[\s*(?:Batch:?\s*)?(?P<step>\d+)/"
+        r"(?P<total>\d+)\]",
         ("oss", "poch"),
         source="pytorch/examples dcgan; eriklindernoren/PyTorch-GAN",
     ),
@@ -175,7 +184,8 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "espnet",
         "ESPnet",
-        r"(?P<epoch>\d+)epoch:train:\d+-(?P<step>\d+)batch:.*?\bloss=(?P<loss>[^,]+),.*?optim0_lr0=(?P<lr>[^,]+).*?train_time=(?P<sec_per_step>[\d.e+-]+)",
+        r"(?P<epoch>\d+)epoch:train:\d+-(?P<step>\d+)batch:.*?\bloss=(?P<loss>[^,]+),.*?optim0_lr0="
+        r"(?P<lr>[^,]+).*?train_time=(?P<sec_per_step>[\d.e+-]+)",
         ("poch",),
         source="espnet2.train.reporter",
     ),
@@ -254,7 +264,8 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "darknet",
         "darknet",
-        rf"^\s*(?:\([^)]*\)\s*)?(?P<step>\d+): (?P<loss>{NUMBER}|-?nan), {NUMBER} avg(?: loss)?, (?P<lr>{NUMBER}) rate, (?P<sec_per_step>[\d.]+) seconds, \d+ images",
+        rf"^\s*(?:\([^)]*\)\s*)?(?P<step>\d+): (?P<loss>{NUMBER}|-?nan), {NUMBER} avg(?: loss)?, "
+        rf"(?P<lr>{NUMBER}) rate, (?P<sec_per_step>[\d.]+) seconds, \d+ images",
         (" images",),
         source="darknet detector.c train_detector",
     ),
@@ -304,7 +315,7 @@ SHAPES: tuple[LineShape, ...] = (
     _row(
         "fastai",
         "fastai",
-        rf"^\s*(?P<epoch>\d+)\s+(?P<loss>\d+\.\d+|nan)\s+(?:\d+\.\d+|nan|None)(?:\s+[\d.]+|\s+nan)*\s+\d\d:\d\d\s*$",
+        r"^\s*(?P<epoch>\d+)\s+(?P<loss>\d+\.\d+|nan)\s+(?:\d+\.\d+|nan|None)(?:\s+[\d.]+|\s+nan)*\s+\d\d:\d\d\s*$",
         ("  0.",),
         source="fastai ProgressCallback",
     ),
@@ -339,38 +350,56 @@ SHAPES: tuple[LineShape, ...] = (
 )
 
 
-def user_shapes(patterns: tuple[str, ...] | list[str]) -> tuple[LineShape, ...]:
-    """Shapes from a user's regular expressions, before the shipped ones.
+class ShapeTable(msgspec.Struct, frozen=True):
+    """Rows in the order they are tried, and the gates that a line with news must pass."""
+
+    rows: tuple[LineShape, ...]
+    gates: Gates
+
+
+def user_shapes(patterns: Iterable[str]) -> ShapeTable:
+    """A user's regular expressions (named groups as above) before the shipped rows.
 
     Raises ``ValueError`` (one line, naming the pattern and what to do) where one does not compile or names nothing.
+    Each is searched over the whole text, so a slow pattern slows the reading of a fast log.
     """
-    rows = []
-    for pattern in patterns:
-        try:
-            compiled = re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"progress shape {pattern!r}: {error}; fix the regular expression") from error
-        unknown = set(compiled.groupindex) - _GROUPS
-        if unknown or not compiled.groupindex:
-            named = ", ".join(sorted(unknown)) or "none"
-            raise ValueError(
-                f"progress shape {pattern!r}: named groups {named}; use some of {', '.join(sorted(_GROUPS))}"
-            )
-        rows.append(LineShape(name="user", framework="user", pattern=compiled, source="trainwatch.toml"))
-    return (*rows, *SHAPES)
+    return _table((*(_user_row(pattern) for pattern in patterns), *ROWS))
 
 
-_GROUPS = {
-    "step",
-    "total",
-    "unit",
-    "epoch",
-    "epochs",
-    "loss",
-    "lr",
-    "sec_per_step",
-    "ms_per_step",
-    "steps_per_sec",
-    "rate",
-    "left",
-}
+def _user_row(pattern: str) -> LineShape:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"progress shape {pattern!r}: {error}; fix the regular expression") from error
+    unknown = set(compiled.groupindex) - _GROUPS
+    if unknown or not compiled.groupindex:
+        named = ", ".join(sorted(unknown)) or "none"
+        raise ValueError(f"progress shape {pattern!r}: named groups {named}; use some of {', '.join(sorted(_GROUPS))}")
+    return LineShape(name="user", framework="user", pattern=compiled, source="trainwatch.toml")
+
+
+def _table(rows: tuple[LineShape, ...]) -> ShapeTable:
+    literals = [gate for row in rows for gate in row.gates]
+    patterns = [row.pattern.pattern for row in rows if not row.gates]
+    return ShapeTable(rows, gates_of((*literals, *_FIELD_GATES, *WORD_GATES), patterns))
+
+
+_FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss")
+"""What lines of no listed shape have that name a step, an epoch or a loss."""
+_GROUPS = frozenset(
+    {
+        "step",
+        "total",
+        "unit",
+        "epoch",
+        "epochs",
+        "loss",
+        "lr",
+        "sec_per_step",
+        "ms_per_step",
+        "steps_per_sec",
+        "rate",
+        "left",
+    }
+)
+SHAPES = _table(ROWS)

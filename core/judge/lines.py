@@ -27,7 +27,7 @@ _RANK = re.compile(
 
 
 class LineFold(msgspec.Struct, frozen=True):
-    """What is left of the text so far. ``rest``: after the last ``\\r`` or ``\\n``; ``lines``: newlines seen."""
+    """What is left of the text so far. ``rest``: what came after the last line end; ``lines``: newlines seen."""
 
     rest: str = ""
     lines: int = 0
@@ -36,7 +36,7 @@ class LineFold(msgspec.Struct, frozen=True):
 class Finished(msgspec.Struct, frozen=True):
     """Text whose every segment is finished, and the number (from 1) of the line its first character stands on.
 
-    ``text`` as written but with ``\\r`` kept, so that ``segments`` can count lines.
+    ``text`` is as written, carriage returns kept, so that lines can be counted.
     """
 
     text: str
@@ -106,9 +106,8 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
     rows = tuple(patterns)
     common = "<" if "<" in kept else kept[0]
     every = "|".join([*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows)])
-    return Gates(
-        tuple(kept), tuple(re.compile(row, re.MULTILINE) for row in rows), re.compile(every or r"(?!)", re.MULTILINE)
-    )
+    compiled = tuple(re.compile(row, re.MULTILINE) for row in rows)
+    return Gates(tuple(kept), compiled, re.compile(every or r"(?!)", re.MULTILINE), common)
 
 
 def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
@@ -119,7 +118,7 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
     """
     text = done.text
     passes = gates.any.search
-    if len(text) < _SMALL or _is_dense(text, gates):
+    if len(text) < _SMALL or "\x1b" in text or "\x08" in text or _is_dense(text, gates):
         common = gates.common
         for number, end, line in done.segments():
             if common in line or passes(line):
@@ -142,7 +141,7 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
         counted = start
         end = end if end >= 0 else len(flat)
         line = plain(flat[start:end])
-        if passes(line):  # an escape sequence inside a word, or a gate beyond the cap: same answer either way
+        if passes(line):  # the gate may stand beyond the cap
             yield number, end, line
 
 

@@ -11,13 +11,10 @@ from collections.abc import Iterable
 import msgspec
 
 from ..model.progress import Phase, Progress
-from .line_shapes import SHAPES, LineShape
-from .lines import Gates, LineFold, fold, gates_of, lines_with, plain
-from .phase_words import WORD_GATES
+from .line_shapes import SHAPES, ShapeTable
+from .lines import LineFold, fold, lines_with, plain
 from .reading import Reading
 from .segments import read_segment
-
-_FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss")
 
 
 class ProgressState(msgspec.Struct, frozen=True):
@@ -74,11 +71,10 @@ class ProgressState(msgspec.Struct, frozen=True):
 START = ProgressState()
 
 
-def read_progress(state: ProgressState, text: str, shapes: tuple[LineShape, ...] = SHAPES) -> ProgressState:
+def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES) -> ProgressState:
     """The state after ``text`` (any chunk of the log, decoded). ``shapes``: ``SHAPES`` or ``user_shapes(…)``."""
     if not text:
         return state
-    gates = _GATES if shapes is SHAPES else _gates(shapes)
     before = state.fold
     after, done = fold(before, text)
     settled = state.settled
@@ -87,34 +83,19 @@ def read_progress(state: ProgressState, text: str, shapes: tuple[LineShape, ...]
             settled = state.now
             done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
         if len(done.text) > 1:
-            for number, _, line in lines_with(done, gates):
+            for number, _, line in lines_with(done, shapes.gates):
                 settled = read_segment(settled, line, number, shapes)
     now = settled
     if after.rest:
         rest = plain(after.rest)
-        if gates.any.search(rest):
+        if shapes.gates.any.search(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
     return ProgressState(after, settled, now)
 
 
-def progress_of(chunks: Iterable[str], shapes: tuple[LineShape, ...] = SHAPES) -> Progress:
+def progress_of(chunks: Iterable[str], shapes: ShapeTable = SHAPES) -> Progress:
     """The state after the last line of a log given in chunks (``trainwatch progress``)."""
     state = START
     for chunk in chunks:
         state = read_progress(state, chunk, shapes)
     return state.progress
-
-
-def _gates(shapes: tuple[LineShape, ...]) -> Gates:
-    known = _COMPILED.get(shapes)
-    if known is None:
-        literals = [gate for shape in shapes for gate in shape.gates]
-        patterns = [shape.pattern.pattern for shape in shapes if not shape.gates]
-        known = gates_of([*literals, *_FIELD_GATES, *WORD_GATES], patterns)
-        _COMPILED.clear()  # one set of user shapes at a time: a run has one configuration
-        _COMPILED[shapes] = known
-    return known
-
-
-_COMPILED: dict[tuple[LineShape, ...], Gates] = {}
-_GATES = _gates(SHAPES)

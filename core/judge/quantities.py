@@ -1,6 +1,7 @@
 """Numbers as trainers print them: thousands separators, SI suffixes, clock times, rates."""
 
 import re
+from functools import lru_cache
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas."""
@@ -9,7 +10,8 @@ COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKMGT]?"
 
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE = re.compile(
-    r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGTmu]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
+    r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
+    r"(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
 )
 _CLOCK = re.compile(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
 _TIME_UNITS = {
@@ -46,24 +48,33 @@ def parse_count(text: str) -> int | None:
 
 def parse_clock(text: str) -> float | None:
     """``1:02:03``, ``17:21``, ``2 days, 1:00:00`` or ``39s`` in seconds; None when it is no time (``?``)."""
+    parts = text.split(":")
+    try:
+        if len(parts) == 2:
+            return int(parts[0]) * 60 + float(parts[1])
+        if len(parts) == 3 and parts[0].isdigit():
+            return int(parts[0]) * 3600 + int(parts[1]) * 60 + float(parts[2])
+    except ValueError:
+        return None
     text = text.strip()
     found = _CLOCK.match(text)
     if found is None:
         return seconds_of(text[:-1], "s") if text.endswith("s") else None
-    days, hours, minutes, seconds = found.group("d", "h", "m", "s")
-    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+    days, hours, minutes, seconds = (parse_number(part or "0") for part in found.group("d", "h", "m", "s"))
+    return (days or 0.0) * 86400 + (hours or 0.0) * 3600 + (minutes or 0.0) * 60 + (seconds or 0.0)
 
 
+@lru_cache(maxsize=256)
 def parse_rate(text: str) -> tuple[float | None, str]:
-    """Seconds per unit and the unit: ``2.00s/it`` → (2.0, "it"); ``4.0it/s`` → (0.25, "it"); ``?it/s`` → (None, "it")."""
+    """Seconds per unit, and the unit: ``2.00s/it`` → (2.0, "it"); ``4.0it/s`` → (0.25, "it"); ``?it/s`` → (None, …)."""
     found = _RATE.match(text)
     if found is None:
         return None, text.strip().removeprefix("?").removesuffix("/s").removeprefix("s/").strip()
     value, si, per, a, b = found.group("value", "si", "per", "a", "b")
-    number = float(value) * _SI.get(si, 1e-3 if si == "m" else 1e-6 if si == "u" else 1.0)
+    number = (parse_number(value) or 0.0) * _SI.get(si, 1.0)
     if per:
         return number, a
-    return (1.0 / number if number > 0 else None), b if si not in "GTmu" or not si else si + b
+    return (1.0 / number if number > 0 else None), b
 
 
 def seconds_of(value: str, unit: str) -> float | None:

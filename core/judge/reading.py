@@ -28,8 +28,11 @@ class Counter(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """All that is remembered of the lines so far.
 
-    ``announced``: the line on which words (no bar) named the phase. ``heartbeats``: times the position advanced in training. ``proven``: the main bar has shown a loss or a training
-    label. ``firm``: the main bar's count is exact and has a total, so lines without a total do not override its step.
+    ``announced``: the line on which words (no bar) named the phase. ``heartbeats``: times the position advanced in
+    training. ``proven``: the main bar has shown a loss or a training label. ``firm``: the main bar's
+    count is exact and has a total, so lines without a total do not override its step. ``per_epoch``: the count
+    begins anew each epoch; learned from the label, or from what the bar did at the turn of an epoch (``bar_epoch``:
+    the epoch at its last redraw).
     """
 
     progress: Progress = Progress()
@@ -43,6 +46,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     firm: bool = False
     side: Bar | None = None
     per_epoch: bool = False
+    bar_epoch: float | None = None
     zero_based: bool = False
     counters: tuple[Counter, ...] = ()
 
@@ -59,7 +63,6 @@ class News(msgspec.Struct):
     seconds: float | None = None
     eta: float | None = None
     eta_known: bool = False
-    restarts_total: bool = False
 
 
 def enter(reading: Reading, phase: Phase, number: int) -> Reading:
@@ -78,6 +81,7 @@ def announce(reading: Reading, phase: Phase, number: int) -> Reading:
 
 
 def finish(reading: Reading, number: int) -> Reading:
+    """The reading after words that say training finished; a training line takes it back."""
     entered = enter(reading, "finish", number)
     return entered if entered.finished_words else msgspec.structs.replace(entered, finished_words=True)
 
@@ -87,8 +91,6 @@ def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
     old = reading.progress
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
     if news.epoch is not None:
-        if epoch is not None and int(news.epoch) != int(epoch) and news.step is None and news.restarts_total:
-            step = None
         epoch = int(news.epoch) if news.epoch == int(news.epoch) else news.epoch
         epochs = news.epochs if news.epochs is not None else epochs
     if news.step is not None and (

@@ -1,17 +1,17 @@
 """One finished segment of a log, read through the table of shapes: ``read_segment(reading, line, …) -> reading``."""
 
 from .bars import read_bar
-from .line_shapes import SHAPES, LineShape
+from .line_shapes import SHAPES, ShapeTable
 from .reading import Reading, enter
 from .step_lines import read_step, read_words
 
 
-def read_segment(reading: Reading, line: str, number: int, shapes: tuple[LineShape, ...] = SHAPES) -> Reading:
+def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable = SHAPES) -> Reading:
     """The reading after this plain segment, which stands on line ``number`` (from 1).
 
     A segment without news gives back the same object. Where a line holds several bars, the last one counts.
     """
-    for shape in shapes:
+    for shape in shapes.rows:
         if shape.gates and not _has(line, shape.gates):
             continue
         found = shape.pattern.search(line)
@@ -21,14 +21,14 @@ def read_segment(reading: Reading, line: str, number: int, shapes: tuple[LineSha
             return enter(reading, "eval", number)
         if shape.kind == "step":
             return read_step(reading, shape, found.groupdict(), line, number)
-        while (again := shape.pattern.search(line, found.end())) is not None:
+        while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
             found = again
         return read_bar(reading, shape, found, line, number)
     return read_words(reading, line, number)
 
 
 def _has(line: str, gates: tuple[str, ...]) -> bool:
-    for gate in gates:  # a loop, not any(): this runs for every shape on every line
+    for gate in gates:  # noqa: SIM110 a loop is twice as fast as any(), and this runs for every shape on every line
         if gate in line:
             return True
     return False

@@ -1,9 +1,13 @@
-"""Lines that name fields: a shape that is only printed for training steps, or any line that names step, epoch or loss."""
+"""Lines that name fields: shapes that are only printed for training steps, and any line that names step or loss."""
+
+import re
 
 import msgspec
 
 from .line_fields import (
+    Epoch,
     Loss,
+    Step,
     find_epoch,
     find_eta,
     find_loss,
@@ -19,6 +23,7 @@ from .reading import Bar, News, Reading, advance, announce, enter
 
 
 def read_step(reading: Reading, shape: LineShape, groups: dict[str, str | None], line: str, number: int) -> Reading:
+    """The reading after a line of a known shape; evaluation in the same shape is told by its words."""
     low = line.lower()
     named, loss_text = groups.get, groups.get("loss")
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
@@ -27,12 +32,12 @@ def read_step(reading: Reading, shape: LineShape, groups: dict[str, str | None],
     news = News(loss=loss)
     news.step = parse_count(named("step") or "?")
     news.total = parse_count(named("total") or "?")
-    news.restarts_total = news.total is not None
     if named("epoch"):
         news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("epochs") or "?")
     elif "epoch" in low:
         found = find_epoch(low)
-        news.epoch, news.epochs = found or (None, None)
+        if found is not None:
+            news.epoch, news.epochs = found.value, found.total
     news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
     news.seconds = _seconds(groups)
     if news.seconds is None:
@@ -74,23 +79,17 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     alone = loss is None and lr is None
     if alone and not (_leads(low, step, epoch)):
         return announce(reading, words, number) if words is not None else reading
-    if (
-        loss is None
-        and step is None
-        and epoch is None
-        and not low.lstrip(" -*>|0123456789:.,").startswith(("current l", "lr"))
-    ):
+    if loss is None and step is None and epoch is None:  # a learning rate alone: a line of settings
         return reading
     news = News(loss=loss, lr=lr, seconds=find_seconds_per_step(low) if step is not None or loss is not None else None)
     if step is not None:
-        news.step, news.total = step[0], step[1]
-        news.restarts_total = step[1] is not None
+        news.step, news.total = step.value, step.total
     if epoch is not None:
-        news.epoch, news.epochs = epoch
+        news.epoch, news.epochs = epoch.value, epoch.total
     left = find_eta(low) if "eta" in low else None
     if left:
         news.eta, news.eta_known = parse_clock(left), True
-    if loss is not None and not reading.proven:
+    if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, "step" if step is not None else "line", number)
 
@@ -106,26 +105,16 @@ def _prove(reading: Reading) -> Reading:
     return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
 
 
-def _leads(low: str, step: tuple[int, int | None, int] | None, epoch: tuple[float, int | None] | None) -> bool:
-    """True where a counter without loss and rate is what the line is about: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
-    if step is None and epoch is None:
+def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
+    """True where a counter without loss is what the line is about: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
+    at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
+    if at < 0 or len(low) - at > LONGEST_COUNTER_LINE:
         return False
-    head = low.strip(" \t-=*#>|[(.:")
-    for mark in (" - ", ": ", "] ", "| "):
-        head = head.rsplit(mark, 1)[-1] if mark in head and len(head) - head.rfind(mark) > 6 else head
-    head = head.strip(" \t-=*#>|[(.:")
-    return len(head) < 48 and head.startswith(
-        (
-            "step",
-            "iter",
-            "epoch",
-            "global step",
-            "global_step",
-            "training epoch",
-            "train epoch",
-            "training step",
-            "train step",
-            "completed step",
-            "update ",
-        )
-    )
+    return _HEAD_OF_COUNTER.search(low[:at]) is not None
+
+
+LONGEST_COUNTER_LINE = 60
+"""Characters after which a line that begins with a counter is a sentence about something else."""
+_HEAD_OF_COUNTER = re.compile(
+    r"(?:^|: |\] ?| - |\| |> )[\W_]*(?:(?:end of|finished|starting|start|begin|completed|now at) )?$"
+)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from ..model.failure import FailureClass
 
 _NAMED = re.compile(
-    r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost))"
+    r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt"
+    r"|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost))"
     r"(?::(?:\s(?P<message>.*))?$|\s*$)"
 )
 _CONFIGURED = re.compile(
@@ -123,13 +124,13 @@ def find_exception(line: str) -> Raised | None:
     if found is None:
         return None
     module, _, kind = found["type"].rpartition(".")
-    if kind.endswith("Warning") or kind in ("Error", "Failed", "Timeout", "Exit", "Interrupt") and not module:
+    if kind.endswith("Warning") or (kind in ("Error", "Failed", "Timeout", "Exit", "Interrupt") and not module):
         return None
     return Raised(kind, module, found["message"] or "")
 
 
 def reads_configuration(line: str) -> bool:
-    """True for a source line that looks something up in arguments or a configuration: its KeyError is a config error."""
+    """True for a source line that reads arguments or a configuration: its KeyError is a config error."""
     return _CONFIGURED.search(line) is not None
 
 

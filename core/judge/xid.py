@@ -53,18 +53,31 @@ XIDS: dict[int, tuple[FailureClass, float, str]] = {
     149: ("gpu_lost", 0.85, "NVLink 5 error"),
     154: ("gpu_lost", 0.9, "the GPU needs a reset"),
 }
-_XID = re.compile(r"NVRM: Xid \(?[^)]*\)?: (?P<number>\d+)")
-_LINES: tuple[tuple[re.Pattern[str], KernelClue], ...] = (
-    (re.compile(r"fallen off the bus|GPU is lost|RmInitAdapter failed"), KernelClue("gpu_lost", 0.96, "the driver lost the GPU")),
-    (re.compile(r"NVRM: API mismatch"), KernelClue("driver_mismatch", 0.95, "kernel module and driver library differ")),
-    (re.compile(r"(?i)out of memory: killed process|oom-kill:|oom_reaper|memory cgroup out of memory"), KernelClue("host_oom", 0.93, "the kernel's OOM killer ran")),
+_XID = re.compile(r"NVRM: Xid \(?[^)]*\)?: (?P<number>\d{1,4})")
+_LINES: tuple[tuple[str, FailureClass, float, str], ...] = (
+    (r"fallen off the bus|gpu is lost|rminitadapter failed", "gpu_lost", 0.96, "the driver lost the GPU"),
+    (r"nvrm: api mismatch", "driver_mismatch", 0.95, "kernel module and driver library differ"),
+    (r"out of memory: kill(?:ed)? process|oom-kill:|oom_reaper", "host_oom", 0.93, "the kernel's OOM killer ran"),
     # WSL2: the GPU is reached over a channel to Windows. "Ioctl failed: -22" at start-up is harmless and left out.
-    (re.compile(r"(?i)dxg.*(?:device (?:was )?(?:removed|lost)|adapter (?:was )?(?:removed|stopped)|channel.*(?:closed|rescind|broken))|hv_vmbus.*dxg.*rescind"), KernelClue("gpu_lost", 0.92, "WSL2 lost its GPU channel")),
-    (re.compile(r"(?i)dxg.*(?:0x887a000[5-7]|0xc000026e|STATUS_DEVICE_REMOVED)"), KernelClue("gpu_lost", 0.92, "Windows reset or removed the GPU")),
-    (re.compile(r"(?i)dxg\w*.*(?:make_resident|create_allocation|reserve_gpu_va|map_gpu_va|create_paging).*(?:-12\b|0xc0000017)"), KernelClue("cuda_oom", 0.6, "WSL2 could not give GPU memory")),
-    (re.compile(r"(?i)dxg\w*.*(?:wait_sync_object|wait_for_synch|dxgvmb_send|vmbus|vm bus|completion).*(?:failed|timed? ?out|-110\b|-19\b)"), KernelClue("cuda_unknown_error", 0.8, "WSL2's GPU channel failed")),
-    (re.compile(r"(?i)blocked for more than \d+ seconds"), KernelClue("hang", 0.5, "a process was stuck in the kernel")),
-)  # fmt: skip
+    (r"dxg.*(?:device|adapter) (?:was )?(?:removed|lost|stopped)", "gpu_lost", 0.92, "WSL2 lost its GPU"),
+    (r"dxg.*channel.*(?:closed|rescind|broken)|hv_vmbus.*dxg.*rescind", "gpu_lost", 0.92, "WSL2 lost its GPU channel"),
+    (r"dxg.*(?:0x887a000[5-7]|0xc000026e|status_device_removed)", "gpu_lost", 0.92, "Windows reset or removed the GPU"),
+    (
+        r"dxg.*(?:make_resident|create_allocation|reserve_gpu_va|map_gpu_va|create_paging).*(?:-12\b|0xc0000017)",
+        "cuda_oom",
+        0.6,
+        "WSL2 could not give GPU memory",
+    ),
+    (
+        r"dxg.*(?:sync_object|synch|dxgvmb_send|vmbus|vm bus|completion).*(?:failed|timed? ?out|-110\b|-19\b)",
+        "cuda_unknown_error",
+        0.8,
+        "WSL2's GPU channel failed",
+    ),
+    (r"blocked for more than \d+ seconds", "hang", 0.5, "a process was stuck in the kernel"),
+)
+"""Pattern on the lower-cased line, class, weight, meaning. The first that matches wins."""
+_COMPILED = tuple((re.compile(row[0]), KernelClue(row[1], row[2], row[3])) for row in _LINES)
 
 
 def read_kernel_line(text: str) -> KernelClue | None:
@@ -75,7 +88,8 @@ def read_kernel_line(text: str) -> KernelClue | None:
         if known is not None:
             return KernelClue(known[0], known[1], f"Xid {found['number']}: {known[2]}")
         return KernelClue("cuda_unknown_error", 0.6, f"Xid {found['number']}")
-    for pattern, clue in _LINES:
-        if pattern.search(text):
+    low = text.lower()
+    for pattern, clue in _COMPILED:
+        if pattern.search(low):
             return clue
     return None

@@ -1,0 +1,167 @@
+"""Any chunking of the same text gives the same state: progress and evidence."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.failure_catalogue import CATALOGUE
+from trainwatch.core.judge.diagnosis import START_EVIDENCE, DiagnosisState, diagnose, read_evidence
+from trainwatch.core.judge.lines import Finished, LineFold, fold, gates_of, lines_with
+from trainwatch.core.judge.progress import START, ProgressState, read_progress
+
+PIECES = st.sampled_from(
+    [
+        "\rsteps:  10%|█         | 10/100 [00:10<01:30,  1.00s/it, loss=0.5]",
+        "\rsteps:  11%|█         | 11/100 [00:11<01:29,  1.00s/it, loss=0.25]",
+        "\r 20%|██ | 6/30 [00:06<00:24,  1.0it/s]",
+        "Epoch 3/9\n",
+        "{'loss': nan, 'learning_rate': 1e-05, 'epoch': 0.5}\n",
+        "Step 12, Loss: 0.125, LR: 1.00e-04\r\n",
+        "\x1b[32mValidation\x1b[0m: 10%|█ | 1/10 [00:01<00:09,  1.0it/s]\n",
+        "caching latents\n",
+        "saving checkpoint: out/x.pt\n",
+        "[rank1]: Traceback (most recent call last):\n",
+        "    size = cfg['size']\n",
+        "KeyError: 'size'\n",
+        "RuntimeError: CUDA error: unknown error\n",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB\n",
+        "Killed\n",
+        "Training completed\n",
+        "a line that says nothing " * 200 + "\n",
+        "\n",
+        "\r",
+        "x" * 20000 + " RuntimeError: late\n",
+        "█▏🎉",
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=14).map("".join)
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    marks = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
+    return [text[a:b] for a, b in pairwise(marks)]
+
+
+def progress(chunks: list[str]) -> ProgressState:
+    state = START
+    for chunk in chunks:
+        state = read_progress(state, chunk)
+    return state
+
+
+def evidence(chunks: list[str]) -> DiagnosisState:
+    state = START_EVIDENCE
+    for chunk in chunks:
+        state = read_evidence(state, chunk, CATALOGUE)
+    return state
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, st.lists(st.integers(min_value=0, max_value=100_000), max_size=12))
+def test_progress_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
+    assert progress(cut(text, places)) == progress([text])
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, st.lists(st.integers(min_value=0, max_value=100_000), max_size=12))
+def test_diagnosis_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
+    pieces, whole = evidence(cut(text, places)), evidence([text])
+    assert pieces == whole
+    assert diagnose(pieces, CATALOGUE) == diagnose(whole, CATALOGUE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.text(alphabet="\r\nab1/ [<]:%|.,sit", max_size=80), st.lists(st.integers(min_value=0, max_value=80), max_size=8)
+)
+def test_progress_of_noise_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
+    assert progress(cut(text, places)) == progress([text])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["good\n", "bad thing\r", "\n", "no", "needle here\n", "x" * 900 + "\n"]), max_size=40
+    ).map("".join)
+)
+def test_progress_lines_found_by_scanning_are_those_found_by_reading(text: str) -> None:
+    gates = gates_of(["needle", "bad"], [r"^go+d$"])
+    done = Finished(text * 8, 1)
+    found = [(number, line) for number, _, line in lines_with(done, gates)]
+    assert found == [(number, line) for number, _, line in done.segments() if gates.any.search(line)]
+    assert all(done.text[:end].endswith(line) for _, end, line in lines_with(done, gates))
+
+
+@given(st.text(alphabet="ab\r\n", max_size=60), st.lists(st.integers(min_value=0, max_value=60), max_size=6))
+def test_progress_line_numbers_do_not_depend_on_chunks(text: str, places: list[int]) -> None:
+    def numbered(chunks: list[str]) -> tuple[LineFold, list[tuple[int, str]]]:
+        state, seen = LineFold(), []
+        for chunk in chunks:
+            state, done = fold(state, chunk)
+            seen += [(number, line) for number, _, line in done.segments()]
+        return state, seen
+
+    assert numbered(cut(text, places)) == numbered([text])
+
+
+WORDS = st.sampled_from(
+    [
+        "step",
+        "Step",
+        "epoch",
+        "Epoch",
+        "[1/",
+        "/20]",
+        "12",
+        "1e999",
+        "9999999999999999999",
+        "²",
+        ":",
+        "=",
+        ",",
+        "loss",
+        "lr",
+        "nan",
+        "3.5s/it",
+        "2it/s",
+        "[00:10<01:00,",
+        "]",
+        "%",
+        "|",
+        "━",
+        "{'loss':",
+        "eval",
+        "val",
+        "Iter",
+        "[",
+        "(",
+        "it",
+        "iter",
+        "5/9",
+        "-1",
+        "1,000",
+        "batch=",
+        ">",
+        "EPOCH:",
+        "--",
+        "STEP:",
+        "1e-5",
+        "images",
+        "ms/step",
+        "time:",
+        "G",
+        "1/3",
+        "Error:",
+        "Xid",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=14), st.sampled_from(["", " ", "\n"]))
+def test_progress_and_diagnosis_take_any_words(words: list[str], between: str) -> None:
+    text = between.join(words)
+    said = progress([text, "\n"]).progress
+    assert said.step is None or said.step >= 0
+    assert evidence([text, "\n"]).fold.lines == text.count("\n") + 1

@@ -1,0 +1,125 @@
+"""The shipped catalogue keeps its own promises."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests.unit.failure_catalogue import SHIPPED
+from trainwatch.core.judge.diagnosis import compile_catalogue
+from trainwatch.core.judge.exits import NAMES, SIGNALS
+from trainwatch.core.judge.tracebacks import EXCEPTIONS, find_exception
+from trainwatch.core.judge.xid import XIDS, read_kernel_line
+from trainwatch.core.model.failure import FAILURE_CLASSES, FailureCatalogue, FailureSignature
+
+parser: Any = re._parser  # type: ignore[attr-defined]
+codes: Any = re._constants  # type: ignore[attr-defined]
+
+
+def runs(tree: Iterable[tuple[Any, Any]]) -> list[str]:
+    """Literal runs that every match has."""
+    found, run = [], ""
+    for kind, value in tree:
+        if kind is codes.LITERAL:
+            run += chr(value)
+            continue
+        if kind is codes.SUBPATTERN and all(each is codes.LITERAL for each, _ in value[-1]):
+            run += "".join(chr(char) for _, char in value[-1])
+            continue
+        found.append(run)
+        run = ""
+        if kind is codes.SUBPATTERN:
+            found += runs(value[-1])
+        elif kind is codes.MAX_REPEAT and value[0] >= 1:
+            found += runs(value[2])
+    return [*found, run]
+
+
+def needs(tree: Iterable[tuple[Any, Any]], literal: str) -> bool:
+    tree = list(tree)
+    if any(literal in run for run in runs(tree)):
+        return True
+    return any(
+        (kind is codes.SUBPATTERN and needs(value[-1], literal))
+        or (kind is codes.BRANCH and all(needs(branch, literal) for branch in value[1]))
+        for kind, value in tree
+    )
+
+
+def test_diagnosis_catalogue_has_a_rule_for_every_class() -> None:
+    assert sorted(rule.failure for rule in SHIPPED.rules) == sorted(FAILURE_CLASSES)
+    assert all(rule.explanation.endswith(".") for rule in SHIPPED.rules)
+    assert all(rule.remedies for rule in SHIPPED.rules if rule.failure != "success")
+
+
+def test_diagnosis_catalogue_literals_stand_in_every_match() -> None:
+    wrong = []
+    for row in SHIPPED.signatures:
+        pattern, literal = row.pattern, row.literal
+        if pattern.startswith("(?i"):
+            pattern, literal = pattern.lower().replace(r"\s", r"\s"), literal.lower()
+        if not needs(parser.parse(pattern), literal):
+            wrong.append((row.literal, row.pattern))
+    assert wrong == []
+
+
+def test_diagnosis_catalogue_rows_are_sound() -> None:
+    rows = [(row.failure, row.pattern) for row in SHIPPED.signatures]
+    assert len(set(rows)) == len(rows)
+    assert all(0 < row.weight <= 1 and row.source for row in SHIPPED.signatures)
+    assert {row.failure for row in SHIPPED.signatures} == set(FAILURE_CLASSES)
+
+
+def test_diagnosis_catalogue_pattern_that_does_not_compile_is_named() -> None:
+    row = FailureSignature(failure="unknown", pattern="(", role="root", weight=1.0, literal="(")
+    with pytest.raises(ValueError, match=r"failures\.toml"):
+        compile_catalogue(FailureCatalogue(signatures=(row,)))
+
+
+def test_diagnosis_class_without_rule_gets_a_bare_one() -> None:
+    assert compile_catalogue(FailureCatalogue()).rule("hang").retryable is False
+
+
+def test_diagnosis_tables_name_known_classes() -> None:
+    tables = [EXCEPTIONS.values(), SIGNALS.values(), ((row[0], row[1]) for row in XIDS.values())]
+    assert all(failure in FAILURE_CLASSES and 0 < weight <= 1 for table in tables for failure, weight in table)
+    assert NAMES["SIGKILL"] == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "OutOfMemoryError"),
+        ("KeyboardInterrupt", "KeyboardInterrupt"),
+        ("AssertionError", "AssertionError"),
+        ("2024-01-01 ERROR - ValueError: bad", "ValueError"),
+        ("    ChildFailedError: ", None),
+        ("/x.py:3: UserWarning: odd", None),
+        ("Error: something", None),
+        ("no error here", None),
+    ],
+)
+def test_diagnosis_exception_names(line: str, kind: str | None) -> None:
+    raised = find_exception(line)
+    assert (raised.type if raised else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("line", "failure"),
+    [
+        ("NVRM: Xid (PCI:0000:01:00): 79, pid=7, GPU has fallen off the bus.", "gpu_lost"),
+        ("[ 12.3] NVRM: Xid (PCI:0000:01:00): 31, pid=7, name=python, MMU Fault", "cuda_illegal_access"),
+        ("NVRM: Xid (PCI:0000:01:00): 999, what", "cuda_unknown_error"),
+        ("Memory cgroup out of memory: Killed process 77 (python)", "host_oom"),
+        ("misc dxg: dxgk: dxgkio_query_adapter_info: Ioctl failed: -22", None),
+        ("misc dxg: dxgk: dxgvmb_send_sync_msg: wait for completion failed: fffffe00", "cuda_unknown_error"),
+        ("hv_vmbus: dxg channel rescind", "gpu_lost"),
+        ("misc dxg: dxgk: dxgkio_make_resident: Ioctl failed: -12", "cuda_oom"),
+        ("INFO: task python:77 blocked for more than 120 seconds.", "hang"),
+        ("usb 1-1: new device", None),
+    ],
+)
+def test_diagnosis_kernel_line(line: str, failure: str | None) -> None:
+    clue = read_kernel_line(line)
+    assert (clue.failure if clue else None) == failure
