@@ -1,11 +1,12 @@
 """NaN and Inf in stretches of a file, at the speed of memory: read, checksum and judge one buffer at a time.
 
 numpy is imported here and only when something is scanned. float16, bfloat16 and float8 are judged as integers by their
-exponent bits, because converting them first costs ten times as much; float32 and float64 by numpy's own test.
+largest bit pattern, once signed and once unsigned: no conversion, no temporary; float32 and float64 by numpy's test.
 """
 
 import zlib
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from .byte_range import ByteRange
@@ -24,19 +25,19 @@ CHUNK_BYTES = 1 << 20
 BadValues = Callable[[int, "Array", "Array"], None]
 """Called with the byte offset of a chunk, the positions (elements from there) of bad values, and which are -Inf."""
 
-_INTEGER_TESTS: dict[FiniteCheck, tuple[int, int, int, int | None]] = {
-    # bytes, mask, smallest bad value after masking, pattern of -Inf
-    "float16": (2, 0x7FFF, 0x7C00, 0xFC00),
-    "bfloat16": (2, 0x7FFF, 0x7F80, 0xFF80),
-    "e4m3": (1, 0x7F, 0x7F, None),
-    "e5m2": (1, 0x7F, 0x7C, 0xFC),
-    "e8m0": (1, 0xFF, 0xFF, None),
+_INTEGER_TESTS: dict[FiniteCheck, tuple[int, int, int, bool]] = {
+    # bytes, smallest bad pattern with the sign clear, smallest with the sign set, whether the latter is -Inf
+    "float16": (2, 0x7C00, 0xFC00, True),
+    "bfloat16": (2, 0x7F80, 0xFF80, True),
+    "e4m3": (1, 0x7F, 0xFF, False),
+    "e5m2": (1, 0x7C, 0xFC, True),
+    "e8m0": (1, 0x100, 0xFF, False),
 }
 _FLOAT_BYTES: dict[FiniteCheck, int] = {"float32": 4, "float64": 8}
 
 
 class Scanner:
-    """Scans byte ranges with buffers that are allocated once."""
+    """Scans byte ranges with buffers that are allocated once. Close it, or use it in ``with contextlib.closing``."""
 
     def __init__(self, pace: Pace, chunk_bytes: int = CHUNK_BYTES) -> None:
         import numpy as np
@@ -44,8 +45,9 @@ class Scanner:
         self._np = np
         self._pace = pace
         self._chunk = chunk_bytes
-        self._buffer = np.empty(chunk_bytes, dtype=np.uint8)
-        self._scratch = np.empty(chunk_bytes, dtype=np.uint8)
+        self._buffers = (np.empty(chunk_bytes, dtype=np.uint8), np.empty(chunk_bytes, dtype=np.uint8))
+        # the checksum is the slowest part by far; beside the reading it costs nothing (zlib lets go of the GIL)
+        self._checksums = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checksum")
         self._mask = np.empty(chunk_bytes, dtype=np.bool_)
 
     def scan(
@@ -65,19 +67,31 @@ class Scanner:
         """
         if offset < 0 or offset + size > source.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {source.size}")
-        crc, done = 0, 0
-        view = self._buffer.data
-        while done < size:
-            length = min(self._chunk, size - done)
-            source.prefetch(offset + done + length)
-            source.fill(view[:length], offset + done)
-            if checksum:
-                crc = zlib.crc32(view[:length], crc)
-            if check != "none":
-                self.judge(self._buffer[:length], done, check, on_bad, big_endian=big_endian)
-            done += length
-            self._pace.advance(length)
+        crc, done, turn = 0, 0, 0
+        pending: Future[int] | None = None
+        try:
+            while done < size:
+                length = min(self._chunk, size - done)
+                buffer = self._buffers[turn][:length]
+                turn = 1 - turn
+                source.prefetch(offset + done + length)
+                source.fill(buffer.data, offset + done)
+                if checksum and size > self._chunk:
+                    crc = pending.result() if pending is not None else 0
+                    pending = self._checksums.submit(zlib.crc32, buffer.data, crc)
+                elif checksum:
+                    crc = zlib.crc32(buffer.data)
+                if check != "none":
+                    self.judge(buffer, done, check, on_bad, big_endian=big_endian)
+                done += length
+                self._pace.advance(length)
+        finally:
+            crc = pending.result() if pending is not None else crc
         return crc
+
+    def close(self) -> None:
+        """End the helper thread."""
+        self._checksums.shutdown()
 
     def scan_deflated(
         self,
@@ -144,13 +158,14 @@ class Scanner:
                 positions = np.flatnonzero(mask)
                 on_bad(at, positions, np.zeros(len(positions), dtype=np.bool_))
         else:
-            width, bits, limit, negative = _INTEGER_TESTS[check]
-            values = chunk[: len(chunk) // width * width].view(f"{order}u{width}")
-            magnitude = self._scratch[: len(values) * width].view(f"u{width}")
-            np.bitwise_and(values, bits, out=magnitude)
-            if len(values) and int(magnitude.max()) >= limit:
-                positions = np.flatnonzero(magnitude >= limit)
-                is_negative = np.zeros(len(positions), dtype=np.bool_)
-                if negative is not None:
-                    is_negative = values[positions] == negative
-                on_bad(at, positions, is_negative)
+            width, positive, negative, has_infinity = _INTEGER_TESTS[check]
+            patterns = chunk[: len(chunk) // width * width].view(f"{order}u{width}")
+            if not len(patterns):
+                return
+            # signed, the largest is the largest positive number; unsigned, the largest negative one
+            largest = int(patterns.view(f"{order}i{width}").max())
+            if largest >= positive or int(patterns.max()) >= negative:
+                sign = 1 << (8 * width - 1)
+                bad = (patterns >= negative) | ((patterns >= positive) & (patterns < sign))
+                positions = np.flatnonzero(bad)
+                on_bad(at, positions, (patterns[positions] == negative) & has_infinity)

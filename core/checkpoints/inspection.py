@@ -1,6 +1,7 @@
 """The verdict on one checkpoint: quick from structure and sizes, deep from every byte."""
 
 import stat
+from contextlib import closing
 from pathlib import Path
 
 from ..model.checkpoint import Checkpoint
@@ -47,8 +48,8 @@ def verify(
 
     pace = Pace(bytes_to_scan(subject.members), progress, rate_limit_bytes_per_s)
     before = _signature(subject.members)
-    with idle_io_priority():
-        finding = subject.examine(Scanner(pace))
+    with idle_io_priority(), closing(Scanner(pace)) as scanner:
+        finding = subject.examine(scanner)
     changed = next((name for name, seen in _signature(subject.members).items() if seen != before[name]), None)
     if changed is not None:
         finding = finding.with_damage(Growing(f"{changed}: changed while it was read"))

@@ -83,7 +83,7 @@ def walk_nested(interpreter: TorchInterpreter) -> None:
     for _ in range(_MAX_NESTING):
         pending, interpreter.nested = interpreter.nested, []
         for data in pending:
-            inner = TorchInterpreter()
+            inner = TorchInterpreter(legacy=True)
             at = 0
             try:
                 for _ in range(5):
@@ -114,7 +114,7 @@ def _head(source: ByteRange) -> tuple[TorchInterpreter, PickleValue, PickleValue
 
 
 def _head_in(data: bytes) -> tuple[TorchInterpreter, PickleValue, PickleValue, list[str], int]:
-    interpreter = TorchInterpreter(strict_devices=True)
+    interpreter = TorchInterpreter(legacy=True)
     at = len(MAGIC)
     protocol, at = read_pickle(data, interpreter, at)
     if not isinstance(protocol, int) or protocol != _PROTOCOL:

@@ -46,10 +46,11 @@ class Mapping:
 class Bag:
     """A set or frozenset, in the order stored."""
 
-    __slots__ = ("items",)
+    __slots__ = ("frozen", "items")
 
-    def __init__(self, items: list[PickleValue]) -> None:
+    def __init__(self, items: list[PickleValue], *, frozen: bool = False) -> None:
         self.items = items
+        self.frozen = frozen
 
 
 class Instance:

@@ -136,9 +136,7 @@ class _Walk:
         target = self.stack[-1]
         if not isinstance(target, Mapping | Instance):
             raise TypeError("items set in what is no mapping")
-        if len(items) % 2:
-            raise ValueError("odd number of items for a mapping")
-        target.pairs.extend(zip(items[::2], items[1::2], strict=True))
+        target.pairs.extend(_paired(items))
 
     def build(self) -> None:
         state = self.stack.pop()
@@ -205,11 +203,25 @@ def _marked(make: Callable[[list[PickleValue]], PickleValue]) -> _Act:
 
 
 def _mapping_of(items: list[PickleValue]) -> Mapping:
+    mapping = Mapping()
+    mapping.pairs.extend(_paired(items))
+    return mapping
+
+
+def _may_be_key(value: PickleValue, depth: int = 3) -> bool:
+    """Whether Python could hash it; tuples are followed a few levels only."""
+    if isinstance(value, tuple) and depth:
+        return all(_may_be_key(item, depth - 1) for item in value)
+    return not isinstance(value, Mapping | list) and not (isinstance(value, Bag) and not value.frozen)
+
+
+def _paired(items: list[PickleValue]) -> list[tuple[PickleValue, PickleValue]]:
     if len(items) % 2:
         raise ValueError("odd number of items for a mapping")
-    mapping = Mapping()
-    mapping.pairs.extend(zip(items[::2], items[1::2], strict=True))
-    return mapping
+    keys = items[::2]
+    if not all(isinstance(key, str | int) or _may_be_key(key) for key in keys):
+        raise TypeError("a key that cannot be one")
+    return list(zip(keys, items[1::2], strict=True))
 
 
 def _put(size: int) -> _Act:
@@ -429,7 +441,7 @@ _ACTS: dict[bytes, _Act] = {
     b"\x8e": _push(_bytes(8)),
     b"\x8f": _push(lambda _walk: Bag([])),
     b"\x90": lambda walk: walk.extend(walk.pop_mark()),
-    b"\x91": _marked(Bag),
+    b"\x91": _marked(lambda items: Bag(items, frozen=True)),
     b"\x92": _new_with_keywords,
     b"\x93": _stack_global,
     b"\x94": _memoize,

@@ -31,11 +31,11 @@ Arguments = tuple[PickleValue, ...]
 class TorchInterpreter:
     """Describes imports, calls and persistent ids; collects storages and the names of foreign objects.
 
-    ``strict_devices``: an unknown device means damage; for files without checksums, whose text may be flipped.
+    ``legacy``: storages have a sixth value (views), and without checksums an unknown device means damage.
     """
 
-    def __init__(self, *, strict_devices: bool = False) -> None:
-        self._strict_devices = strict_devices
+    def __init__(self, *, legacy: bool = False) -> None:
+        self._legacy = legacy
         self.storages: dict[str, Storage] = {}
         self.opaque: dict[str, None] = {}
         self.refused: dict[str, None] = {}
@@ -86,15 +86,17 @@ class TorchInterpreter:
         kind = _as_text(identity[0])
         if kind == "module" and len(identity) >= 2:
             return identity[1]
-        if kind != "storage" or len(identity) < 5:
+        if kind != "storage":
             return self._foreign_identity()
+        if len(identity) != (6 if self._legacy else 5):
+            raise Corrupt(f"a storage is described by {len(identity)} values")
         return self._storage(identity)
 
     def _storage(self, identity: Arguments) -> Storage:
         element = _storage_element(identity[1])
         key, numel = _as_text(identity[2]), _as_count(identity[4])
         device = _as_text(identity[3])
-        if self._strict_devices and device.partition(":")[0] not in _DEVICES:
+        if self._legacy and device.partition(":")[0] not in _DEVICES:
             raise Corrupt(f"storage {shown(key)} lies on the unknown device {shown(device)}")
         storage = self.storages.get(key)
         if storage is None or (storage.element is None and element is not None):
@@ -102,8 +104,10 @@ class TorchInterpreter:
         elif element is not None and element is not storage.element:
             # the same bytes seen through another type; judged as the first one
             storage = Storage(key, element, numel)
-        view = identity[5] if len(identity) > 5 else None
-        if isinstance(view, tuple) and len(view) == 3:
+        view = identity[5] if self._legacy else None
+        if view is not None:
+            if not isinstance(view, tuple) or len(view) != 3:
+                raise Corrupt(f"storage {shown(key)} has a view that is none")
             return Storage(key, element, _as_count(view[2]), _as_count(view[1]))
         return storage
 
@@ -179,12 +183,14 @@ def _element_of(kind: PickleValue) -> Element:
     return element
 
 
-def _tensor(storage: PickleValue, arguments: Arguments, element: Element | None) -> TensorView:
+def _tensor(
+    storage: PickleValue, arguments: Arguments, element: Element | None, *, quantized: bool = False
+) -> TensorView:
     if not isinstance(storage, Storage):
         raise Corrupt("a tensor has no storage")
-    if len(arguments) < 3:
-        raise Corrupt("a tensor has the wrong arguments")
     offset, shape, strides = _as_count(arguments[0]), _as_counts(arguments[1]), _as_counts(arguments[2])
+    if len(arguments) > 3 and not isinstance(arguments[3], tuple if quantized else bool):
+        raise Corrupt("a tensor has a flag that is none")
     if len(shape) != len(strides):
         raise Corrupt("a tensor's shape and strides differ in length")
     view = TensorView(storage, element or storage.element or _BYTE, storage.offset + offset, shape, strides)
@@ -201,19 +207,24 @@ def _check_reach(view: TensorView, storage: Storage) -> None:
         raise Corrupt(f"a tensor reaches beyond its storage {shown(storage.key)} ({width} bytes)")
 
 
-def _rebuild_tensor(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    return _tensor(arguments[0] if arguments else None, arguments[1:], None)
+def _rebuild_tensor(*lengths: int, quantized: bool = False) -> Callable[[TorchInterpreter, Arguments], PickleValue]:
+    def rebuild(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+        if len(arguments) not in lengths:
+            raise Corrupt(f"a tensor is made from {len(arguments)} values")
+        return _tensor(arguments[0], arguments[1:], None, quantized=quantized)
+
+    return rebuild
 
 
 def _rebuild_tensor_v3(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    if len(arguments) < 7:
-        raise Corrupt("a tensor has the wrong arguments")
+    if len(arguments) not in {7, 8}:
+        raise Corrupt(f"a tensor is made from {len(arguments)} values")
     return _tensor(arguments[0], arguments[1:], _element_of(arguments[6]))
 
 
 def _rebuild_parameter(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    if not arguments:
-        raise Corrupt("a parameter has no data")
+    if not 3 <= len(arguments) <= 4:
+        raise Corrupt(f"a parameter is made from {len(arguments)} values")
     return arguments[0]
 
 
@@ -236,6 +247,8 @@ def _rebuild_bytes(interpreter: TorchInterpreter, arguments: Arguments) -> Pickl
 
 def _mapping(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
     mapping = Mapping()
+    if len(arguments) > 2:
+        raise Corrupt(f"a mapping is made from {len(arguments)} values")
     for argument in arguments:
         if isinstance(argument, list):
             for pair in argument:
@@ -247,9 +260,14 @@ def _mapping(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
     return mapping
 
 
-def _bag(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
-    items = arguments[0] if arguments else []
-    return items if isinstance(items, Bag) else Bag(items if isinstance(items, list) else list(_as_items(items)))
+def _bag(*, frozen: bool) -> Callable[[TorchInterpreter, Arguments], PickleValue]:
+    def rebuild(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+        items = arguments[0] if arguments else []
+        if isinstance(items, Bag):
+            items = items.items
+        return Bag(items if isinstance(items, list) else list(_as_items(items)), frozen=frozen)
+
+    return rebuild
 
 
 def _as_items(value: PickleValue) -> Arguments:
@@ -260,10 +278,10 @@ def _as_items(value: PickleValue) -> Arguments:
 
 _CONTAINERS = frozenset({"collections.OrderedDict", "collections.defaultdict", "collections.Counter", "builtins.dict"})
 _REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
-    "torch._utils._rebuild_tensor": _rebuild_tensor,
-    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+    "torch._utils._rebuild_tensor": _rebuild_tensor(4),
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor(6, 7),
     "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
-    "torch._utils._rebuild_qtensor": _rebuild_tensor,
+    "torch._utils._rebuild_qtensor": _rebuild_tensor(7, quantized=True),
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
     "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta,
@@ -272,7 +290,7 @@ _REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
     "torch._utils._rebuild_nested_tensor": _rebuild_sparse,
     "torch._tensor._rebuild_from_type_v2": TorchInterpreter.wrapped_call,
     "torch.storage._load_from_bytes": _rebuild_bytes,
-    "builtins.set": _bag,
-    "builtins.frozenset": _bag,
+    "builtins.set": _bag(frozen=False),
+    "builtins.frozenset": _bag(frozen=True),
     **dict.fromkeys(_CONTAINERS, _mapping),
 }

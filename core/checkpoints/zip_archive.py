@@ -27,6 +27,7 @@ _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _HAS_DESCRIPTOR = 1 << 3
 _ENCRYPTED = 1 << 0
+_DIRECTORY_ATTRIBUTE = 1 << 4
 _METHODS: dict[int, Literal["stored", "deflated"]] = {0: "stored", 8: "deflated"}
 _NEWEST_VERSION = 63
 """6.3 of the format; readers refuse members that ask for more."""
@@ -89,7 +90,9 @@ def _directory(source: ByteRange) -> tuple[list[_Entry], int]:
     _, disk, first_disk, here, count, size, start, _ = _END.unpack(source.read(at, _END.size))
     end = at
     if at >= _LOCATOR64.size and source.read(at - _LOCATOR64.size, 4) == _LOCATOR64_SIGNATURE:
-        _, _, at64, _ = _LOCATOR64.unpack(source.read(at - _LOCATOR64.size, _LOCATOR64.size))
+        _, disk64, at64, volumes = _LOCATOR64.unpack(source.read(at - _LOCATOR64.size, _LOCATOR64.size))
+        if disk64 or volumes != 1:
+            raise Corrupt(f"its locator at byte {at - _LOCATOR64.size} speaks of several volumes")
         end, here64, count64, size64, start64 = _end64(source, at64, at - _LOCATOR64.size)
         narrow = ((here, here64, _FULL_16), (count, count64, _FULL_16), (size, size64, _FULL_32))
         for small, large, full in (*narrow, (start, start64, _FULL_32)):
@@ -133,12 +136,14 @@ def _entries(raw: bytes, count: int, start: int) -> list[_Entry]:
         if at + _ENTRY.size > len(raw) or raw[at : at + 4] != _DIRECTORY_SIGNATURE:
             raise Corrupt(f"its directory is damaged at byte {start + at}")
         fields = _ENTRY.unpack_from(raw, at)
-        _, _, version, flags, method, _, _, crc, packed, size, *lengths, disk, _, _, header = fields
+        _, _, version, flags, method, _, _, crc, packed, size, *lengths, disk, _, attributes, header = fields
         name_length, extra_length, comment_length = lengths
         name_at = at + _ENTRY.size
         name = raw[name_at : name_at + name_length]
         extra = raw[name_at + name_length : name_at + name_length + extra_length]
         at = name_at + name_length + extra_length + comment_length
+        if attributes & _DIRECTORY_ATTRIBUTE and size:
+            raise Corrupt(f"its directory calls a member with bytes a folder at byte {start + name_at}")
         if at > len(raw) or disk or version > _NEWEST_VERSION:
             raise Corrupt(f"its directory is damaged at byte {start + name_at}")
         size, packed, header = _widen(extra, size, packed, header, start + name_at)
