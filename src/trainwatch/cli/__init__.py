@@ -33,6 +33,7 @@ VERBS = (
     "progress",
     "replay",
     "export",
+    "report",
     "profiles",
     "presets",
     "demo",

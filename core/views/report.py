@@ -1,0 +1,120 @@
+"""The morning report: what happened while nobody looked, what it cost, and what waits for a person.
+
+Every text in a Report has its secrets taken out already, so that each way of writing it is safe to send to others.
+``report_building.py`` makes one, ``report_markdown.py`` and ``report_html.py`` write it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ..model.record import Record
+from ..model.run import RunSpec
+from . import quantity
+from .words import STATE_WORDS
+
+DATE = "%Y-%m-%d %H:%M"
+
+
+class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the whole run, from the metric history; None = never printed."""
+
+    first: float | None = None
+    last: float | None = None
+    lowest: float | None = None
+
+
+class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report is made of besides the situation. ``records``: the whole journal.
+
+    ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last words of its log.
+    """
+
+    spec: RunSpec
+    records: Sequence[Record] = ()
+    loss: LossCourse = LossCourse()
+    machine: Mapping[str, str] = {}
+    log_ends: Mapping[int, tuple[str, ...]] = {}
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in epoch seconds and seconds; ``began_from`` and ``ended`` in words."""
+
+    number: int
+    began_wall: float
+    ran_s: float | None
+    began_from: str
+    ended: str
+    last_step: int | None
+    adopted: bool
+    changes: tuple[str, ...]
+    log: str | None
+    log_end: tuple[str, ...] = ()
+
+
+class IncidentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """``down_s``: from the last sign of life to the first step after it. ``did``: what was done, in order."""
+
+    id: int
+    wall: float
+    kind: str
+    class_: str = msgspec.field(name="class")
+    title: str
+    seen: str
+    cause: str
+    evidence: tuple[str, ...]
+    did: tuple[str, ...]
+    ending: str
+    open: bool
+    lost_steps: int | None
+    lost_s: float | None
+    down_s: float | None
+
+
+class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Newest first. ``good``: complete."""
+
+    name: str
+    path: str
+    position: str
+    size_bytes: int
+    mtime: float
+    verdict: str
+    reason: str
+    good: bool
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what needs a decision."""
+
+    run: str
+    id: str
+    state: str
+    reason: str
+    summary: str
+    written_wall: float
+    began_wall: float | None
+    ended_wall: float | None
+    wall_s: float | None
+    ettr: float | None
+    step: int | None
+    total_steps: int | None
+    loss: LossCourse
+    restarts: int
+    waiting: tuple[str, ...]
+    attempts: tuple[AttemptRow, ...]
+    incidents: tuple[IncidentRow, ...]
+    checkpoints: tuple[CheckpointRow, ...]
+    changes: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+
+
+def date(wall: float | None) -> str:
+    """2025-11-21 23:20, local time."""
+    return quantity.UNKNOWN if wall is None else datetime.fromtimestamp(wall).astimezone().strftime(DATE)
+
+
+def state_words(report: Report) -> str:
+    """The state as people say it: finished, given up."""
+    return STATE_WORDS.get(report.state, report.state)

@@ -1,0 +1,217 @@
+"""Making a report out of a run's story, its journal and what is known about the machine. Pure."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from ..model.attempt import AttemptStory
+from ..model.checkpoint import Checkpoint
+from ..model.decision import EndWatch, NotifyPeople
+from ..model.fact import CommandReceived
+from ..model.incident import Incident
+from ..model.profile import Change
+from ..model.record import Record
+from . import quantity
+from .checkpoints import step_words
+from .redact import Redaction
+from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
+from .report_decisions import waiting_for_a_person
+from .report_summary import SummaryNumbers, summary_sentence
+from .situation import Situation, live_progress
+from .status import ettr
+from .words import title_of
+
+
+def build_report(now: Situation, sources: ReportSources) -> Report:
+    """Put it together; every part of it may be unknown."""
+    story = now.story
+    hide = Redaction(sources.spec.env)
+    progress = live_progress(now)
+    first = story.attempts[0] if story.attempts else None
+    ended_t = _ended_t(now)
+    began = None if first is None else story.wall0 + first.t
+    wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
+    incidents = tuple(_incident(i, now, sources.records, hide) for i in sorted(story.incidents, key=lambda i: i.t))
+    step = story.overall_step if story.overall_step is not None else progress.step
+    waiting = hide.texts(waiting_for_a_person(now))
+    numbers = SummaryNumbers(
+        wall_s=wall_s,
+        step=step,
+        total_steps=progress.total_steps,
+        crashes=sum(i.kind == "crash" for i in incidents),
+        hangs=sum(i.kind == "hang" for i in incidents),
+        recovered=sum(i.kind in {"crash", "hang"} and i.lost_steps is not None for i in incidents),
+        lost_steps=sum(i.lost_steps or 0 for i in incidents),
+        lost_s=sum(i.down_s or 0.0 for i in incidents),
+        waiting=len(waiting),
+    )
+    return Report(
+        run=sources.spec.name,
+        id=sources.spec.id,
+        state=story.state,
+        reason=hide.text(story.state_reason),
+        summary=summary_sentence(story.state, numbers),
+        written_wall=now.now_wall,
+        began_wall=began,
+        ended_wall=None if ended_t is None else story.wall0 + ended_t,
+        wall_s=wall_s,
+        ettr=ettr(story, now.now_t),
+        step=step,
+        total_steps=progress.total_steps,
+        loss=sources.loss,
+        restarts=max(0, len(story.attempts) - 1),
+        waiting=waiting,
+        attempts=tuple(_attempt(a, now, sources, hide) for a in story.attempts),
+        incidents=incidents,
+        checkpoints=tuple(_checkpoint(c, hide) for c in reversed(story.checkpoints)),
+        changes=hide.texts(_changes(now, sources.records)),
+        environment=tuple(_environment(now, sources, hide)),
+    )
+
+
+def _ended_t(now: Situation) -> float | None:
+    """When it came to its end; None while it goes on."""
+    story = now.story
+    if story.state in {"finished", "given_up", "stopped", "interrupted"}:
+        return story.state_t
+    return None
+
+
+def _attempt(a: AttemptStory, now: Situation, sources: ReportSources, hide: Redaction) -> AttemptRow:
+    ends = a.ended_t if a.ended_t is not None else now.now_t
+    return AttemptRow(
+        number=a.number,
+        began_wall=now.story.wall0 + a.t,
+        ran_s=max(0.0, ends - a.t),
+        began_from=_from(a),
+        ended=_how(a),
+        last_step=a.last_step,
+        adopted=a.adopted,
+        changes=hide.texts(_change(c) for c in a.changes),
+        log=a.log,
+        log_end=hide.texts(sources.log_ends.get(a.number, ())),
+    )
+
+
+def _from(a: AttemptStory) -> str:
+    if a.resume_from is None:
+        return "adopted" if a.adopted else "the beginning"
+    name = a.resume_from.rstrip("/").rpartition("/")[2]
+    return name if a.resume_step is None else f"{name} (step {quantity.count(a.resume_step)})"
+
+
+def _how(a: AttemptStory) -> str:
+    if a.ended_t is None:
+        return "goes on"
+    status = f"exit code {a.code}" if a.code is not None else None if a.signal is None else f"signal {a.signal}"
+    return f"{a.how or 'ended'} ({status})" if status else a.how or "ended"
+
+
+def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Redaction) -> IncidentRow:
+    sec_per_step = live_progress(now).sec_per_step
+    lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
+    down_s = None
+    if i.kind in {"crash", "hang"} and i.closed_t is not None:
+        down_s = max(0.0, i.closed_t - i.t) + (i.detect_s or 0.0)
+    title = title_of(i.kind, i.class_) if i.kind in {"crash", "hang"} else i.reason
+    ending = i.ending or ("still open" if i.open else "closed")
+    return IncidentRow(
+        id=i.id,
+        wall=i.wall,
+        kind=i.kind,
+        class_=i.class_,
+        title=hide.text(title),
+        seen=hide.text(i.reason),
+        cause=hide.text(i.explanation),
+        evidence=tuple(
+            hide.text(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})") for e in i.evidence
+        ),
+        did=hide.texts(_done(i.id, records)),
+        ending=hide.text(ending),
+        open=i.open,
+        lost_steps=i.lost_steps,
+        lost_s=lost_s,
+        down_s=down_s,
+    )
+
+
+def _done(incident: int, records: Sequence[Record]) -> Iterable[str]:
+    """Each action that was taken for it, with how it went."""
+    outcomes = {r.outcome.decision: r.outcome for r in records if r.outcome is not None}
+    for record in records:
+        decision = record.decision
+        if decision is None or decision.incident != incident or isinstance(decision, NotifyPeople | EndWatch):
+            continue
+        outcome = outcomes.get(decision.id)
+        how = ""
+        if outcome is not None:
+            how = f": {outcome.detail}" if outcome.detail else ""
+            how = how if outcome.ok else f" (failed{how})"
+        yield f"{quantity.clock(record.wall, seconds=True)} {decision.reason}{how}"
+
+
+def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:
+    return CheckpointRow(
+        name=c.name,
+        path=c.path,
+        position=step_words(c),
+        size_bytes=c.size_bytes,
+        mtime=c.mtime,
+        verdict=c.verdict,
+        reason=hide.text(c.reason or ""),
+        good=c.verdict == "complete",
+    )
+
+
+def _changes(now: Situation, records: Sequence[Record]) -> Iterable[str]:
+    """What was made different, by whom, oldest first."""
+    told: list[tuple[float, str]] = []
+    before: tuple[Change, ...] = ()
+    for attempt in now.story.attempts:
+        told += [(attempt.t, f"try {attempt.number}: {_change(c)}") for c in attempt.changes if c not in before]
+        before = attempt.changes
+    for a, b in pairwise((None, *now.story.attempts)):
+        if a is not None and b is not None and a.profile != b.profile:
+            told.append((b.t, f"try {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
+    for record in records:
+        if isinstance(record.fact, CommandReceived):
+            said = record.fact
+            told.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+    for t, text in sorted(told, key=lambda pair: pair[0]):
+        yield f"{quantity.clock(now.story.wall0 + t, seconds=True)} {text}"
+
+
+def _change(c: Change) -> str:
+    why = f" ({c.why})" if c.why else ""
+    if c.before is None:
+        return f"{c.key} = {_value(c.after)}{why}"
+    return f"{c.key} {_value(c.before)} → {_value(c.after)}{why}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "removed" if value is None else str(value)
+
+
+def _environment(now: Situation, sources: ReportSources, hide: Redaction) -> Iterable[tuple[str, str]]:
+    spec = sources.spec
+    yield "command", shlex.join(hide.words(spec.command))
+    yield "working folder", spec.cwd
+    yield "preset", spec.preset
+    for name, value in (("config", spec.config), ("output folder", spec.output_dir), ("project", spec.project)):
+        if value:
+            yield name, value
+    env = hide.environment(spec.env)
+    if env:
+        yield "environment", ", ".join(env)
+    gpus = [g for g in now.gpu.gpus if g.name] if now.gpu is not None else []
+    if gpus and now.gpu is not None:
+        simulated = " (simulated)" if now.gpu.simulated else ""
+        yield "GPU", ", ".join(f"{g.index}: {g.name}, {quantity.size(g.mem_total_bytes)}" for g in gpus) + simulated
+    elif now.gpu is not None and now.gpu.trouble:
+        yield "GPU", now.gpu.trouble
+    if now.host is not None and now.host.ram_total_bytes is not None:
+        yield "RAM", quantity.size(now.host.ram_total_bytes)
+    for name, value in sources.machine.items():
+        yield name, hide.text(value)

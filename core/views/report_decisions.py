@@ -1,0 +1,33 @@
+"""What in a run's story waits for a person to decide."""
+
+from collections.abc import Iterator
+
+from . import quantity
+from .situation import Situation
+from .verdict import unwatched
+from .words import title_of
+
+MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
+
+
+def waiting_for_a_person(now: Situation) -> Iterator[str]:
+    """One sentence each, the most urgent first."""
+    story = now.story
+    if story.state == "given_up":
+        reason = story.state_reason or "no reason given"
+        yield f"No further try is made: {reason}. Mend the cause, then `trainwatch resume`."
+    if story.state == "stopped":
+        yield f"The run is held: {story.state_reason or 'stopped by a person'}. Go on with `trainwatch resume`."
+    if unwatched(now):
+        yield "No supervisor is watching. Start one with `trainwatch --headless`."
+    for incident in story.incidents:
+        if incident.open and not incident.acknowledged and incident.severity != "info":
+            title = title_of(incident.kind, incident.class_) if incident.kind in {"crash", "hang"} else incident.reason
+            yield f"Incident {incident.id} is open since {quantity.clock(incident.wall, now.now_wall)}: {title}."
+    bad = [c for c in story.checkpoints if c.verdict in MARK_BAD]
+    if bad:
+        names = ", ".join(c.name for c in bad[-3:])
+        yield f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from and may be removed by you: {names}."
+    for reading in story.health.values():
+        if reading.level == "danger" and reading.metric.endswith("disk_free"):
+            yield f"The disk is nearly full: {quantity.size(reading.value)} free."

@@ -1,0 +1,116 @@
+"""What a report is made of: the run's journal, its history and logs, and facts about this machine."""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainwatch import __version__
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.sense.log_pages import LogPages
+from trainwatch.core.store.history import HistoryReader
+from trainwatch.core.store.journal import read_journal
+from trainwatch.core.store.lock import is_held
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.report import LossCourse, ReportSources
+from trainwatch.core.views.situation import Situation
+
+from .gpu_survey import survey
+
+LOSS_POINTS = 400
+"""Each is a mean of its stretch, so that one odd step is not the run's first or last loss."""
+LOG_LINES = 400
+"""Looked through for the last traceback."""
+PLAIN_LINES = 12
+"""Shown where there is no traceback."""
+TRACEBACK = "Traceback (most recent call last)"
+TRACEBACK_LINES = 60
+
+
+def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
+    """Read all of it; no supervisor is needed. Raises JournalTooNew, RunUnreadable."""
+    spec = run.load_spec()
+    records = tuple(read_journal(run.journal))
+    story = RunStory()
+    for record in records:
+        story = apply(story, record)
+    wall = time.time()
+    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+        losses = history.series("progress.loss", 0.0, now_t, LOSS_POINTS)
+    progress = latest.progress
+    now = Situation(
+        story=story,
+        gpu=latest.gpu,
+        host=latest.host,
+        process=latest.process,
+        progress=progress.progress if progress is not None else None,
+        progress_t=progress.t if progress is not None else 0.0,
+        now_t=now_t,
+        now_wall=wall,
+        supervisor_alive=is_held(run.lock),
+    )
+    sources = ReportSources(
+        spec=spec,
+        records=records,
+        loss=LossCourse(
+            first=losses[0][2] if losses else None,
+            last=losses[-1][2] if losses else None,
+            lowest=min((p[1] for p in losses), default=None),
+        ),
+        machine=machine(),
+        log_ends={a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost"}},
+    )
+    return now, sources
+
+
+def machine() -> Mapping[str, str]:
+    """Driver, kernel, WSL2 … as they are now; what cannot be found out is left out."""
+    gpus = survey()
+    found = {
+        "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
+        "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "WSL": wsl(platform.release(), os.environ),
+        "system": _system(),
+        "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def wsl(release: str, environ: Mapping[str, str]) -> str | None:
+    """The kernel's name tells WSL1 from WSL2; None outside Windows."""
+    if "microsoft" not in release.lower():
+        return None
+    generation = "WSL2" if "wsl2" in release.lower() or "WSL_INTEROP" in environ else "WSL1"
+    return f"{generation}, distribution {environ.get('WSL_DISTRO_NAME', 'unknown')}"
+
+
+def last_words(log: str) -> tuple[str, ...]:
+    """The last traceback of a log and what follows it, else its last lines; none where it cannot be read."""
+    try:
+        page = LogPages().tail(log, LOG_LINES)
+    except OSError:
+        return ()
+    lines = [*page.lines, page.unfinished]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
+    if not starts:
+        return tuple(lines[-PLAIN_LINES:])
+    first = lines[starts[-1]]  # a progress bar may stand before it
+    shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
+    if len(shown) <= TRACEBACK_LINES:
+        return tuple(shown)
+    half = TRACEBACK_LINES // 2
+    return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME") if Path("/etc").is_dir() else None
+    except OSError:
+        return None

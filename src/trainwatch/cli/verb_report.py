@@ -1,0 +1,79 @@
+"""``trainwatch report [RUN]``: what happened in the night, for the morning and for whoever is asked for help."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from .failure import CliError, ExitCode
+from .known_runs import RUN_HELP, find_run
+from .output import jsonable, print_json
+
+FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "report",
+        help="what happened, what it cost, what waits for you; secrets are taken out",
+        description="Tells the story of a run: attempts, incidents with cause and evidence, checkpoints, changes, and "
+        "what needs a decision, with the facts about this machine that whoever helps you will ask for.",
+        epilog="example: trainwatch report -o night.html",
+    )
+    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    parser.add_argument("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)")
+    parser.add_argument("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Write it; 0 whenever the run is known. 2 when the file exists."""
+    from trainwatch.core.store.journal import JournalTooNew
+    from trainwatch.core.views.report_building import build_report
+
+    from .report_sources import gather
+
+    target = Path(args.output) if args.output else None
+    if target is not None and (target.exists() or target.is_symlink()):
+        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
+    run = find_run(args.run, newest=True)
+    try:
+        report = build_report(*gather(run))
+    except JournalTooNew as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    form = "json" if args.json else args.format or FORMATS.get(target.suffix.lower() if target else "", "md")
+    if target is None:
+        if form == "json":
+            print_json(report)
+        else:
+            sys.stdout.write(_text(report, form))
+            sys.stdout.flush()
+        return ExitCode.DONE
+    _write(target, _text(report, form))
+    print(f"{target}: written")
+    return ExitCode.DONE
+
+
+def _text(report: Any, form: str) -> str:
+    import msgspec
+
+    from trainwatch.core.views.report_html import html
+    from trainwatch.core.views.report_markdown import markdown
+
+    if form == "json":
+        return msgspec.json.format(msgspec.json.encode(jsonable(report)), indent=2).decode() + "\n"
+    return html(report) if form == "html" else markdown(report)
+
+
+def _write(target: Path, text: str) -> None:
+    """Never over a file that is there, also when it came a moment ago."""
+    try:
+        with target.open("x", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name") from None
+    except OSError as error:
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
+        raise CliError(code, f"{target}: {error.strerror or error}") from None
