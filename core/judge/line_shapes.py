@@ -226,13 +226,6 @@ ROWS: tuple[LineShape, ...] = (
         source="coqui trainer ConsoleLogger",
     ),
     _row(
-        "coqui-epoch",
-        "Coqui TTS",
-        r"> EPOCH: (?P<epoch>\d+)/(?P<epochs>\d+)",
-        ("> EPOCH",),
-        source="coqui trainer ConsoleLogger",
-    ),
-    _row(
         "tacotron2",
         "NVIDIA tacotron2",
         rf"Train loss (?P<step>\d+) (?P<loss>{NUMBER}|nan) Grad Norm {NUMBER} (?P<sec_per_step>[\d.]+)s/it",
@@ -257,8 +250,8 @@ ROWS: tuple[LineShape, ...] = (
     _row(
         "coqui-fields",
         "Coqui TTS",
-        rf"\| > (?:current_lr(?:_\d)?: (?P<lr>{NUMBER})|step_time: (?P<sec_per_step>{NUMBER}))",
-        ("| > current_lr", "| > step_time"),
+        rf"\| > step_time: (?P<sec_per_step>{NUMBER})",
+        ("tep",),
         source="coqui trainer ConsoleLogger",
     ),
     _row(

@@ -72,7 +72,7 @@ TRAINING = [
     ("I0101 solver.cpp:218] Iteration 60 (4 iter/s, 15s/60 iters), loss = 0.25", {"step": 60, "loss": 0.25, "s": 0.25}),
     (" 60: 0.750000, 0.800000 avg loss, 0.001000 rate, 2.500000 seconds, 3840 images, 1.5 hours left", {"step": 60, "loss": 0.75, "lr": 1e-3, "s": 2.5}),
     ("Ep. 2 : Up. 600 : Sen. 9,600 : Cost 4.25 * 500,000 : Time 40.0s : 12000 words/s", {"step": 600, "epoch": 2, "loss": 4.25}),
-    ("   --> TIME: 2024-01-01 -- STEP: 9/90 -- GLOBAL_STEP: 10\n     | > loss: 1.5000  (1.6000)\n     | > current_lr: 0.0002\n     | > step_time: 0.5  (0.6)", {"step": 9, "of": 90, "loss": 1.5, "lr": 2e-4, "s": 0.5}),
+    ("   --> TIME: 2024-01-01 -- STEP: 9/90 -- GLOBAL_STEP: 10\n     | > loss: 1.5000  (1.6000)\n     | > current_lr: 0.0002\n     | > step_time: 0.5  (0.6)", {"step": 9, "of": 90, "loss": 1.5, "s": 0.5}),
     ("Train loss 60 0.500000 Grad Norm 0.250000 1.50s/it", {"step": 60, "loss": 0.5, "s": 1.5}),
     ("[batch=60/600]:\n\t Train loss/train/total: 2.5000", {"step": 60, "of": 600, "loss": 2.5}),
     ("[10/10/2024 12:00:00 gluefactory INFO] [E 2 | it 300] loss {total 1.500E+00, last 7.0E-01}", {"step": 300, "epoch": 2, "loss": 1.5}),
