@@ -22,7 +22,14 @@ WAIT_S = 600.0
 def on_command(draft: Draft, command: Command) -> None:
     """Take a command, first writing down who gave it."""
     detail = " ".join(
-        said for said in (command.profile, command.checkpoint, "now" if command.now else None) if said is not None
+        said
+        for said in (
+            command.profile,
+            command.checkpoint,
+            "from the beginning" if command.fresh else None,
+            "now" if command.now else None,
+        )
+        if said is not None
     )
     draft.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
     _VERBS[command.verb](draft, command)
@@ -54,7 +61,7 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
 
 def _restart(draft: Draft, command: Command) -> None:
     machine = draft.state.machine
-    plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint)
+    plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
     if isinstance(machine, Starting) and not machine.launched:
         draft.note("restart: a launch is already under way")
     elif isinstance(machine, Stopping):
@@ -70,7 +77,7 @@ def _restart(draft: Draft, command: Command) -> None:
 def _resume(draft: Draft, command: Command) -> None:
     machine = draft.state.machine
     if isinstance(machine, Stopping):
-        plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint)
+        plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
         draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
         return
     if isinstance(machine, Starting) or run_machine.is_live(machine):
@@ -81,7 +88,7 @@ def _resume(draft: Draft, command: Command) -> None:
         # A person looked at it: the restarts so far are forgiven.
         draft.set(budget=Budget(used=0, best=draft.state.budget.best))
         draft.fact(BudgetChanged(used=0, max=draft.knowledge.settings.restart.max_restarts))
-    plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint)
+    plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
     if draft.state.attempt.number:
         recovery.clear_gpu(draft, plan)
     else:

@@ -8,7 +8,7 @@ from . import budget as restart_budget
 from . import recovery, resume_point
 from .diagnosis import diagnose
 from .draft import Draft
-from .ended_well import ended_well
+from .ended_well import ended_well, proven_done
 from .run_machine import RestartPlan, Stopped
 from .state import JudgeState
 
@@ -36,7 +36,7 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     """The trainer is gone and nobody asked it to."""
     state = draft.state
     diagnosis = _diagnose(draft, observation)
-    if diagnosis.failure == "success":
+    if diagnosis.failure == "success" or (diagnosis.cause is None and proven_done(state)):
         draft.note(f"the log says the training ended well; {say_exit(observation)} came after that")
         recovery.finish(draft, observation, "the training is done")
         return

@@ -19,6 +19,12 @@ def ended_well(state: JudgeState) -> bool:
     return state.reading.finished_words or any(k.complete and k.t >= beat_t - SAVE_SLACK_S for k in own)
 
 
+def proven_done(state: JudgeState) -> bool:
+    """It ended well, and not only by its counter: the log said so, or the final checkpoint is there."""
+    own = any(k.own and k.complete for k in state.shelf.known)
+    return ended_well(state) and (state.reading.finished_words or own)
+
+
 def last_step_done(state: JudgeState) -> bool:
     """The step counter stands at its total, and in the last epoch where it counts within epochs."""
     progress = state.progress

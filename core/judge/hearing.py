@@ -5,7 +5,7 @@ import msgspec
 from ..model.fact import PhaseChanged, ProgressMade
 from ..model.observation import LogChunk
 from ..model.record import Entry
-from . import attempt_now, eta, loss, recovery, step_clock, timeline, vitals, voice
+from . import attempt_now, eta, loss, recovery, stall, step_clock, timeline, vitals, voice
 from .diagnosis import DiagnosisState, read_evidence
 from .draft import Draft
 from .hang_watch import overdue
@@ -77,6 +77,7 @@ def _on_beat(
         steps = max(1, step - state.attempt.step)
     phase = progress.phase
     announced = bool(state.voice.heard)
+    before_means = state.clock.means
     clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
     lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
     first = state.clock.beats == 0
@@ -103,6 +104,10 @@ def _on_beat(
         state, entries = draft.state, tuple(draft.entries)
     if after.loss_is_nan and not before.loss_is_nan:
         state, entries = _nan(knowledge, state, entries)
+    if clock.means is not before_means and clock.means:
+        state, entries = _pace(knowledge, state, entries)
+    if state.attempt.nan_t is not None and progress.loss is not None:
+        state, entries = _finite_again(knowledge, state, entries)
     if lost.high and loss.is_spike(lost):
         state, entries = _spike(knowledge, state, entries)
     if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
@@ -128,6 +133,35 @@ def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) ->
     draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.timeline.t)))
     at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
     draft.open_incident("loss", "nan", f"the loss is not a number{at}", severity="warning")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """One bad step that was skipped spoils nothing."""
+    draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=None)))
+    for incident in state.incidents:
+        if incident.kind == "loss":
+            draft.close_incident(incident.id, "the loss is a number again")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Compare a full block of the step clock with the usual pace."""
+    before, clock = state.stall, state.clock
+    after = stall.with_block(before, clock.means[-1], max(clock.means[-1], step_clock.BLOCK_S))
+    state = replace(state, stall=after)
+    if after.open == before.open:
+        return state, entries
+    draft = Draft(knowledge, state)
+    if after.open:
+        reason = stall.say_stall(after, clock)
+        name = stall.name_stall(state.vitals, state.bands)
+        number = draft.open_incident("stall", name, reason, severity="warning")
+        draft.notify("warning", f"slow ({name})", reason, incident=number)
+    else:
+        for incident in state.incidents:
+            if incident.kind == "stall":
+                draft.close_incident(incident.id, "as fast as usual again")
     return draft.state, (*entries, *draft.entries)
 
 

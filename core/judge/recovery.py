@@ -38,7 +38,10 @@ def productive_s(state: JudgeState) -> float:
 
 
 def remember_end(draft: Draft) -> None:
-    """Keep how far the run was, to say later what was lost."""
+    """Keep how far the run was, to say later what was lost; what was odd about this attempt is over with it."""
+    for incident in draft.state.incidents:
+        if incident.kind in {"stall", "loss"}:
+            draft.close_incident(incident.id, "the attempt ended")
     position = draft.state.attempt.position
     if position is not None:
         draft.set(failed_position=position)
@@ -61,7 +64,9 @@ def spent_reason(draft: Draft) -> str:
 
 def give_up(draft: Draft, reason: str, incident: int | None) -> None:
     """Stop trying, loudly."""
-    draft.close_incident(incident, "given up")
+    for known in draft.state.incidents:
+        if known.kind in {"crash", "hang"}:
+            draft.close_incident(known.id, "given up")
     draft.decide(GiveUp, reason, incident=incident)
     draft.move(GivenUp(), reason)
     draft.notify("give_up", "given up", reason, incident=incident)

@@ -21,6 +21,7 @@ from .loss import Loss
 from .progress import START, ProgressState
 from .resume_point import Shelf
 from .run_machine import NEVER, Idle, Machine
+from .stall import Stall
 from .step_clock import StepClock
 from .timeline import Timeline
 from .vitals import Vitals
@@ -57,6 +58,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     voice: Voice = Voice()
     loss: Loss = Loss()
     pace: Pace = Pace()
+    stall: Stall = Stall()
     bands: Bands = {}
     shelf: Shelf = Shelf()
     budget: Budget = Budget()

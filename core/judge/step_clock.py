@@ -18,6 +18,8 @@ PAUSE_FACTOR = 4.0
 """An interval this many times the typical one is a pause, not a slow step."""
 PAUSE_FLOOR_S = 15.0
 """Shorter ones are slow steps."""
+NEW_PACE = 3
+"""Pauses in a row after which further ones are the pace."""
 PAUSE_FADE = 0.9
 """Each shorter pause lets the memory of the longest fade a little, so that one odd pause does not count for ever."""
 
@@ -42,12 +44,14 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     typical_s: float | None = None
     step_s: float | None = None
     pause_s: float = 0.0
+    far_n: int = 0
+    """Pauses in a row: several are no pauses, but a new pace."""
 
 
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
     """A new attempt: the clock starts again, what is normal for this run stays known."""
     return msgspec.structs.replace(
-        clock, start=now, last=now, beats=0, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0
+        clock, start=now, last=now, beats=0, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, far_n=0
     )
 
 
@@ -59,16 +63,23 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
         return msgspec.structs.replace(clock, last=now, beats=beats)
     typical = clock.typical_s
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
-    if far or (announced and interval > PAUSE_FLOOR_S):
+    if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
         pause = max(interval, clock.pause_s * PAUSE_FADE)
-        return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause)
+        return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause, far_n=clock.far_n + 1)
     n = clock.block_n + 1
     total = clock.block_sum_s + interval
     most = max(clock.block_max_s, interval)
     count = clock.block_steps + steps
     if n < BLOCK_BEATS and total < BLOCK_S:
         return msgspec.structs.replace(
-            clock, last=now, beats=beats, block_n=n, block_sum_s=total, block_max_s=most, block_steps=count
+            clock,
+            last=now,
+            beats=beats,
+            block_n=n,
+            block_sum_s=total,
+            block_max_s=most,
+            block_steps=count,
+            far_n=clock.far_n if far else 0,
         )
     slowest = (*clock.slowest, most)[-BLOCKS:]
     means = (*clock.means, total / n)[-BLOCKS:]
@@ -80,6 +91,7 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
         block_sum_s=0.0,
         block_max_s=0.0,
         block_steps=0,
+        far_n=clock.far_n if far else 0,
         slowest=slowest,
         means=means,
         slow_s=robust_slowest(slowest),

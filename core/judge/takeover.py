@@ -28,6 +28,7 @@ from .run_machine import (
     Stopping,
     Verifying,
 )
+from .stall import Stall
 from .voice import Voice
 
 GO_ON = RestartPlan(reason="go on after an interruption")
@@ -109,6 +110,7 @@ def started(draft: Draft, start: Start) -> None:
         vitals=vitals.begin_attempt(state.vitals, now),
         voice=Voice(phase_at=now),
         loss=Loss(),
+        stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),
         timeline=msgspec.structs.replace(state.timeline, stopped=False),
         oom_kills_before=state.oom_kills,

@@ -1,0 +1,144 @@
+"""Levels of the machine's vital values: bounds, hysteresis, incidents."""
+
+import pytest
+
+from tests.builders import GB, Story, World, judge
+from tests.unit.test_judge_recovery import running
+from trainwatch.core.judge import health
+from trainwatch.core.model.fact import HealthChanged, Note
+from trainwatch.core.model.health import Level
+from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
+from trainwatch.core.model.settings import Health, Profiles, Settings
+
+TABLE = health.metrics(Health(), None)
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "level"),
+    [
+        ("temp", 75.0, "safe"),
+        ("temp", 75.1, "warning"),
+        ("temp", 85.0, "warning"),
+        ("temp", 85.1, "danger"),
+        ("vram", 89.9, "underused"),
+        ("vram", 90.0, "safe"),
+        ("vram", 98.0, "safe"),
+        ("vram", 98.1, "warning"),
+        ("vram", 100.0, "warning"),
+        ("ram_used", 70.0, "safe"),
+        ("ram_used", 85.0, "warning"),
+        ("ram_used", 85.1, "danger"),
+        ("ram_available", 8e9, "safe"),
+        ("ram_available", 7.9e9, "warning"),
+        ("ram_available", 4e9, "warning"),
+        ("ram_available", 3.9e9, "danger"),
+        ("swap_used", 500e6, "safe"),
+        ("swap_used", 2e9, "warning"),
+        ("swap_used", 2.1e9, "danger"),
+    ],
+)
+def test_a_bound_belongs_to_the_milder_level(row: str, value: float, level: Level) -> None:
+    assert health.level_of(TABLE[row], value) == level
+
+
+def test_the_profile_stable_warns_of_vram_earlier() -> None:
+    assert health.level_of(health.metrics(Health(), "stable")["vram"], 96.0) == "warning"
+
+
+def host(t: float, **fields: float) -> HostSample:
+    return HostSample(t=t, **fields)  # type: ignore[arg-type]
+
+
+def levels(world: World, metric: str) -> list[str]:
+    return [f.level for f in world.of(HealthChanged) if f.metric == metric]
+
+
+@pytest.mark.parametrize(
+    ("field", "values"), [("swap_used_bytes", (0.0, 1e9, 3e9)), ("disk_free_bytes", (90e9, 5e9, 1e9))]
+)
+def test_levels_rise_and_fall_after_a_hold(field: str, values: tuple[float, float, float]) -> None:
+    world = World()
+    metric = field.removesuffix("_bytes")
+    for start, value in zip((0.0, 100.0, 200.0, 300.0, 400.0), (*values, values[1], values[0]), strict=True):
+        for n in range(4):
+            world.see(host(start + 5.0 * n, **{field: value}))
+    assert levels(world, metric) == ["safe", "warning", "danger", "warning", "safe"]
+
+
+def test_a_value_that_only_touches_the_bound_does_not_flap() -> None:
+    world = World()
+    for n in range(200):
+        world.see(host(float(n), swap_used_bytes=2.05e9 if n % 8 else 1.0e9))
+    assert levels(world, "swap_used") == ["warning"]
+
+
+def test_a_short_peak_is_no_news() -> None:
+    world = World().see(host(0.0, swap_used_bytes=0.0))
+    world.see(host(5.0, swap_used_bytes=3e9), host(10.0, swap_used_bytes=0.0), host(30.0, swap_used_bytes=3e9))
+    assert levels(world, "swap_used") == ["safe"]
+
+
+def test_danger_is_an_incident_until_it_is_over() -> None:
+    world = World()
+    for n in range(5):
+        world.see(host(5.0 * n, disk_free_bytes=1e9))
+    assert [(i.kind, i.class_, i.open) for i in world.incidents] == [("disk", "disk_free", True)]
+    for n in range(5, 10):
+        world.see(host(5.0 * n, disk_free_bytes=50e9))
+    assert not world.incidents[0].open
+    assert "disk_free is 1.0 GB: danger" in world.text()
+
+
+def test_ram_needs_its_total() -> None:
+    world = World().see(host(0.0, ram_used_bytes=30e9))
+    assert levels(world, "ram_used") == []
+    world.see(host(1.0, ram_used_bytes=30e9, ram_total_bytes=32e9, ram_available_bytes=2e9))
+    assert levels(world, "ram_used") == ["danger"]
+    assert levels(world, "ram_available") == ["danger"]
+
+
+def gpu(t: float, **fields: object) -> GpuSample:
+    return GpuSample(t=t, gpus=(GpuReading(index=0, **fields),))  # type: ignore[arg-type]
+
+
+def test_heat_is_told_at_any_time_and_vram_only_while_training() -> None:
+    world = World()
+    for n in range(4):
+        world.see(gpu(5.0 * n, temp_c=90.0, mem_used_bytes=1 * GB, mem_total_bytes=16 * GB))
+    assert levels(world, "gpu0.temp") == ["danger"]
+    assert levels(world, "gpu0.vram") == []
+    training = running()
+    assert levels(training, "gpu0.vram") == ["safe"]
+
+
+def test_another_ones_gpu_is_not_ours() -> None:
+    world = running()
+    world.see(GpuSample(t=world.t, gpus=(GpuReading(index=3, own=False, mem_used_bytes=1.0, mem_total_bytes=1.0),)))
+    assert levels(world, "gpu3.vram") == []
+
+
+def test_underused_is_a_hint_and_no_incident() -> None:
+    world = running()
+    for n in range(4):
+        world.see(gpu(world.t + 5.0 * n, mem_used_bytes=8 * GB, mem_total_bytes=16 * GB, util_pct=97.0))
+    assert levels(world, "gpu0.vram") == ["safe", "underused"]
+    for n in range(4):
+        world.see(gpu(world.t + 5.0 * n, mem_used_bytes=15 * GB, mem_total_bytes=16 * GB, util_pct=97.0))
+    assert levels(world, "gpu0.vram") == ["safe", "underused", "safe"]
+    assert world.incidents == []
+
+
+def test_trouble_with_the_readings_is_told_once() -> None:
+    world = World()
+    for n in range(3):
+        world.see(GpuSample(t=float(n), trouble="no driver"))
+    world.see(gpu(4.0, temp_c=90.0))
+    assert [n.text for n in world.of(Note)] == ["GPU readings: no driver", "GPU readings are back"]
+
+
+def test_the_stable_profile_of_the_run_counts() -> None:
+    world = World(judge(Settings(profiles=Profiles(use="stable")))).begin()
+    world.watch(Story(meta=False).load(5).train(5))
+    for n in range(4):
+        world.see(gpu(world.t + 5.0 * n, mem_used_bytes=15.5 * GB, mem_total_bytes=16 * GB, util_pct=97.0))
+    assert levels(world, "gpu0.vram")[-1] == "warning"

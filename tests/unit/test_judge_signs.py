@@ -1,0 +1,399 @@
+"""Signs of life, clocks, trends: each piece by itself."""
+
+import pytest
+
+from tests.builders import Story, World, judge, spin
+from tests.unit.test_judge_recovery import crash, running
+from trainwatch.core.judge import (
+    budget,
+    eta,
+    gpu_signs,
+    loss,
+    resume_point,
+    run_machine,
+    stall,
+    step_clock,
+    timeline,
+    vitals,
+)
+from trainwatch.core.judge.attempt_now import AttemptNow, lost_steps, started_over, with_beat
+from trainwatch.core.judge.gpu_signs import GpuNormal
+from trainwatch.core.judge.health import Band
+from trainwatch.core.judge.step_clock import StepClock
+from trainwatch.core.judge.timeline import Timeline
+from trainwatch.core.judge.vitals import Vitals
+from trainwatch.core.model.observation import (
+    CheckpointEvent,
+    GpuReading,
+    GpuSample,
+    HostSample,
+    KernelLine,
+    LogChunk,
+    ProcessSample,
+    Tick,
+)
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.settings import Hang, Restart, Settings
+
+LEARNED = GpuNormal(index=0, rest_w=44.0, busy_w=290.0, util_pct=97.0)
+NEW = GpuNormal(index=0)
+
+
+@pytest.mark.parametrize(
+    ("normal", "util", "power", "limit", "state"),
+    [
+        (LEARNED, 97, 288, 320, "busy"),
+        (LEARNED, 60, 200, 320, "busy"),
+        (LEARNED, 100, 115, 320, "spin"),
+        (LEARNED, 50, 110, 320, "active"),
+        (LEARNED, 8, 60, 320, "idle"),
+        (LEARNED, 8, 110, 320, "active"),
+        (LEARNED, 1, 46, 320, "idle"),
+        (LEARNED, None, 280, None, "busy"),
+        (LEARNED, None, 50, None, "idle"),
+        (LEARNED, None, 120, None, "active"),
+        (LEARNED, None, None, None, "unknown"),
+        (LEARNED, 99, None, None, "pinned"),
+        (LEARNED, 40, None, None, "active"),
+        (LEARNED, 3, None, None, "idle"),
+        (NEW, 100, 115, 320, "spin"),
+        (NEW, 96, 115, 320, "active"),
+        (NEW, 97, 250, 320, "busy"),
+        (NEW, 99, 115, None, "pinned"),
+        (NEW, 50, 115, None, "active"),
+        (NEW, None, 115, None, "unknown"),
+        (NEW, 0, 40, 320, "idle"),
+        (GpuNormal(index=0, rest_w=285.0, busy_w=290.0), 100, 115, 320, "spin"),
+    ],
+)
+def test_what_a_gpu_says(
+    normal: GpuNormal, util: float | None, power: float | None, limit: float | None, state: str
+) -> None:
+    reading = GpuReading(index=0, util_pct=util, power_w=power, power_limit_w=limit)
+    assert gpu_signs.read(normal, reading, idle_util_pct=5.0) == state
+
+
+def test_no_power_has_no_share() -> None:
+    assert gpu_signs.power_share(LEARNED, GpuReading(index=0)) is None
+
+
+def test_usual_power_is_learned_from_work_that_led_to_steps() -> None:
+    normals: tuple[GpuNormal, ...] = ()
+    for util, power in [(0, 40.0), *[(97, 300.0)] * 6, (None, None)]:
+        normals = gpu_signs.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
+    (normal,) = gpu_signs.learn(normals)
+    assert (normal.rest_w, normal.busy_w, normal.util_pct) == (40.0, 300.0, 97.0)
+    assert gpu_signs.forget_lesson(gpu_signs.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
+
+
+def test_a_gpu_that_came_late_is_learned_too() -> None:
+    two = gpu_signs.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
+    assert [n.busy_w for n in two] == [290.0, None]
+
+
+def test_own_gpus_are_those_marked() -> None:
+    mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
+    assert gpu_signs.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
+    assert len(gpu_signs.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
+
+
+def test_no_gpu_is_no_sign() -> None:
+    assert vitals.with_gpus(Vitals(), GpuSample(t=1.0), 1.0, Hang()) == Vitals()
+    unknown = vitals.with_gpus(Vitals(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
+    assert unknown.gpu_at is None
+
+
+def test_a_file_of_the_same_size_has_not_grown() -> None:
+    grown = vitals.with_file(Vitals(), "a", 10.0, 5.0)
+    assert grown.file_at == 5.0
+    assert vitals.with_file(grown, "a", 10.0, 9.0) is grown
+    assert vitals.with_file(grown, "a", None, 9.0).file_at == 9.0
+
+
+def test_counters_that_fall_back_are_no_bytes() -> None:
+    first = vitals.with_process(Vitals(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
+    second = vitals.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
+    assert second.io_at is None
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_jump_is_a_suspend_and_a_long_period_is_none() -> None:
+    line = Timeline(t=10.0, period_s=2.0)
+    assert timeline.advance(line, 45.0)[1] == 0.0
+    line, slept = timeline.advance(line, 3610.0)
+    assert slept == 3598.0
+    assert timeline.active(line) == 12.0
+    assert timeline.advance(Timeline(t=10.0, period_s=30.0), 200.0)[1] == 0.0
+
+
+def test_time_does_not_go_back_and_stands_while_stopped() -> None:
+    line = Timeline(t=10.0)
+    assert timeline.advance(line, 5.0) == (line, 0.0)
+    stopped, _ = timeline.advance(Timeline(t=10.0, stopped=True), 500.0)
+    assert timeline.active(stopped) == 10.0
+
+
+def test_the_period_is_that_of_rounds() -> None:
+    line = Timeline()
+    for t in (0.0, 0.1, 2.0, 2.1, 4.0, 4.1):
+        line, _ = timeline.advance(line, t)
+        line = timeline.sampled(line)
+    assert line.period_s == pytest.approx(2.0)
+
+
+def beats(intervals: list[float], announced: bool = False) -> StepClock:
+    clock, now = StepClock(), 0.0
+    for interval in intervals:
+        now += interval
+        clock = step_clock.beat(clock, now, 1, 3, announced=announced)
+    return clock
+
+
+def test_warm_up_teaches_nothing() -> None:
+    assert beats([200.0, 90.0, 30.0]).slow_s is None
+    assert beats([200.0, 90.0, 30.0, *[2.0] * 16]).slow_s == 2.0
+
+
+def test_one_odd_step_does_not_stretch_the_deadline() -> None:
+    assert beats([2.0] * 40 + [7.0] + [2.0] * 40).slow_s == 2.0
+
+
+def test_a_pause_is_remembered_apart() -> None:
+    clock = beats([2.0] * 40 + [100.0] + [2.0] * 10)
+    assert (clock.slow_s, clock.pause_s) == (2.0, 100.0)
+    assert beats([2.0] * 40 + [100.0, 2.0, 50.0]).pause_s == 90.0
+
+
+def test_pauses_in_a_row_are_the_new_pace() -> None:
+    clock = beats([2.0] * 20 + [30.0] * 24)
+    assert clock.typical_s == 30.0
+
+
+def test_announced_phases_are_no_steps() -> None:
+    assert beats([2.0] * 4 + [60.0], announced=True).pause_s == 60.0
+
+
+# --- how far --------------------------------------------------------------------------------------------------------
+
+
+def test_position_counts_over_epochs_and_attempts() -> None:
+    attempt = AttemptNow()
+    for step in (1, 100, 1, 50):
+        attempt = with_beat(attempt, step, 1.0)
+    assert attempt.position == 150
+    weights = with_beat(AttemptNow(weights_only=True, resume_position=400), 3, 1.0)
+    assert weights.position == 403
+    assert with_beat(AttemptNow(), None, 7.0).beat_t == 7.0
+
+
+def test_a_resume_that_started_over_is_doubted() -> None:
+    assert started_over(AttemptNow(resume_position=400, first_step=1))
+    assert not started_over(AttemptNow(resume_position=400, first_step=401))
+    assert not started_over(AttemptNow(resume_position=400, first_step=1, weights_only=True))
+    assert not started_over(AttemptNow(resume_position=5, first_step=1))
+
+
+def test_lost_steps_are_unknown_when_an_end_is() -> None:
+    assert lost_steps(None, 3) is None
+    assert lost_steps(3, None) is None
+    assert lost_steps(10, 4) == 6
+
+
+def test_eta_comes_from_the_runs_own_pace() -> None:
+    pace = eta.Pace()
+    progress = Progress(step=10, total_steps=100, eta_s=77.0)
+    assert eta.eta_s(pace, progress) == 77.0
+    for n in range(20):
+        pace = eta.with_step(pace, n * 10, n * 40.0)
+    assert eta.eta_s(pace, progress) == pytest.approx(360.0)
+    assert eta.with_step(pace, 5, 900.0).from_step == 5
+    assert eta.begin_attempt(pace).s_per_step == pace.s_per_step
+
+
+def test_waits_may_be_none() -> None:
+    assert budget.delay_s(budget.Budget(used=2), Restart(backoff_s=())) == 0.0
+
+
+def test_every_state_has_a_word_and_followers() -> None:
+    assert set(run_machine.WORDS) == set(run_machine.TRANSITIONS)
+    assert not run_machine.may_follow(run_machine.Finished(), run_machine.Hung(incident=1, capture=1, until_t=0.0))
+
+
+# --- loss, pace -----------------------------------------------------------------------------------------------------
+
+
+def test_a_lasting_spike_is_told_once() -> None:
+    trend = loss.Loss()
+    for n in range(60):
+        trend = loss.with_loss(trend, 0.1 + 0.001 * (n % 3))
+    told = 0
+    for _ in range(30):
+        trend = loss.with_loss(trend, 5.0)
+        told += loss.is_spike(trend)
+    assert told == 1
+
+
+def test_spikes_and_bad_steps_are_findings_not_actions() -> None:
+    world = World().begin()
+    line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={}]"
+    for n in range(1, 101):
+        world.see(LogChunk(t=float(n), text=line.format(n, 0.1 if n < 80 else 9.0)))
+    world.see(LogChunk(t=101.0, text=line.format(101, "nan")), LogChunk(t=102.0, text=line.format(102, "nan")))
+    world.see(LogChunk(t=103.0, text=line.format(103, 0.1)))
+    assert [(i.kind, i.class_, i.open) for i in world.incidents] == [("loss", "spike", False), ("loss", "nan", False)]
+    assert world.decisions == ["start_attempt"]
+    assert world.state.attempt.nan_t is None
+
+
+def test_a_nan_that_is_no_step_counts_too() -> None:
+    world = running().see(LogChunk(t=120.0, text="\nloss: nan\n"))
+    assert [i.class_ for i in world.incidents] == ["nan"]
+
+
+def test_stall_is_named_by_what_the_gpus_show() -> None:
+    seen = Vitals(normals=(LEARNED,), gpu=("spin",))
+    assert stall.name_stall(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
+    assert stall.name_stall(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
+    assert stall.name_stall(seen, {}) == "slow"
+
+
+def test_a_stall_is_warned_of_and_ends() -> None:
+    story = Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=spin).train(40)
+    world = World().begin().watch(story)
+    (incident,) = world.incidents
+    assert (incident.kind, incident.class_, incident.open) == ("stall", "slow", False)
+    assert world.decisions == ["start_attempt"]
+
+
+def test_a_stall_ends_with_its_attempt() -> None:
+    world = World().begin().watch(Story(meta=False).load(10).train(100).train(60, step_s=8.0))
+    crash(world)
+    assert world.incidents[0].ending == "the attempt ended"
+
+
+# --- hang: what the families do not reach ---------------------------------------------------------------------------
+
+
+def test_an_old_checkpoint_restarts_only_where_asked_and_never_an_advancing_run() -> None:
+    asked = Settings(hang=Hang(checkpoint_age_s=300.0))
+    story = Story(meta=False).load(10).train(200)
+    assert World(judge(asked)).begin().watch(story).incidents == []
+    stuck = Story(meta=False).load(10).train(200).go(200, cpu=1.0)
+    world = World(judge(asked)).begin().watch(stuck)
+    assert [i.class_ for i in world.incidents] == ["idle"]
+    assert World().begin().watch(stuck).incidents == []
+
+
+def test_a_checkpoint_in_between_makes_the_age_young() -> None:
+    asked = Settings(hang=Hang(checkpoint_age_s=600.0))
+    story = Story(meta=False).load(10).train(200).checkpoint("out/a").train(20).go(200, cpu=1.0)
+    assert World(judge(asked)).begin().watch(story).incidents == []
+
+
+def test_nothing_to_be_seen_at_all_takes_very_long() -> None:
+    blind = Story(meta=False, telemetry=False)
+    world = World().begin().watch(blind.train(50).ticks(1700))
+    assert world.incidents == []
+    world.watch(Story(meta=False, telemetry=False).ticks(300))
+    assert [i.class_ for i in world.incidents] == ["idle"]
+
+
+def test_a_polling_loop_is_found_in_the_end() -> None:
+    world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100).go(2000, cpu=1.0))
+    assert [i.reason.split(" (")[0] for i in world.incidents] == ["no step for long, and only one core moves"]
+
+
+def test_even_on_many_cores() -> None:
+    world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100).go(3700, cpu=4.0))
+    assert "cores are busy, but no GPU works" in world.incidents[0].reason
+
+
+def test_a_step_that_comes_while_evidence_is_taken_calls_the_stop_off() -> None:
+    world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(144))
+    assert world.word == "hung"
+    after = Story(meta=False)
+    after.step = 100
+    world.watch(after.train(2))
+    assert world.word == "running"
+    assert not world.incidents[0].open
+    assert "stop_attempt" not in world.decisions
+
+
+def test_evidence_that_does_not_come_is_not_waited_for() -> None:
+    world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(200))
+    assert "did not come in time" in world.text()
+    assert "stop_attempt" in world.decisions
+
+
+def test_a_hung_trainer_that_ends_by_itself_is_a_crash() -> None:
+    world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(144))
+    crash(world)
+    assert [(i.kind, i.ending is not None) for i in world.incidents] == [("hang", True), ("crash", False)]
+
+
+@pytest.mark.parametrize(
+    ("save", "words", "word"), [(True, True, "finished"), (True, False, "finished"), (False, False, "given_up")]
+)
+def test_a_crash_after_all_is_done_is_no_crash(save: bool, words: bool, word: str) -> None:
+    story = Story(meta=False, total=100)
+    world = World().begin().watch(story.load(10).train(60).finish(save=save, words=words))
+    crash(world, "\n", 139)
+    assert world.word == word
+
+
+def test_a_crash_that_says_why_is_one_whenever_it_comes() -> None:
+    story = Story(meta=False, total=100)
+    world = World().begin().watch(story.load(10).train(60).finish(words=True))
+    crash(world, "\nRuntimeError: CUDA error: unknown error\n")
+    assert world.incidents[0].kind == "crash"
+
+
+def test_killed_by_a_person_is_held() -> None:
+    world = running().see(LogChunk(t=130.0, text="\nKeyboardInterrupt\n"))
+    from trainwatch.core.model.observation import Exit
+
+    world.see(Exit(t=131.0, signal=2))
+    assert world.word == "stopped"
+    assert world.incidents[0].class_ == "killed_by_user"
+    assert "signal SIGINT" in world.text()
+
+
+def test_kernel_lines_and_memory_kills_are_kept_for_the_diagnosis() -> None:
+    world = running().see(
+        KernelLine(t=130.0, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."),
+        HostSample(t=131.0, oom_kills=3),
+        HostSample(t=132.0, oom_kills=4),
+    )
+    crash(world, "\n", 1)
+    assert world.incidents[0].kind == "crash"
+
+
+def test_further_logs_count_as_progress_too() -> None:
+    world = World().begin()
+    for n in range(1, 30):
+        text = f"Step {n}, Loss: 0.1{n}, LR: 1.00e-04\n"
+        world.see(LogChunk(t=5.0 * n, text=text, source="train.log"))
+    world.see(LogChunk(t=150.0, text="still here\n", source="train.log"))
+    assert world.word == "running"
+    assert world.state.attempt.step == 29
+
+
+def test_a_removed_checkpoint_that_nobody_knew_is_no_news() -> None:
+    world = World().see(CheckpointEvent(t=0.0, path="x", event="removed"))
+    assert world.entries == []
+
+
+def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
+    world = running()
+    for n in range(3):
+        world.see(CheckpointEvent(t=130.0 + n, path="a", event="complete", step=40, mtime=50.0))
+    (known,) = world.state.shelf.known
+    assert known.t == 130.0
+    assert resume_point.find(world.state.shelf, None) is None
+
+
+def test_ticks_make_waits_due() -> None:
+    world = World().see(Tick(t=5.0))
+    assert world.entries == []
