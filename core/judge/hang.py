@@ -43,6 +43,10 @@ FEW_STEPS = 4.5
 """Less than a warm-up of steps, nothing learned yet: the next step may compile."""
 ONE_EYED = 2.0
 """Factor where either GPUs or processes cannot be seen."""
+NOTICE_PERIODS = 2.0
+"""Kept back from hang.min_s: a sign of life may be dated a period late, and a verdict waits for the next reading …"""
+FLOOR_SHARE = 0.75
+"""… but never more than a quarter, should someone sample rarely and want it fast."""
 LULL_AGAIN = 2.0
 """x the longest harmless silence so far: pauses grow slowly."""
 PAUSES_MADE_S = 35.0
@@ -97,13 +101,19 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     warmup_beats: int = 3
 
 
+def floor_s(min_s: float, period_s: float) -> float:
+    """Return the silence from which a verdict is possible: a hang is to be known *when* ``hang.min_s`` is over."""
+    return max(FLOOR_SHARE * min_s, min_s - NOTICE_PERIODS * period_s)
+
+
 def first_silence(min_s: float, period_s: float) -> float:
     """How long everything must be dead, the first time.
 
     A short floor is taken at its word; from a minute on it gets up to 52 s on top, because loops refill buffers or
     wait for a disk that long without being hung. One sampling period is kept back for noticing.
     """
-    return max(min_s, min_s + min(52.0, max(0.0, min_s - 38.0)) - min(period_s, 10.0))
+    usual = min_s + min(52.0, max(0.0, min_s - 38.0)) - min(period_s, 10.0)
+    return usual if usual >= min_s else floor_s(min_s, period_s)
 
 
 def judge(sight: Sight, hang: Hang) -> Verdict | None:
@@ -111,7 +121,7 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
     clock, vitals, voice, now = sight.clock, sight.vitals, sight.voice, sight.now
     since = max(clock.last, voice.phase_at if voice.trusted else 0.0)
     silence = now - since
-    if silence < hang.min_s:
+    if silence < floor_s(hang.min_s, sight.period_s):
         return None
     fresh = max(FRESH_S, FRESH_PERIODS * sight.period_s)
     sees_process = vitals.process_at is not None and now - vitals.process_at <= fresh
@@ -125,7 +135,7 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
     if sight.ended_well:
         return _exiting(sight, hang, dead_s, still_s, gpu_waits=spinning or pinned)
     if sight.checkpoint_age_s is not None and hang.checkpoint_age_s is not None:
-        late = silence >= min(hang.max_s, _overdue(clock, hang))
+        late = silence >= min(hang.max_s, _overdue(sight, hang))
         if late and sight.checkpoint_age_s > hang.checkpoint_age_s:
             kind: HangKind = "spin" if spinning or pinned else _dead_kind(sight)
             return _verdict(sight, kind, "no step, and the newest checkpoint is older than allowed")
@@ -136,13 +146,13 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
             return _verdict(sight, "spin", "no step while the GPU spins far below its usual power")
         return None
     if pinned:
-        overdue = max(_overdue(clock, hang), hang.deadline_factor * (clock.slow_s or 0.0))
+        overdue = max(_overdue(sight, hang), hang.deadline_factor * (clock.slow_s or 0.0))
         if still_s >= _pinned_patience(sight, hang) and silence >= overdue:
             return _verdict(sight, "spin", "no step while the GPU says 100 % (its power is unknown)")
         return None
     patience = _dead_patience(sight, hang, one_eyed=not (sees_gpu and sees_process))
     if dead_s >= _weak_for(hang, patience) and silence >= patience:
-        overdue = min(hang.max_s, _overdue(clock, hang))
+        overdue = min(hang.max_s, _overdue(sight, hang))
         if silence >= overdue or (clock.beats and dead_s >= BEYOND_DOUBT * patience):
             return _verdict(sight, _dead_kind(sight), "no step and no sign of life")
     return _polling(sight, hang, silence, still_s)
@@ -178,9 +188,11 @@ def _talks(sight: Sight, hang: Hang) -> bool:
     return voice.talk_at is not None and voice.talk_n > 1 and sight.now - voice.talk_at <= TALK_FRESH * hang.min_s
 
 
-def _overdue(clock: StepClock, hang: Hang) -> float:
+def _overdue(sight: Sight, hang: Hang) -> float:
     """When a step is late by this run's own pace. Lines that stand for many steps: one line must be missed first."""
-    return max(hang.min_s, LINE_AGAIN * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0))
+    clock = sight.clock
+    floor = floor_s(hang.min_s, sight.period_s)
+    return max(floor, LINE_AGAIN * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0))
 
 
 def _spin_patience(sight: Sight, hang: Hang) -> float:

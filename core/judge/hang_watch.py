@@ -22,13 +22,16 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
     """Judge a hang where the step is late at all."""
     setting = knowledge.settings.hang
     now = timeline.active(state.timeline)
-    if now - state.clock.last < setting.min_s or isinstance(state.machine, Hung) or state.timeline.stopped:
+    period_s = state.timeline.period_s or 1.0
+    if now - state.clock.last < hang.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
+        return state, entries
+    if state.timeline.stopped:
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
     sight = hang.Sight(
         now=now,
-        period_s=state.timeline.period_s or 1.0,
+        period_s=period_s,
         clock=state.clock,
         vitals=state.vitals,
         voice=state.voice,
