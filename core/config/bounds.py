@@ -91,6 +91,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "notify": {"command": lambda value: None if not value or value[0].strip() else "must begin with a program"},
     "profiles": {"use": filled, "ladder": names},
     "tmux": {"socket": filled, "session": tmux_name},
+    "screen": {},  # yes or no: any value makes sense
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (

@@ -75,6 +75,8 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None) -> 
         max_restarts=defaults.restart.max_restarts,
         backoff_s=", ".join(f"{s:g}" for s in defaults.restart.backoff_s),
         keep_last=defaults.checkpoints.keep_last,
+        bell=str(defaults.screen.bell).lower(),
+        title=str(defaults.screen.title).lower(),
     )
 
 
@@ -150,4 +152,8 @@ keep_last = {keep_last}                           # 0 = never delete; nothing is
 [notify]
 command = []                            # run on incident, recovery, give-up and finish; the event as JSON on its stdin
 urls = []                               # apprise URLs: Telegram, Discord, ntfy, desktop ...
+
+[screen]
+bell = {bell}                            # ring the terminal's bell at an incident
+title = {title}                            # say in the terminal's title how the run is
 """

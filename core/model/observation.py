@@ -155,6 +155,8 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     now: bool = False
     incident: int | None = None
     stop_trainer: bool = False
+    fresh: bool = False
+    """restart, resume: from the beginning, whatever checkpoints there are."""
 
 
 class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):

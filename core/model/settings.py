@@ -121,6 +121,15 @@ class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     enabled: bool = True
 
 
+class Screen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[screen]``: how the screen draws attention."""
+
+    bell: bool = False
+    """Ring the terminal's bell at an incident. Off: a bell in the night is a person's own choice."""
+    title: bool = True
+    """Say in the terminal's title how the run is: it is seen in the list of windows, too."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
 
@@ -132,3 +141,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     notify: Notify = Notify()
     profiles: Profiles = Profiles()
     tmux: Tmux = Tmux()
+    screen: Screen = Screen()

@@ -29,6 +29,7 @@ from .fact import (
 )
 from .health import HealthReading
 from .incident import Incident
+from .observation import Outcome
 from .progress import Progress
 from .record import Record
 from .run import RunState
@@ -47,6 +48,24 @@ class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
     t: float
     profile: str | None
+    why: str = ""
+    pending: bool = False
+
+
+class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision and how its action went. ``kind``: the decision's tag; ``ok`` None: no outcome yet.
+
+    ``t``/``done_t`` in run seconds.
+    """
+
+    id: int
+    t: float
+    kind: str
+    reason: str
+    incident: int | None = None
+    done_t: float | None = None
+    ok: bool | None = None
+    detail: str = ""
 
 
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +96,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     supervisor_pid: int | None = None
     notices: tuple[str, ...] = ()
     """The newest sentences for people, oldest first, at most NOTICES."""
+    actions: tuple[ActionStory, ...] = ()
+    """The newest decisions (but notices to people), oldest first, at most ACTIONS."""
 
     @property
     def attempt(self) -> AttemptStory | None:
@@ -91,6 +112,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
 NOTICES = 50
 PHASES = 2000
+ACTIONS = 400
 
 
 def apply(story: RunStory, record: Record) -> RunStory:
@@ -99,7 +121,9 @@ def apply(story: RunStory, record: Record) -> RunStory:
     if record.fact is not None:
         return _apply_fact(new, record, record.fact)
     if record.decision is not None:
-        return _apply_decision(new, record.decision)
+        return _apply_decision(new, record, record.decision)
+    if record.outcome is not None:
+        return _with_outcome(new, record.t, record.outcome)
     return new
 
 
@@ -138,7 +162,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case BudgetChanged():
             return replace(story, budget_used=fact.used, budget_max=fact.max)
         case ProfileChanged():
-            switch = ProfileSwitch(t=record.t, profile=fact.profile)
+            switch = ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
             return replace(
                 story,
                 profile=fact.profile,
@@ -155,10 +179,28 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             assert_never(fact)
 
 
-def _apply_decision(story: RunStory, decision: Decision) -> RunStory:
+def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:
     if isinstance(decision, NotifyPeople):
         return story
-    return _with_notice(story, decision.reason)
+    action = ActionStory(
+        id=decision.id,
+        t=record.t,
+        kind=str(type(decision).__struct_config__.tag),
+        reason=decision.reason,
+        incident=decision.incident,
+    )
+    told = msgspec.structs.replace(story, actions=(*story.actions, action)[-ACTIONS:])
+    return _with_notice(told, decision.reason)
+
+
+def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
+    """How an action went; the newest of its id, because outcomes come soon after their decision."""
+    for at in range(len(story.actions) - 1, -1, -1):
+        known = story.actions[at]
+        if known.id == outcome.decision and known.done_t is None:
+            done = msgspec.structs.replace(known, done_t=t, ok=outcome.ok, detail=outcome.detail)
+            return msgspec.structs.replace(story, actions=(*story.actions[:at], done, *story.actions[at + 1 :]))
+    return story
 
 
 def _with_notice(story: RunStory, text: str) -> RunStory:

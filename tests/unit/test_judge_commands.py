@@ -98,6 +98,17 @@ def test_resume_from_a_named_checkpoint() -> None:
     assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
 
 
+@pytest.mark.parametrize("verb", ["resume", "restart"])
+def test_from_the_beginning_passes_every_checkpoint_by(verb: str) -> None:
+    world = save(running())
+    if verb == "resume":
+        world.command("stop")
+    world.command(verb, fresh=True)
+    assert world.of(StartAttempt)[-1].resume_from is None
+    assert world.of(VerifyCheckpoint) == []
+    assert "from the beginning" in [c.detail for c in world.of(CommandReceived)]
+
+
 def test_resume_from_a_bad_one_is_refused_and_nothing_else_is_taken() -> None:
     world = save(running()).command("stop").answer("verify_checkpoint", verdict="corrupt", reason="bad CRC")
     world.command("resume", checkpoint="elsewhere/broken")

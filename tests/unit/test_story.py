@@ -1,10 +1,13 @@
 """The one fold over the journal."""
 
+from typing import Any
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.decision import ClearGpu, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -12,10 +15,12 @@ from trainwatch.core.model.fact import (
     Fact,
     IncidentOpened,
     IncidentUpdated,
+    ProfileChanged,
     RunCreated,
     StateChanged,
 )
 from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
 
@@ -99,6 +104,31 @@ def test_an_incident_closes() -> None:
     )
     assert story.open_incidents == ()
     assert story.incidents[0].ending == "recovered"
+
+
+def test_what_was_decided_is_told_with_how_it_went() -> None:
+    story = RunStory()
+    bodies: list[dict[str, Any]] = [
+        {"decision": NotifyPeople(id=1, reason="crash", event="incident", title="crash")},
+        {"decision": StopAttempt(id=2, reason="end what is left", incident=1, attempt=1)},
+        {"decision": ClearGpu(id=3, reason="wait for the GPU", incident=1, attempt=1)},
+        {"outcome": Outcome(t=4.0, decision=2, action="stop_attempt", ok=True, detail="nothing was left")},
+        {"outcome": Outcome(t=4.0, decision=1, action="notify", ok=True)},
+        {"outcome": Outcome(t=4.0, decision=9, action="unheard of", ok=False)},
+    ]
+    for seq, body in enumerate(bodies, 1):
+        story = apply(story, Record(seq=seq, t=float(seq), wall=1000.0 + seq, **body))
+    stop, clear = story.actions
+    assert (stop.kind, stop.incident, stop.t, stop.done_t, stop.ok, stop.detail) == (
+        "stop_attempt", 1, 2.0, 4.0, True, "nothing was left",
+    )  # fmt: skip
+    assert (clear.kind, clear.done_t, clear.ok) == ("clear_gpu", None, None)
+
+
+def test_a_profile_switch_says_why() -> None:
+    story = told((3.0, ProfileChanged(profile="safe", pending=True, why="asked for by ada, at the next checkpoint")))
+    (switch,) = story.profile_switches
+    assert (switch.profile, switch.pending, switch.why) == ("safe", True, "asked for by ada, at the next checkpoint")
 
 
 def test_the_state_says_since_when() -> None:
