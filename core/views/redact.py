@@ -27,8 +27,11 @@ _SHAPES = re.compile(
     r"|(?<=\b[Bb]earer )[\w.~+/=-]{8,}"
 )
 _USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
-_NAMED = re.compile(r"""(?P<name>\b[A-Za-z][\w-]*)(?P<mid>["']?\s*[:=]\s*["']?)(?P<value>[^\s"',;&#})\]]+)""")
-_OPTION = re.compile(r"(?P<name>--?[A-Za-z][\w-]*)(?P<mid>\s+)(?P<value>[^\s-]\S*)")
+_LABEL = re.compile(
+    r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:["']?\s*[:=]\s*["']?)|(?<![\w-])(?P<option>--?[A-Za-z][\w-]*+)\s+(?!-)"""
+)
+"""A name and what stands between it and its value. Values are not part of it: they may hold labels themselves."""
+_VALUE = re.compile(r"""\[redacted\]|[^\s"',;&#})\]]+""")
 _PLAIN = re.compile(r"\d{1,6}(\.\d+)?|true|false|none|null|\[redacted\]", re.IGNORECASE)
 
 
@@ -45,8 +48,7 @@ class Redaction:
             text = text.replace(value, HIDDEN)
         text = _USER_IN_URL.sub(HIDDEN, text)
         text = _SHAPES.sub(HIDDEN, text)
-        text = _NAMED.sub(_hide_named, text)
-        return _OPTION.sub(_hide_named, text)
+        return _hide_labelled(text)
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         """A command line without its secrets."""
@@ -93,8 +95,15 @@ def _is_open(name: str) -> bool:
     return name.startswith(OPEN_PREFIXES) and not is_secret_name(name)
 
 
-def _hide_named(match: re.Match[str]) -> str:
-    value = match["value"]
-    if not is_secret_name(match["name"].lstrip("-")) or _PLAIN.fullmatch(value):
-        return match[0]
-    return f"{match['name']}{match['mid']}{HIDDEN}"
+def _hide_labelled(text: str) -> str:
+    parts: list[str] = []
+    done = 0
+    for label in _LABEL.finditer(text):
+        name = label["name"] or label["option"].lstrip("-")
+        if label.start() < done or not is_secret_name(name):
+            continue
+        value = _VALUE.match(text, label.end())
+        if value is not None and not _PLAIN.fullmatch(value[0]):
+            parts += [text[done : value.start()], HIDDEN]
+            done = value.end()
+    return "".join((*parts, text[done:]))

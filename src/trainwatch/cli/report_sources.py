@@ -40,8 +40,9 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
     now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
     with HistoryReader(run.history) as history:
         latest = history.latest()
-        losses = history.series("progress.loss", 0.0, now_t, LOSS_POINTS)
-    progress = latest.progress
+        progress = latest.progress
+        end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
+        losses = history.series("progress.loss", 0.0, end_t, LOSS_POINTS)
     now = Situation(
         story=story,
         gpu=latest.gpu,

@@ -1,0 +1,127 @@
+"""``trainwatch report`` on a run that is on disk."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.feed import CRASH, WALL0, created, started, training
+from trainwatch.cli import main
+from trainwatch.cli.report_sources import last_words, wsl
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.run_directory import RunDirectory
+
+Say = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run that crashed once and was given up, with its log and its losses."""
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "train.log"
+    log.write_text(
+        'loading\nsteps: 1% | 3/300 Traceback (most recent call last):\n  File "t.py", line 1\nOSError: token=q1w2e3r4t5\n\n'
+    )
+    spec = RunSpec(
+        id="luca-1a2b3c4d", name="luca", command=("python", "t.py", "--api-key", "zxcvbnm1"), cwd=str(tmp_path),
+        created_wall=WALL0,
+    )  # fmt: skip
+    directory = RunDirectory.create(tmp_path / "home", spec)
+    facts: list[tuple[float, tuple[Fact, ...]]] = [
+        (0.0, created()),
+        (1.0, (AttemptStarted(attempt=1, pid=1, log=str(log)), *started(1)[:1])),
+        (90.0, training(1, 1)),
+        (CRASH.t, (IncidentOpened(incident=CRASH), AttemptEnded(attempt=1, how="crashed", code=1, last_step=2340))),
+        (CRASH.t + 1, (StateChanged(state="given_up", reason="it does not go away"),)),
+    ]
+    with JournalWriter(directory.journal) as journal:
+        for t, batch in facts:
+            journal.append_all(t, WALL0 + t, batch)
+    history = HistoryWriter(directory.history)
+    for i in range(100):
+        history.add(ProgressPoint(t=100.0 + 40 * i, progress=Progress(step=i, loss=0.5 - i * 0.004)))
+    history.commit()
+    history.close()
+    return directory
+
+
+@pytest.fixture
+def say(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> Say:
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(["report", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_the_night_is_told(say: Say) -> None:
+    code, out, err = say("luca")
+    assert (code, err) == (0, "")
+    assert out.startswith("# luca: given up\n")
+    assert "CUDA out of memory" in out
+    assert "\n    Traceback (most recent call last):\n" in out
+    assert "loss | 0.5" in out
+    assert "zxcvbnm1" not in out
+    assert "q1w2e3r4t5" not in out
+
+
+def test_json_is_one_object(say: Say) -> None:
+    for words in (("--json",), ("--format", "json")):
+        code, out, _ = say(*words)
+        made = json.loads(out)
+        assert code == 0
+        assert (made["run"], made["state"], len(made["waiting"])) == ("luca", "given_up", 2)
+        assert made["loss"]["first"] > made["loss"]["last"]
+        assert any(name == "kernel" for name, _ in made["environment"])
+
+
+@pytest.mark.parametrize(("name", "begins"), [("r.md", "# luca"), ("r.html", "<!doctype html>"), ("r.json", "{")])
+def test_a_file_by_its_ending_and_never_over_another(say: Say, tmp_path: Path, name: str, begins: str) -> None:
+    assert say("-o", name)[0] == 0
+    path = tmp_path / name
+    text = path.read_text()
+    assert text.startswith(begins)
+    path.write_text("mine")
+    code, out, err = say("-o", name)
+    assert (code, out) == (2, "")
+    assert "already exists" in err
+    assert path.read_text() == "mine"
+
+
+def test_a_dangling_link_is_not_written_through(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "r.md").symlink_to(tmp_path / "elsewhere.md")
+    assert say("-o", "r.md")[0] == 2
+    assert not (tmp_path / "elsewhere.md").exists()
+
+
+def test_what_is_not_there_is_said(say: Say) -> None:
+    assert say("nobody")[0] == 3
+    code, _, err = say("-o", "no/such/folder/r.md")
+    assert code == 3
+    assert "no/such/folder/r.md" in err
+
+
+def test_last_words_are_the_last_traceback(tmp_path: Path) -> None:
+    log = tmp_path / "l.log"
+    log.write_text("Traceback (most recent call last):\nold\n" + "x\n" * 30)
+    assert last_words(str(log))[0] == "Traceback (most recent call last):"
+    log.write_text("a\n" * 30)
+    assert len(last_words(str(log))) == 12
+    log.write_text("Traceback (most recent call last):\n" + "deep\n" * 200 + "ValueError: 1\n")
+    words = last_words(str(log))
+    assert len(words) == 61
+    assert words[-1] == "ValueError: 1"
+    assert last_words(str(tmp_path / "none.log")) == ()
+
+
+def test_windows_is_told_by_the_kernel() -> None:
+    assert wsl("6.1.0-18-amd64", {}) is None
+    assert wsl("5.15.167.4-microsoft-standard-WSL2", {"WSL_DISTRO_NAME": "Ubuntu"}) == "WSL2, distribution Ubuntu"
+    assert wsl("4.4.0-19041-Microsoft", {}) == "WSL1, distribution unknown"

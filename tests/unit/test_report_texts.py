@@ -1,0 +1,161 @@
+"""The morning report of whole nights, compared with reviewed texts (TRAINWATCH_UPDATE_GOLDENS=1 writes them anew)."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import CRASH, HOUR, WALL0, empty, finished, given_up, healthy, hung, unwatched
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import CommandReceived
+from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.views.report import LossCourse, Report, ReportSources
+from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.report_html import html
+from trainwatch.core.views.report_markdown import markdown
+from trainwatch.core.views.report_summary import SummaryNumbers, summary_sentence
+from trainwatch.core.views.situation import Situation
+
+TEXTS = Path(__file__).parent / "report_texts"
+SCENES = {
+    "empty": empty(),
+    "healthy": healthy(),
+    "hung": hung(),
+    "finished": finished(),
+    "given_up": given_up(),
+    "unwatched": unwatched(),
+}
+SPEC = RunSpec(
+    id="luca-1a2b3c4d",
+    name="luca",
+    command=("accelerate", "launch", "train_network.py", "--config_file", "{config}", "--wandb_api_key", "0a1b2c3d4e"),
+    cwd="/data/luca",
+    created_wall=WALL0,
+    env={"HF_TOKEN": "hf_SecretSecretSecret", "CUDA_VISIBLE_DEVICES": "0", "LANG": "C"},
+    preset="kohya",
+    config="/data/luca/sdxl.toml",
+    output_dir="/data/outputs/luca",
+)
+
+
+def records() -> tuple[Record, ...]:
+    t = CRASH.t
+    stop = StopAttempt(id=1, reason="end what is left of it", incident=1, attempt=1)
+    tell = NotifyPeople(id=2, reason="tell", incident=1, event="incident", title="crash")
+    stopped = Outcome(t=t + 1, decision=1, action="stop_attempt", ok=True, detail="nothing was left to end")
+    start = StartAttempt(id=3, reason="start attempt 2 from step 2160", incident=1, attempt=2)
+    failed = Outcome(t=t + 29, decision=3, action="start_attempt", ok=False, detail="no disk, token=abcdef99")
+    asked = CommandReceived(verb="profile", by="luca", detail="conservative")
+    return (
+        Record(seq=1, t=t, wall=WALL0 + t, decision=stop),
+        Record(seq=2, t=t, wall=WALL0 + t, decision=tell),
+        Record(seq=3, t=t + 1, wall=WALL0 + t + 1, outcome=stopped),
+        Record(seq=4, t=t + 28, wall=WALL0 + t + 28, decision=start),
+        Record(seq=5, t=t + 29, wall=WALL0 + t + 29, outcome=failed),
+        Record(seq=6, t=4 * HOUR, wall=WALL0 + 4 * HOUR, fact=asked),
+    )
+
+
+def report(now: Situation, *, with_records: bool = True) -> Report:
+    sources = ReportSources(
+        spec=SPEC,
+        records=records() if with_records and now.story.attempts else (),
+        loss=LossCourse(first=0.34, last=0.0713, lowest=0.0702) if now.story.attempts else LossCourse(),
+        machine={"driver": "570.86, CUDA 12.8", "kernel": "Linux 5.15.167.4-microsoft-standard-WSL2"},
+        log_ends={1: ("Traceback (most recent call last):", "torch.OutOfMemoryError: CUDA out of memory | hf_SecretSecretSecret")},
+    )  # fmt: skip
+    return build_report(now, sources)
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_night_reads_as_it_was_reviewed(name: str) -> None:
+    text = markdown(report(SCENES[name]))
+    path = TEXTS / f"{name}.md"
+    if os.environ.get("TRAINWATCH_UPDATE_GOLDENS"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_no_secret_is_in_any_form(name: str) -> None:
+    made = report(SCENES[name])
+    for text in (markdown(made), html(made), msgspec.json.encode(made).decode()):
+        for secret in ("SecretSecret", "0a1b2c3d4e", "abcdef99"):
+            assert secret not in text
+
+
+class Tags(HTMLParser):
+    """Counts what is open; remembers whether anything comes from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elsewhere: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in {"meta", "!doctype"}:
+            self.open.append(tag)
+        self.elsewhere += [value or "" for key, value in attrs if key in {"src", "href"}] + [tag] * (tag == "script")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(name: str) -> None:
+    evil = msgspec.structs.replace(report(SCENES[name]), run="<script>alert(1)</script>")
+    tags = Tags()
+    tags.feed(html(evil))
+    assert tags.open == []
+    assert tags.elsewhere == []
+
+
+def test_the_object_has_the_numbers() -> None:
+    made = json.loads(msgspec.json.encode(report(finished())))
+    assert made["state"] == "finished"
+    assert made["step"] == 10_260
+    assert made["restarts"] == 1
+    assert made["incidents"][0]["lost_steps"] == 180
+    assert made["incidents"][0]["class"] == "cuda_oom"
+    assert made["waiting"] == []
+    assert made["loss"]["first"] == 0.34
+    assert len(made["attempts"]) == 2
+
+
+def test_log_lines_cannot_break_a_table() -> None:
+    base = report(finished())
+    row = msgspec.structs.replace(base.checkpoints[0], reason="a | b\nc", verdict="torn")
+    text = markdown(msgspec.structs.replace(base, checkpoints=(row,)))
+    assert "torn: a \\| b c |" in text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ({}, "nothing went wrong; nothing waits for you."),
+        ({"crashes": 1}, "it crashed once; nothing waits"),
+        ({"crashes": 2, "hangs": 1, "recovered": 3}, "it crashed twice and got stuck once and was brought back each time"),
+        ({"crashes": 3, "recovered": 2}, "it crashed 3 times and was brought back twice; no step was lost"),
+        ({"waiting": 2}, "2 things wait for you."),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_how_often(numbers: dict[str, int], said: str) -> None:
+    zero = {"crashes": 0, "hangs": 0, "recovered": 0, "lost_steps": 0, "waiting": 0}
+    made = SummaryNumbers(wall_s=60.0, step=None, total_steps=None, lost_s=0.0, **(zero | numbers))
+    assert said in summary_sentence("finished", made)
