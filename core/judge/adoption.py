@@ -12,7 +12,18 @@ from ..model.story import RunStory
 from .attempt_now import AttemptNow
 from .budget import Budget
 from .resume_point import GOOD, Known, Shelf
-from .run_machine import Finished, GivenUp, Idle, Interrupted, Machine, Running, Starting, Stopped
+from .run_machine import (
+    WORDS,
+    Finished,
+    GivenUp,
+    Idle,
+    Interrupted,
+    Machine,
+    Running,
+    Starting,
+    Stopped,
+    name_of,
+)
 from .state import JudgeState, from_snapshot
 from .timeline import Timeline
 
@@ -38,12 +49,10 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
-    machine = _MACHINES[story.state]
-    if last is None or last.ended_t is not None:
-        # The journal says that the newest attempt is over: nothing of it can be running.
-        machine = Interrupted() if isinstance(machine, Running | Starting) and last is not None else machine
-    if last is None and isinstance(machine, Starting | Running):
-        machine = Idle()
+    if learned is not None and WORDS[name_of(learned.machine)] == story.state:
+        machine = learned.machine  # with what it was waiting for
+    else:
+        machine = _stand(story, last)
     return msgspec.structs.replace(
         state,
         timeline=Timeline(t=story.t, away_s=min(state.timeline.away_s, story.t)),
@@ -62,6 +71,16 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         profile_pending=story.profile if story.profile_pending else None,
         told_t=None,
     )
+
+
+def _stand(story: RunStory, last: AttemptStory | None) -> Machine:
+    machine = _MACHINES[story.state]
+    if not isinstance(machine, Running | Starting):
+        return machine
+    if last is None:
+        return Idle()
+    # The journal says that the newest attempt is over: nothing of it can be running.
+    return Interrupted() if last.ended_t is not None else machine
 
 
 def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:

@@ -360,8 +360,9 @@ def prove_life(draft: Draft) -> None:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
         lost = lost_steps(state.failed_position, resumed_at)
-        where = f"resumed from {_name(attempt.resume_from)}" if attempt.resume_from else "started over"
-        at = f" at step {attempt.resume_step}" if attempt.resume_step is not None else ""
+        resumed = attempt.resume_from is not None and not started_over(attempt)
+        where = f"resumed from {_name(attempt.resume_from)}" if resumed and attempt.resume_from else "started over"
+        at = f" at step {attempt.resume_step}" if resumed and attempt.resume_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
         ending = f"recovered: {where}{at}{cost}"
         draft.close_incident(

@@ -213,6 +213,13 @@ def test_a_run_in_recovery_goes_on() -> None:
     assert new.state.budget.used == 1
 
 
+def test_with_the_snapshot_what_was_decided_is_taken_up_again() -> None:
+    world = running()
+    world.silent = {"stop_attempt"}
+    world.command("stop")
+    assert from_journal(world, to_snapshot(world.state)).begin().word == "stopped"
+
+
 def test_a_run_with_nothing_but_its_first_record_is_started() -> None:
     assert from_journal(World()).begin().decisions == ["start_attempt"]
 

@@ -1,0 +1,133 @@
+"""Whole stories with a supervisor's hands: what is decided, in which order, and what people are told."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.scenarios.goldens import check
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+from trainwatch.core.model.settings import Restart, Settings
+
+CUDA = "\nRuntimeError: CUDA error: unknown error\n"
+
+
+def story(step: int = 0, steps: int = 60) -> Story:
+    told = Story(meta=False, period_s=5.0)
+    told.step = step
+    return told.load(20).train(steps)
+
+
+def save(world: World, step: int) -> None:
+    world.see(CheckpointEvent(t=world.t, path=f"out/step-{step}", event="complete", step=step, size_bytes=1e9))
+
+
+def crash(world: World, text: str = CUDA, code: int = 1) -> None:
+    world.see(LogChunk(t=world.t, text=text), Exit(t=world.t + 0.4, code=code, died_t=world.t + 0.1))
+
+
+def crash_and_recovery() -> World:
+    world = World().begin().watch(story())
+    save(world, 40)
+    crash(world)
+    return world.watch(story(40, 30))
+
+
+def hang_and_recovery() -> World:
+    world = World().begin().watch(story(0, 100))
+    save(world, 90)
+    world.watch(Story(meta=False, period_s=5.0).dead(200))
+    return world.watch(story(90, 30))
+
+
+def crash_then_hang_then_finish() -> World:
+    world = World().begin().watch(story())
+    save(world, 50)
+    crash(world)
+    world.watch(story(50, 60))
+    save(world, 100)
+    world.watch(Story(meta=False, period_s=5.0).dead(200)).watch(story(100, 40))
+    return world.see(Exit(t=world.t, code=0))
+
+
+def out_of_memory_gives_up() -> World:
+    world = World().begin().watch(story())
+    crash(world, "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
+    return world
+
+
+def budget_runs_out() -> World:
+    world = World(judge(Settings(restart=Restart(max_restarts=2, backoff_s=(0.0, 30.0))))).begin()
+    for _ in range(3):
+        world.watch(story(0, 10)).wait(1.0)
+        crash(world)
+        world.wait(40.0)
+    return world
+
+
+def torn_newest_checkpoint() -> World:
+    world = World().begin().watch(story())
+    save(world, 20)
+    world.wait(1.0)
+    save(world, 40)
+    world.answer("verify_checkpoint", verdict="torn", reason="ends after 1.2 of 8.7 MB")
+    crash(world)
+    return world.watch(story(20, 20))
+
+
+def resume_is_ignored_by_the_trainer() -> World:
+    world = World().begin().watch(story())
+    save(world, 60)
+    crash(world)
+    return world.watch(story(0, 20))
+
+
+def operator_stops_and_resumes() -> World:
+    world = World().begin().watch(story())
+    save(world, 60)
+    return world.command("stop").wait(5.0).command("resume", checkpoint="out/step-60").watch(story(60, 10))
+
+
+def operator_switches_profile_at_a_checkpoint() -> World:
+    world = World(judge(profiles=("safe", "fast"))).begin().watch(story()).command("profile", profile="safe")
+    save(world, 60)
+    return world.watch(story(60, 10))
+
+
+def operator_pauses() -> World:
+    world = World().begin().watch(story()).command("pause")
+    world.watch(Story(meta=False, period_s=5.0).go(900, states={"T": 9}, cpu=0.0))
+    return world.command("unpause").watch(story(60, 10))
+
+
+def machine_sleeps() -> World:
+    world = World().begin().watch(story(0, 100))
+    told = Story(meta=False, period_s=5.0)
+    told.step = 100
+    return world.watch(told.nothing(7200).dead(60).train(20))
+
+
+def done_but_does_not_exit() -> World:
+    told = Story(meta=False, period_s=5.0, total=100)
+    return World().begin().watch(told.load(20).train(60).finish().dead(700))
+
+
+FLOWS: tuple[Callable[[], World], ...] = (
+    crash_and_recovery,
+    hang_and_recovery,
+    crash_then_hang_then_finish,
+    out_of_memory_gives_up,
+    budget_runs_out,
+    torn_newest_checkpoint,
+    resume_is_ignored_by_the_trainer,
+    operator_stops_and_resumes,
+    operator_switches_profile_at_a_checkpoint,
+    operator_pauses,
+    machine_sleeps,
+    done_but_does_not_exit,
+)
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda f: f.__name__)
+def test_flow(flow: Callable[[], World]) -> None:
+    check(f"flow_{flow.__name__}", flow().text())
