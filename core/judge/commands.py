@@ -90,7 +90,8 @@ def _resume(draft: Draft, command: Command) -> None:
         draft.fact(BudgetChanged(used=0, max=draft.knowledge.settings.restart.max_restarts))
     plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
     if draft.state.attempt.number:
-        recovery.clear_gpu(draft, plan)
+        # Whatever the last attempt may have left behind (a stop that failed) must be gone before another one lives.
+        recovery.clear_and_restart(draft, plan)
     else:
         recovery.choose(draft, plan)
 

@@ -51,17 +51,17 @@ def go_on(draft: Draft) -> None:
             recovery.give_up(draft, recovery.spent_reason(draft), plan.incident)
         case Stopping(plan=plan):
             _lost(draft)
-            recovery.clear_gpu(draft, plan)
+            recovery.clear_and_restart(draft, plan)
         case Cleaning(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
-            recovery.clear_gpu(draft, plan)
+            recovery.clear_and_restart(draft, plan)
         case Starting(launched=False):
-            recovery.clear_gpu(draft, GO_ON)
+            recovery.clear_and_restart(draft, GO_ON)
         case Starting() | Running() | Hung() | Paused():
             _lost(draft)
             draft.move(Interrupted(), "the trainer ended while no supervisor watched")
-            recovery.clear_gpu(draft, GO_ON)
+            recovery.clear_and_restart(draft, GO_ON)
         case Interrupted():
-            recovery.clear_gpu(draft, GO_ON)
+            recovery.clear_and_restart(draft, GO_ON)
         case Stopped() | Finished() | GivenUp():
             pass
         case _:

@@ -265,6 +265,17 @@ def test_a_gentle_stop_that_fails_becomes_a_kill_and_then_a_person() -> None:
     assert world.word == "given_up"
 
 
+def test_after_a_stop_that_failed_nothing_is_launched_beside_what_is_left() -> None:
+    world = running()
+    for _ in range(4):
+        world.answer("stop_attempt", ok=False, detail="stuck in the kernel")
+    world.command("stop").command("restart")
+    assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) == 1
+    world.command("restart")
+    assert len(world.of(StartAttempt)) == 2
+
+
 def test_outcomes_of_another_time_change_nothing() -> None:
     world = running()
     before = world.state
