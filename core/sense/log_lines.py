@@ -1,0 +1,249 @@
+"""Lines of a log of any size with their places, for the log screen: paging, filtering, searching, counting."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ..model.log_lines import LogLine, LogStretch, LogTally, Stopped
+from .log_match import LineMatcher
+from .log_pages import visible
+
+BLOCK_BYTES = 65536
+SCAN_BYTES = 262144
+"""One block of a search. Matching holds the interpreter for a block: it must be short for the screen to answer."""
+CALL_BYTES = 16 << 20
+"""Most bytes read for one stretch; a filter that finds nothing in them goes on with the next call."""
+LONGEST_LINE = 1 << 20
+"""A line without an end in so many bytes is cut, at a state that was painted over where there is one."""
+STATE_BYTES = 262144
+"""How much of a line that was painted over is read for its states."""
+
+
+class LogLines:
+    """A LogBrowser over files. Each call opens the file anew, so rotation and truncation need no care."""
+
+    def size(self, path: str) -> int:
+        """Bytes now; 0 for a missing file."""
+        try:
+            return os.stat(path).st_size  # noqa: PTH116
+        except FileNotFoundError:
+            return 0
+
+    def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
+        """The last ``lines`` lines that begin before ``offset``, with a match of ``only``."""
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                return _before(file, offset, lines, only)
+        except FileNotFoundError:
+            return LogStretch()
+
+    def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
+        """The first ``lines`` lines that begin at or behind ``offset``, with a match of ``only``."""
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                return _after(file, offset, lines, only)
+        except FileNotFoundError:
+            return LogStretch()
+
+    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
+        """The newest ``most`` states of a line that was painted over, oldest first."""
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                end = min(_size(file), line.offset + line.size)
+                begin = max(line.offset, end - STATE_BYTES)
+                data = _read(file, begin, end - begin)
+        except FileNotFoundError:
+            return ()
+        shown = [text for raw in data.rstrip(b"\n").split(b"\r") if (text := visible(raw)).strip()]
+        return tuple(shown[1 if begin > line.offset else 0 :][-most:])
+
+    def find(
+        self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
+    ) -> int | None:
+        """Offset of the nearest matching line that begins before ``offset``, or at or behind it."""
+        matcher = LineMatcher(pattern)
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                size = _size(file)
+                blocks = _backwards(file, min(offset, size)) if backwards else _forwards(file, offset, size)
+                for start, block in blocks:
+                    if stopped():
+                        return None
+                    numbers = matcher.numbers(block)
+                    number = max(numbers, default=None) if backwards else next(numbers, None)
+                    if number is not None:
+                        return start + _offset_of(block, number)
+        except FileNotFoundError:
+            pass
+        return None
+
+    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
+        """Count matching lines that begin in ``[begin, end)``, block by block; each tally counts from ``begin``."""
+        matcher = LineMatcher(pattern)
+        matches = 0
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                for start, block in _forwards(file, begin, _size(file)):
+                    if stopped() or start >= end:
+                        return
+                    shown = block if start + len(block) <= end else _lines_before(block, end - start)
+                    matches += matcher.count(shown)
+                    yield LogTally(start + len(shown), matches)
+        except FileNotFoundError:
+            return
+
+    def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
+        """Offset of line ``number``, counted from 1; None when the file is shorter."""
+        left = number - 1
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                size, at = _size(file), 0
+                while left > 0 and at < size and not stopped():
+                    block = _read(file, at, SCAN_BYTES)
+                    ends = block.count(b"\n")
+                    if ends >= left:
+                        return at + _offset_of(block, left) if at + _offset_of(block, left) < size else None
+                    left -= ends
+                    at += len(block)
+                return 0 if left <= 0 < size else None
+        except FileNotFoundError:
+            return None
+
+
+def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | None) -> LogStretch:
+    size = _size(file)
+    end = min(max(0, offset), size)
+    found: list[LogLine] = []
+    start, close, spent = end, end, 0
+    for block_start, block in _backwards(file, end):
+        at = block_start + len(block)
+        for line in reversed(_lines(block, block_start, open_end=at >= size)):
+            start = line.offset
+            close = line.offset if line.open else close
+            if only is None or only.search(line.text):
+                found.append(line)
+                if len(found) >= lines:
+                    break
+        spent += len(block)
+        if len(found) >= lines or spent >= CALL_BYTES:
+            break
+    found.reverse()
+    return LogStretch(lines=tuple(found), start=start, end=close, file_size=size)
+
+
+def _after(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | None) -> LogStretch:
+    size = _size(file)
+    begin = offset if 0 <= offset <= size else size
+    found: list[LogLine] = []
+    end = begin
+    for start, block in _forwards(file, begin, size, exact=True, step=BLOCK_BYTES):
+        for line in _lines(block, start, open_end=start + len(block) >= size):
+            if only is None or only.search(line.text):
+                found.append(line)
+            if not line.open:
+                end = line.offset + line.size
+            if len(found) >= lines:
+                break
+        if len(found) >= lines or end - begin >= CALL_BYTES:
+            break
+    return LogStretch(lines=tuple(found), start=begin, end=end, file_size=size)
+
+
+def _lines(block: bytes, start: int, *, open_end: bool) -> list[LogLine]:
+    found = []
+    rows = block.split(b"\n")
+    last = rows.pop()
+    for row in rows:
+        size = len(row) + 1
+        found.append(LogLine(start, size, visible(row), _states(row)))
+        start += size
+    if last:
+        found.append(LogLine(start, len(last), visible(last), _states(last), open_end))
+    return found
+
+
+def _states(row: bytes) -> int:
+    return 1 if b"\r" not in row else max(1, sum(1 for state in row.split(b"\r") if state.strip()))
+
+
+def _forwards(
+    file: BinaryIO, offset: int, size: int, *, exact: bool = False, step: int = SCAN_BYTES
+) -> Iterator[tuple[int, bytes]]:
+    """(start, whole lines), first to last. ``exact``: ``offset`` begins a line; else go to the next that does."""
+    position = max(0, offset)
+    if position > 0 and not exact:
+        position = _next_line(file, position, size)
+    held = b""
+    while position < size:
+        data = held + _read(file, position + len(held), step)
+        if len(data) == len(held):
+            return
+        whole = data.rfind(b"\n") + 1
+        if position + len(data) >= size:
+            whole = len(data)
+        elif whole == 0 and len(data) >= LONGEST_LINE:
+            whole = _cut(data)
+        if whole:
+            yield position, data[:whole]
+        held = data[whole:]
+        position += whole
+
+
+def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, bytes]]:
+    """(start, whole lines that begin before ``end``), last to first. ``end`` begins a line or is the file's."""
+    at, held, step = end, b"", BLOCK_BYTES
+    while at > 0:
+        begin = max(0, at - step)
+        data = _read(file, begin, at - begin) + held
+        at = begin
+        if begin == 0:
+            yield 0, data
+            return
+        first = data.find(b"\n", 0, -1) + 1
+        if not first and len(data) < LONGEST_LINE:
+            held = data  # its line begins before this block
+            continue
+        first = first or max(0, data.find(b"\r", 1, -1))
+        held, step = data[:first], SCAN_BYTES
+        yield begin + first, data[first:]
+
+
+def _cut(data: bytes) -> int:
+    """Where a line that is too long may be cut: behind the last state, else anywhere."""
+    at = data.rfind(b"\r", 1, len(data) - 1)
+    return at if at > 0 else len(data)
+
+
+def _next_line(file: BinaryIO, offset: int, size: int) -> int:
+    """Start of the first line that begins at or behind ``offset``."""
+    at = offset - 1
+    while at < size and (data := _read(file, at, BLOCK_BYTES)):
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
+        at += len(data)
+    return size
+
+
+def _offset_of(block: bytes, number: int) -> int:
+    """Where line ``number`` (from 0) of a block begins."""
+    at = 0
+    for _ in range(number):
+        at = block.index(b"\n", at) + 1
+    return at
+
+
+def _lines_before(block: bytes, end: int) -> bytes:
+    """The lines of a block that begin before ``end`` (relative to it)."""
+    newline = block.find(b"\n", max(0, end - 1))
+    return block if newline < 0 else block[: newline + 1]
+
+
+def _read(file: BinaryIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    return file.read(size)
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size

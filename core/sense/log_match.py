@@ -1,0 +1,63 @@
+"""Which lines of a block match: exact as if each line were looked at alone, fast where few of them do."""
+
+import re
+from collections.abc import Iterator
+
+from .log_pages import visible
+
+# As in log_pages, but never over the end of a line.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-~])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSAFE = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+_LOOKS_AROUND = re.compile(r"\\[AZ]|\(\?(?![:i)])|[+*?}]\+|\$|\^|\[\^")
+"""Constructs that see the end of a line or what lies behind it, or run far over it: tried line by line."""
+
+
+class LineMatcher:
+    """A pattern over blocks of whole lines."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self._whole_blocks = not _LOOKS_AROUND.search(pattern.pattern) and not pattern.flags & (
+            re.MULTILINE | re.DOTALL | re.VERBOSE
+        )
+
+    def numbers(self, block: bytes) -> Iterator[int]:
+        """Numbers (from 0) of the matching lines of a block, in order. Lines end with a newline, but the last one."""
+        if not block:
+            return
+        if not self._whole_blocks or b"\r" in block:
+            yield from self._line_by_line(block)
+            return
+        text = block.decode("utf-8", "replace")
+        if "\x1b" in text:
+            text = _ESCAPE.sub("", text)
+        if _UNSAFE.search(block):
+            text = _CONTROL.sub("", text)
+        search, count = self._pattern.search, text.count
+        at = number = 0
+        while at <= len(text) and (hit := search(text, at)):
+            begin = text.rfind("\n", at, hit.start()) + 1 or at
+            end = text.find("\n", hit.start())
+            end = len(text) if end < 0 else end
+            if begin == len(text) and begin > 0:
+                return  # behind the last newline is no line
+            number += count("\n", at, begin)
+            if hit.end() <= end or search(text[begin:end]):
+                yield number
+            number += 1
+            at = end + 1
+
+    def count(self, block: bytes) -> int:
+        """How many lines match."""
+        return sum(1 for _ in self.numbers(block))
+
+    def matches(self, text: str) -> bool:
+        """One visible line."""
+        return self._pattern.search(text) is not None
+
+    def _line_by_line(self, block: bytes) -> Iterator[int]:
+        search = self._pattern.search
+        for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
+            if search(visible(line)):
+                yield number

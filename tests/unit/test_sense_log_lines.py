@@ -1,0 +1,169 @@
+"""The lines of a log with their places: the same lines whichever way they are read."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwatch.core.model.log_lines import LogLine, LogStretch
+from trainwatch.core.sense import log_lines
+from trainwatch.core.sense.log_lines import LogLines
+from trainwatch.core.sense.log_match import LineMatcher
+from trainwatch.core.sense.log_pages import visible
+
+READER = LogLines()
+
+
+def never() -> bool:
+    return False
+
+
+def everything_before(path: Path, lines: int, only: re.Pattern[str] | None = None) -> list[LogLine]:
+    found: list[LogLine] = []
+    at = READER.size(str(path))
+    while at > 0:
+        page = READER.before(str(path), at, lines, only)
+        found[:0] = page.lines
+        at = page.start
+    return found
+
+
+def everything_after(path: Path, lines: int, only: re.Pattern[str] | None = None) -> list[LogLine]:
+    found: list[LogLine] = []
+    at = 0
+    while True:
+        page = READER.after(str(path), at, lines, only)
+        found += page.lines
+        if page.end == at or page.end >= page.file_size or (page.lines and page.lines[-1].open):
+            return found
+        at = page.end
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(log_lines, "SCAN_BYTES", 96)
+    monkeypatch.setattr(log_lines, "LONGEST_LINE", 4096)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    rows = [f"line {i}" + " é" * (i % 3) for i in range(500)]
+    rows[77] = "\r 10%|#  |\r 20%|## |\r 30%|###|"
+    rows[78] = ""
+    rows[200] = "\x1b[31mloss=nan\x1b[0m"
+    path.write_text("\n".join(rows) + "\n\r 1%|\r 2%|", newline="")
+    return path
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("lines", [1, 3, 7, 600])
+def test_forwards_and_backwards_are_the_same_lines(log: Path, lines: int) -> None:
+    forwards, backwards = everything_after(log, lines), everything_before(log, lines)
+    assert forwards == backwards
+    assert len(forwards) == 501
+    assert all(a.offset + a.size == b.offset for a, b in pairwise(forwards))
+    assert forwards[77].states == 3
+    assert forwards[77].text == " 30%|###|"
+    assert forwards[-1].open
+    assert forwards[-1].text == " 2%|"
+
+
+def test_an_open_line_stands_behind_the_end_of_its_stretch(log: Path) -> None:
+    page = READER.before(str(log), READER.size(str(log)), 5)
+    assert page.lines[-1].open
+    assert page.end == page.lines[-1].offset
+    hidden = READER.before(str(log), READER.size(str(log)), 5, re.compile("line"))
+    assert hidden.end == page.end
+
+
+def test_states_of_a_bar(log: Path) -> None:
+    bar = next(line for line in everything_after(log, 900) if line.states == 3)
+    assert READER.states(str(log), bar, 2) == (" 20%|## |", " 30%|###|")
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_filter_shows_matching_lines_only_both_ways(log: Path) -> None:
+    only = re.compile("line 1.3")
+    found = everything_after(log, 4, only)
+    assert [line.text.split()[1] for line in found] == [f"1{i}3" for i in range(10)]
+    assert everything_before(log, 4, only) == found
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("pattern", ["line 1.3", "loss=nan", "^line 4", "nothing", "30%", "é$", r"2%\|"])
+def test_finding_counting_and_filtering_agree(log: Path, pattern: str) -> None:
+    compiled = re.compile(pattern)
+    expected = [line.offset for line in everything_after(log, 900, compiled)]
+    at, found = 0, []
+    while (hit := READER.find(str(log), compiled, at, backwards=False, stopped=never)) is not None:
+        found.append(hit)
+        at = hit + 1
+    assert found == expected
+    at, found = READER.size(str(log)), []
+    while (hit := READER.find(str(log), compiled, at, backwards=True, stopped=never)) is not None:
+        found.append(hit)
+        at = hit
+    assert found[::-1] == expected
+    *_, tally = READER.tally(str(log), compiled, 0, 1 << 62, never)
+    assert tally.matches == len(expected)
+    if expected:
+        *_, part = READER.tally(str(log), compiled, 0, expected[-1], never)
+        assert part.matches == len(expected) - 1
+
+
+def test_work_can_be_stopped(log: Path) -> None:
+    assert READER.find(str(log), re.compile("line"), 0, backwards=False, stopped=lambda: True) is None
+    assert list(READER.tally(str(log), re.compile("line"), 0, 1 << 62, lambda: True)) == []
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_line_by_its_number(log: Path) -> None:
+    lines = everything_after(log, 900)
+    for number in (1, 2, 78, 79, 201, 500):
+        assert READER.line_at(str(log), number, never) == lines[number - 1].offset
+    assert READER.line_at(str(log), 9999, never) is None
+
+
+def test_a_line_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(log_lines, "SCAN_BYTES", 500)
+    path = tmp_path / "bar.log"
+    path.write_bytes(b"begin\n" + b"".join(b"\r step %05d" % i for i in range(2000)))
+    page = READER.before(str(path), READER.size(str(path)), 3)
+    assert page.lines[-1].text == " step 01999"
+    assert sum(line.size for line in page.lines) < 5000
+    assert everything_before(path, 50)[0].text == "begin"
+    assert everything_after(path, 50)[0].text == "begin"
+
+
+def test_a_missing_log_is_empty(tmp_path: Path) -> None:
+    path = str(tmp_path / "none.log")
+    assert READER.size(path) == 0
+    assert READER.before(path, 100, 10) == READER.after(path, 0, 10) == LogStretch()
+    assert READER.find(path, re.compile("x"), 0, backwards=False, stopped=never) is None
+    assert READER.line_at(path, 1, never) is None
+
+
+PIECES = st.sampled_from(["a", "b", " ", "ab", "\n", "\n", "\r", "\x1b[1m", "\x07", "é", "1"])
+PATTERNS = st.sampled_from(
+    ["a", "ab", "a b", "^a", "b$", r"a\s*b", "[^a]b", "a.b", r"\ba", "(?i)A", "a|1", r"\d", "a*b"]
+)
+
+
+@given(st.lists(PIECES, max_size=60).map("".join), PATTERNS)
+def test_a_block_matches_as_its_lines_do(text: str, pattern: str) -> None:
+    block = text.encode()
+    compiled = re.compile(pattern)
+    rows = block.removesuffix(b"\n").split(b"\n") if block else []
+    # Spaces at the end of a line are not shown, yet a pattern may ask for them.
+    alone = [n for n, row in enumerate(rows) if compiled.search(visible(row))]
+    found = list(LineMatcher(compiled).numbers(block))
+    assert set(alone) <= set(found)
+    for number in set(found) - set(alone):
+        assert rows[number] != rows[number].rstrip() or b"\x1b" in rows[number] or b"\x07" in rows[number]
