@@ -150,8 +150,8 @@ class Supervisor:
         """The judge hears of a launched trainer first, dead or alive, so that no second one is launched."""
         live = self._live
         if live is not None:
-            self._take(_adopted(live, self._t))
             self._follow(live)
+            self._take(_adopted(live, self._t))
         self._state, entries = self._judge.begin(self._state, self._t)
         self._carry_out(entries)
 
@@ -218,6 +218,7 @@ class Supervisor:
             log=launched.log,
             directory=directory,
         )
+        self._follow(target)
         self._take(
             Start(
                 t=self._clock.now(),
@@ -232,9 +233,9 @@ class Supervisor:
                 changes=order.changes,
             )
         )
-        self._follow(target)
 
     def _follow(self, target: AttemptTarget | None) -> None:
+        """Before the judge hears of it: what it decides at once is about this attempt."""
         self._live = target
         for sensor in self._sensors:
             sensor.follow(target)

@@ -9,10 +9,12 @@ from ..model.attempt import AttemptStory
 from ..model.checkpoint import Checkpoint
 from ..model.run import RunState
 from ..model.story import RunStory
+from . import run_machine
 from .attempt_now import AttemptNow
 from .budget import Budget
 from .resume_point import GOOD, Known, Shelf
 from .run_machine import (
+<<<<<<< Updated upstream
     WORDS,
     Finished,
     GivenUp,
@@ -23,6 +25,18 @@ from .run_machine import (
     Starting,
     Stopped,
     name_of,
+=======
+    Finished,
+    GivenUp,
+    Hung,
+    Idle,
+    Interrupted,
+    Machine,
+    Paused,
+    Running,
+    Starting,
+    Stopped,
+>>>>>>> Stashed changes
 )
 from .state import JudgeState, from_snapshot
 from .timeline import Timeline
@@ -31,9 +45,9 @@ _MACHINES: dict[RunState, Machine] = {
     "idle": Idle(),
     "starting": Starting(launched=True),
     "running": Running(),
-    "hung": Running(),
-    "stopping": Running(),
-    "paused": Running(),
+    "hung": Starting(launched=True),
+    "stopping": Starting(launched=True),
+    "paused": Starting(launched=True),
     "cleaning": Interrupted(),
     "backing_off": Interrupted(),
     "interrupted": Interrupted(),
@@ -41,7 +55,7 @@ _MACHINES: dict[RunState, Machine] = {
     "finished": Finished(),
     "given_up": GivenUp(),
 }
-"""Where a run stands for a new supervisor: what was being waited for is not waited for any more."""
+"""Where a run stands for a new supervisor that has only the story: what was being waited for is not known any more."""
 
 
 def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None) -> JudgeState:
@@ -49,14 +63,17 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
+<<<<<<< Updated upstream
     if learned is not None and WORDS[name_of(learned.machine)] == story.state:
         machine = learned.machine  # with what it was waiting for
     else:
         machine = _stand(story, last)
+=======
+>>>>>>> Stashed changes
     return msgspec.structs.replace(
         state,
         timeline=Timeline(t=story.t, away_s=min(state.timeline.away_s, story.t)),
-        machine=machine,
+        machine=_machine(story, learned),
         wake_t=None,
         # Every decision has a record of its own, so the journal's count is beyond all their ids.
         decision=max(state.decision, story.seq),
@@ -73,6 +90,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     )
 
 
+<<<<<<< Updated upstream
 def _stand(story: RunStory, last: AttemptStory | None) -> Machine:
     machine = _MACHINES[story.state]
     if not isinstance(machine, Running | Starting):
@@ -81,6 +99,24 @@ def _stand(story: RunStory, last: AttemptStory | None) -> Machine:
         return Idle()
     # The journal says that the newest attempt is over: nothing of it can be running.
     return Interrupted() if last.ended_t is not None else machine
+=======
+def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
+    """What the last supervisor was doing.
+
+    A snapshot goes into the journal with every turn of the story, so the newest one says it in full: who asked for a
+    stop, and what was to follow it. Where it does not fit the story (cut off, of another version), its word must do.
+    """
+    machine = _MACHINES[story.state]
+    if learned is not None and run_machine.WORDS[run_machine.name_of(learned.machine)] == story.state:
+        machine = learned.machine
+    if not isinstance(machine, Starting | Running | Hung | Paused) or (isinstance(machine, Starting) and machine.hold):
+        return machine
+    last = story.attempt
+    if last is None:
+        return Idle()
+    # The journal may say that the newest attempt is over: then nothing of it can be running.
+    return machine if last.ended_t is None else Interrupted()
+>>>>>>> Stashed changes
 
 
 def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:
