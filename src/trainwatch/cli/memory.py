@@ -1,14 +1,16 @@
-"""What a supervisor remembers beside the journal: metric history for charts, a bounded trace for replay."""
+"""What a supervisor remembers beside the journal: metric history for charts, a trace for replay, when the log grew."""
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from trainwatch.core.judge.eta import eta_s
 from trainwatch.core.judge.state import JudgeState
-from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation
+from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation, Start
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
 from trainwatch.core.store.trace import TraceWriter
 
 FIRST_READING_S = 2.0
@@ -21,6 +23,7 @@ class RunMemory:
     def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None) -> None:
         self._history = history
         self._trace = trace
+        self._log_growth: LogGrowth | None = None
         self._gpu: GpuSample | None = None
         self._gpu_answered = threading.Event()
         if meta is not None:
@@ -31,6 +34,8 @@ class RunMemory:
         if isinstance(observation, GpuSample):
             self._gpu = observation
             self._gpu_answered.set()
+        elif isinstance(observation, Start) and observation.log and observation.directory:
+            self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
         self._history.add(observation)
         self._trace.write(observation)
 
@@ -41,11 +46,20 @@ class RunMemory:
         self._history.add(ProgressPoint(t=t, progress=shown))
         self._history.commit()
         self._trace.flush()
+        if self._log_growth is not None:
+            self._log_growth.look(t)
 
     def close(self) -> None:
         """Flush and close."""
         self._history.close()
         self._trace.close()
+        if self._log_growth is not None:
+            self._log_growth.close()
+
+    def _follow_log(self, t: float, log: str, directory: Path, *, new: bool) -> None:
+        if self._log_growth is not None:
+            self._log_growth.close()
+        self._log_growth = LogGrowth(LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None))
 
     def gpus_now(self) -> Sequence[GpuReading] | None:
         """The newest readings; None where no GPU can be seen. Called by the acting thread.
