@@ -7,25 +7,21 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .damage import Corrupt, Sealed, Torn
-
-_PREFETCH_BYTES = 8 << 20
-"""How far the kernel is asked to read ahead, so that disk and checks overlap without a thread of ours."""
 
 
 class ByteRange:
     """``size`` bytes of an open file from ``start``. Offsets in all methods are relative to ``start``."""
 
-    __slots__ = ("_prefetched", "fd", "size", "start")
+    __slots__ = ("fd", "size", "start")
 
     def __init__(self, fd: int, start: int, size: int) -> None:
         self.fd = fd
         self.start = start
         self.size = size
-        self._prefetched = 0
 
     def part(self, offset: int, size: int) -> "ByteRange":
         """A stretch inside this one. Raises Torn when it reaches beyond the end."""
@@ -53,15 +49,10 @@ class ByteRange:
                 raise Torn(f"ends at byte {offset + done} while it is being read: it was cut just now")
             done += got
 
-    def prefetch(self, offset: int) -> None:
-        """Tell the kernel that the bytes after ``offset`` are wanted next."""
-        if offset + _PREFETCH_BYTES // 2 < self._prefetched or offset >= self.size:
-            return
-        self._prefetched = offset + _PREFETCH_BYTES
-        try:
-            os.posix_fadvise(self.fd, self.start + offset, _PREFETCH_BYTES, os.POSIX_FADV_WILLNEED)
-        except OSError:
-            self._prefetched = self.size  # not offered by this filesystem; reading works all the same
+    def expect_sequential(self) -> None:
+        """Tell the kernel that all of the file is wanted in order: it reads ahead while the last part is judged."""
+        with suppress(OSError):  # not offered by every filesystem; reading works all the same
+            os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
 
 @contextmanager

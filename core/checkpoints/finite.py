@@ -67,6 +67,7 @@ class Scanner:
         """
         if offset < 0 or offset + size > source.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {source.size}")
+        source.expect_sequential()
         crc, done, turn = 0, 0, 0
         pending: Future[int] | None = None
         try:
@@ -74,7 +75,6 @@ class Scanner:
                 length = min(self._chunk, size - done)
                 buffer = self._buffers[turn][:length]
                 turn = 1 - turn
-                source.prefetch(offset + done + length)
                 source.fill(buffer.data, offset + done)
                 if checksum and size > self._chunk:
                     crc = pending.result() if pending is not None else 0

@@ -94,7 +94,8 @@ def walk_nested(interpreter: TorchInterpreter) -> None:
                 interpreter.opaque.update(inner.opaque)
                 interpreter.refused.update(inner.refused)
                 interpreter.hostile.update(inner.hostile)
-            interpreter.nested.extend(inner.nested)
+            for deeper in inner.nested:
+                interpreter.add_nested(deeper)
     if interpreter.nested:
         raise Sealed("its pickles are nested too deep to be listed")
 

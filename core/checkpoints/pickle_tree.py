@@ -65,7 +65,7 @@ def _join(path: str, key: PickleValue) -> str:
     if len(path) >= _MAX_PATH:
         return path
     if isinstance(key, str):
-        part = key
+        part = key[:_MAX_PATH]
     elif isinstance(key, int) and not isinstance(key, bool):
         part = str(key) if -(1 << 63) <= key < 1 << 63 else "?"
     else:

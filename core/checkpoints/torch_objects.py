@@ -6,11 +6,15 @@ releases store a subset.
 
 from collections.abc import Callable
 
-from .damage import Corrupt
+from .damage import Corrupt, Sealed
 from .element import STORAGE_ELEMENTS, TORCH_ELEMENTS, Element
 from .pickle_names import PLAIN, canonical, is_known_call, is_never
 from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, Storage, TensorView, shown
 
+_MAX_NAME_LENGTH = 1000
+_MAX_COPIED_ITEMS = 1_000_000
+"""Items that calls may copy into containers: the same list may be passed a million times."""
+_MAX_NESTED_BYTES = 256 << 20
 _MAX_NAMES = 64
 """Names kept for the report; a hostile file may hold millions."""
 _STORAGE_MODULES = frozenset({"torch", "torch.storage", "torch.cuda"})
@@ -41,10 +45,14 @@ class TorchInterpreter:
         self.refused: dict[str, None] = {}
         self.hostile: dict[str, None] = {}
         self.nested: list[bytes] = []
+        self._copied = 0
+        self._nested_bytes = 0
         self._wrapped = 0
 
     def name(self, wanted: Global) -> Global:
         """An import: noted when it is one of those that nobody stores in good faith."""
+        if len(wanted.module) + len(wanted.name) > _MAX_NAME_LENGTH:
+            raise Corrupt("asks for a name of impossible length")
         dotted = canonical(wanted.module, wanted.name)
         if is_never(dotted):
             _note(self.hostile, wanted.dotted)
@@ -119,6 +127,19 @@ class TorchInterpreter:
         package = target.module.partition(".")[0]
         if package not in {"torch", "collections"} or target.module.startswith(_OBJECT_MODULES):
             _note(self.opaque, target.dotted)
+
+    def count_copies(self, count: int) -> None:
+        """Raise Sealed when calls copy more than any framework's file needs."""
+        self._copied += count
+        if self._copied > _MAX_COPIED_ITEMS:
+            raise Sealed("its pickle copies its lists too often")
+
+    def add_nested(self, data: bytes) -> None:
+        """Remember a pickle inside of the pickle, to be walked later. Raises Sealed when there are too many."""
+        self._nested_bytes += len(data)
+        if self._nested_bytes > _MAX_NESTED_BYTES:
+            raise Sealed("its pickle holds too many pickles")
+        self.nested.append(data)
 
     def wrapped_call(self, arguments: Arguments) -> PickleValue:
         """``_rebuild_from_type_v2(function, type, arguments, state)``: a tensor subclass."""
@@ -241,39 +262,40 @@ def _rebuild_sparse(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
 def _rebuild_bytes(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:
     if len(arguments) != 1 or not isinstance(arguments[0], bytes):
         raise Corrupt("a stored tensor has no bytes")
-    interpreter.nested.append(arguments[0])
+    interpreter.add_nested(arguments[0])
     return Instance("torch.storage", ())
 
 
-def _mapping(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+def _mapping(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:
     mapping = Mapping()
     if len(arguments) > 2:
         raise Corrupt(f"a mapping is made from {len(arguments)} values")
     for argument in arguments:
         if isinstance(argument, list):
+            interpreter.count_copies(len(argument))
             for pair in argument:
                 if not isinstance(pair, list | tuple) or len(pair) != 2:
                     raise Corrupt("a mapping is made from what are no pairs")
                 mapping.pairs.append((pair[0], pair[1]))
         elif isinstance(argument, Mapping):
+            interpreter.count_copies(len(argument.pairs))
             mapping.pairs.extend(argument.pairs)
     return mapping
 
 
 def _bag(*, frozen: bool) -> Callable[[TorchInterpreter, Arguments], PickleValue]:
-    def rebuild(_: TorchInterpreter, arguments: Arguments) -> PickleValue:
+    def rebuild(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:
         items = arguments[0] if arguments else []
         if isinstance(items, Bag):
             items = items.items
-        return Bag(items if isinstance(items, list) else list(_as_items(items)), frozen=frozen)
+        if isinstance(items, tuple):
+            interpreter.count_copies(len(items))
+            items = list(items)
+        if not isinstance(items, list):
+            raise Corrupt("a set is made from what is no list")
+        return Bag(items, frozen=frozen)
 
     return rebuild
-
-
-def _as_items(value: PickleValue) -> Arguments:
-    if not isinstance(value, tuple):
-        raise Corrupt("a set is made from what is no list")
-    return value
 
 
 _CONTAINERS = frozenset({"collections.OrderedDict", "collections.defaultdict", "collections.Counter", "builtins.dict"})

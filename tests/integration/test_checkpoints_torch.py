@@ -202,13 +202,13 @@ def test_saved_without_checksums(trained: Trained, tmp_path: Path) -> None:
 
 
 def save_dcp(path: Path, trained: Trained) -> None:
-    import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import get_state_dict
+    from torch.distributed.checkpoint.state_dict_saver import save
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, optimizer = get_state_dict(trained.model, trained.optimizer)
-        dcp.save({"model": model, "optim": optimizer, "step": 7, "note": {"a": "x"}}, checkpoint_id=str(path))
+        save({"model": model, "optim": optimizer, "step": 7, "note": {"a": "x"}}, checkpoint_id=str(path))
 
 
 def test_dcp(trained: Trained, tmp_path: Path) -> None:

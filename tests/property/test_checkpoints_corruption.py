@@ -16,7 +16,7 @@ from tests.fakes.checkpoint_layouts import LAYOUTS
 from tests.fakes.corruption import damage_bytes, is_sound
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 
-EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", "150"))
+EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", "300"))
 """Examples for each layout; the long run takes ``TRAINWATCH_CORRUPTIONS=10000``."""
 
 REQUIRED = {
@@ -76,7 +76,8 @@ def _same_archives(raw: bytes, original: bytes) -> bool:
     """DCP items are archives in a row; damage behind the last, or between the fields that anyone reads, is harmless."""
 
     def items(data: bytes) -> list[bytes] | None:
-        found, start = [], 0
+        found: list[bytes] = []
+        start = 0
         while start < len(data):
             end = data.find(b"PK\x05\x06", start)
             if end < 0:

@@ -1,6 +1,7 @@
 """Pruning, backing up, comparing and showing: what they do, and above all what they leave alone."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -159,7 +160,7 @@ def test_keep_nothing_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("build", [zip_file, legacy_file, training_state, dcp])
-def test_a_backup_is_verified_and_equal(build, tmp_path: Path) -> None:
+def test_a_backup_is_verified_and_equal(build: Callable[[Path], Path], tmp_path: Path) -> None:
     source = build(tmp_path / "out")
     (tmp_path / "safe").mkdir()
     seen: list[int] = []

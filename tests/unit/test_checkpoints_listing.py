@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -173,7 +174,9 @@ def test_directory_time_is_its_own_unless_its_files_were_written_later(tmp_path:
         (deepspeed, "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", "torn"),
     ],
 )
-def test_a_missing_member_counts_where_the_layout_needs_it(build, gone: str, verdict: str, tmp_path: Path) -> None:
+def test_a_missing_member_counts_where_the_layout_needs_it(
+    build: Callable[[Path], Path], gone: str, verdict: str, tmp_path: Path
+) -> None:
     path = build(tmp_path)
     (path / gone).unlink()
 

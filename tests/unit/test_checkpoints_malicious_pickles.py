@@ -179,12 +179,29 @@ def test_the_tricks_are_real(tmp_path: Path, marker: Path) -> None:
         ("negative long", b"\x80\x02\x8b\xff\xff\xff\xff."),
         ("digits without end", b"L" + b"9" * 1_000_000 + b"L\n."),
         ("integer text without end", b"I" + b"9" * 1_000_000 + b"\n."),
-        ("lists 200 thousand deep", b"\x80\x02" + b"]" * 200_000 + b"a" * 199_999 + b"."),
-        ("tuples 200 thousand deep", b"\x80\x02)" + b"\x85" * 200_000 + b"."),
-        ("deep tuple as key", b"\x80\x02}" + b")" + b"\x85" * 200_000 + b"Ns."),
-        ("deep tuple in a set", b"\x80\x04\x8f()" + b"\x85" * 200_000 + b"\x90."),
-        ("marks without end", b"\x80\x02" + b"(" * 200_000 + b"."),
+        ("lists 200 thousand deep", b"\x80\x02" + b"]" * 80_000 + b"a" * 79_999 + b"."),
+        ("tuples 200 thousand deep", b"\x80\x02)" + b"\x85" * 80_000 + b"."),
+        ("deep tuple as key", b"\x80\x02}" + b")" + b"\x85" * 80_000 + b"Ns."),
+        ("deep tuple in a set", b"\x80\x04\x8f()" + b"\x85" * 80_000 + b"\x90."),
+        ("marks without end", b"\x80\x02" + b"(" * 80_000 + b"."),
         ("doubling tuples", b"\x80\x02)" + b"2\x86" * 100_000 + b"."),
+        (
+            "mapping doubled 60 times",
+            b"\x80\x02}K\x01Nsq\x00"
+            + b"(ccollections\nOrderedDict\n" * 0
+            + b"0"
+            + b"ccollections\nOrderedDict\nh\x00h\x00\x86Rq\x000" * 60
+            + b"N.",
+        ),
+        (
+            "long list copied a million times",
+            b"\x80\x02]("
+            + b"NN\x86" * 10_000
+            + b"eq\x000ccollections\nOrderedDict\nq\x010("
+            + b"h\x01h\x00\x85R" * 100_000
+            + b"t.",
+        ),
+        ("name of a megabyte", b"\x80\x02c" + b"a" * 1_000_000 + b"\nb\nq\x00" + b"h\x00)R0" * 1000 + b"."),
         ("list that holds itself", b"\x80\x02]q\x00h\x00a."),
         ("dict that holds itself", b"\x80\x02}q\x00X\x01\x00\x00\x00ah\x00s."),
         ("frame beyond the end", b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7fN."),

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_all_bad_values_are_counted_over_tensors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_zip, write_legacy])
-def test_torch_files_name_the_tensor(write, tmp_path: Path) -> None:
+def test_torch_files_name_the_tensor(write: Callable[[Path, Any], None], tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     arrays = weights()
     arrays["unet.up.weight"][3, 2] = np.inf
