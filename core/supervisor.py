@@ -16,7 +16,7 @@ import msgspec
 from .inbox import BoundedInbox
 from .judge.state import JudgeState
 from .model.attempt import StartRecord
-from .model.decision import CaptureStacks, Decision, EndWatch, NotifyPeople, StartAttempt
+from .model.decision import CaptureStacks, Decision, EndWatch, NotifyPeople, StartAttempt, StopAttempt
 from .model.fact import Fact, IncidentOpened, JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
 from .model.observation import Command, Exit, Observation, Outcome, Start, Tick
 from .model.ports import Actor, AttemptTarget, Clock, Sensor
@@ -110,9 +110,9 @@ class Supervisor:
         self._t = 0.0
         self._next_snapshot_t = 0.0
         self._next_commit_t = 0.0
-        # One hand that changes the world, in order; looking and telling may go on beside it.
+        # One hand that changes the world, in order; looking, telling and a person's kill may go on beside it.
         self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="act")
-        self._voice = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tell")
+        self._aside = ThreadPoolExecutor(max_workers=3, thread_name_prefix="aside")
 
     def ask(self, command: Command) -> None:
         """Hand in an operator command (thread-safe)."""
@@ -192,8 +192,8 @@ class Supervisor:
                 continue
             if isinstance(entry, EndWatch):
                 self.end(entry.exit_code, entry.reason)
-            elif isinstance(entry, NotifyPeople | CaptureStacks):
-                self._voice.submit(self._perform, entry)
+            elif _may_overtake(entry):
+                self._aside.submit(self._perform, entry)
             else:
                 self._hand.submit(self._perform, entry)
 
@@ -252,7 +252,7 @@ class Supervisor:
         for sensor in self._sensors:
             sensor.stop()
         self._inbox.close()
-        self._voice.shutdown(wait=True)
+        self._aside.shutdown(wait=True)
         self._hand.shutdown(wait=False, cancel_futures=True)
         self._memory.commit(self._t, self._state)
         self._write((self._snapshot_fact(), SupervisorEnded(pid=self._pid, why=self._ending)))
@@ -270,6 +270,17 @@ def _adopted(live: AttemptTarget, t: float) -> Start:
         log=live.log,
         directory=live.directory,
     )
+
+
+def _may_overtake(decision: Decision) -> bool:
+    """A gentle stop takes up to its graces, the GPU gate a minute: a kill does not wait for them."""
+    match decision:
+        case NotifyPeople() | CaptureStacks():
+            return True
+        case StopAttempt():
+            return decision.mode == "kill"
+        case _:
+            return False
 
 
 def _tag(decision: Decision) -> str:

@@ -1,0 +1,173 @@
+"""The loop between judge, journal and hands: what is written before what is done, and what may overtake what."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trainwatch.core.inbox import BoundedInbox
+from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
+from trainwatch.core.model.fact import JudgeSnapshot, Note, SupervisorEnded, SupervisorStarted
+from trainwatch.core.model.observation import Command, Observation, Outcome
+from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.record import Entry, Record
+from trainwatch.core.supervisor import Supervisor
+
+END = EndWatch(id=99, reason="told to", exit_code=7)
+
+
+class ScriptedJudge:
+    """Answers each observation by the script; remembers what it was told."""
+
+    def __init__(self, begin: tuple[Entry, ...], answer: Callable[[Observation], tuple[Entry, ...]]) -> None:
+        self._begin, self._answer = begin, answer
+        self.told: list[Observation] = []
+
+    def begin(self, state: JudgeState, t: float) -> tuple[JudgeState, tuple[Entry, ...]]:
+        return state, self._begin
+
+    def step(self, state: JudgeState, observation: Observation) -> tuple[JudgeState, tuple[Entry, ...]]:
+        self.told.append(observation)
+        return state, self._answer(observation)
+
+
+class MemoryJournal:
+    """Keeps bodies in their order, and lets actions look at what was on disk when they ran."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+
+    def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
+        self.bodies += bodies
+        return ()
+
+    def close(self) -> None:
+        self.bodies.append("closed")
+
+
+class NoMemory:
+    def add(self, observation: Observation) -> None: ...
+    def commit(self, t: float, state: JudgeState) -> None: ...
+    def close(self) -> None: ...
+
+
+class CallingActor:
+    """Performs by calling a function."""
+
+    def __init__(self, act: Callable[[Decision], None]) -> None:
+        self._act = act
+
+    def perform(self, decision: Decision) -> Outcome:
+        self._act(decision)
+        return Outcome(t=0.0, decision=decision.id, action=str(decision.__struct_config__.tag), ok=True)
+
+    def follow(self, target: AttemptTarget | None) -> None: ...
+
+
+class StandingClock:
+    def now(self) -> float:
+        return 5.0
+
+    def wall(self) -> float:
+        return 1005.0
+
+
+def supervisor(judge: ScriptedJudge, journal: MemoryJournal, act: Callable[[Decision], None]) -> Supervisor:
+    return Supervisor(
+        judge=judge,
+        state=JudgeState(),
+        snapshot=lambda _state: {"known": True},
+        snapshot_version=1,
+        journal=journal,
+        memory=NoMemory(),
+        inbox=BoundedInbox(),
+        clock=StandingClock(),
+        actor=CallingActor(act),
+        pid=1,
+    )
+
+
+def when_outcome_of(number: int) -> Callable[[Observation], tuple[Entry, ...]]:
+    return lambda o: (END,) if isinstance(o, Outcome) and o.decision == number else ()
+
+
+def test_intent_is_written_before_the_act_and_its_outcome_is_judged() -> None:
+    journal = MemoryJournal()
+    seen_on_disk: list[bool] = []
+    stop = StopAttempt(id=1, reason="hang", attempt=1)
+    judge = ScriptedJudge((Note(text="why"), stop), when_outcome_of(1))
+
+    code = supervisor(judge, journal, lambda _d: seen_on_disk.append(stop in journal.bodies)).run()
+
+    assert code == 7
+    assert seen_on_disk == [True]
+    kinds = [type(body) for body in journal.bodies]
+    assert kinds[:4] == [SupervisorStarted, Note, StopAttempt, JudgeSnapshot]
+    assert kinds.index(Outcome) < kinds.index(EndWatch) < kinds.index(SupervisorEnded)
+    assert journal.bodies[-1] == "closed"
+
+
+def test_what_an_adapter_breaks_is_an_outcome_not_the_end_of_the_watch() -> None:
+    def broken(_decision: Decision) -> None:
+        raise ZeroDivisionError
+
+    judge = ScriptedJudge((StopAttempt(id=1, reason="r", attempt=1),), when_outcome_of(1))
+    assert supervisor(judge, MemoryJournal(), broken).run() == 7
+    outcome = next(o for o in judge.told if isinstance(o, Outcome))
+    assert not outcome.ok
+    assert "ZeroDivisionError" in outcome.detail
+
+
+def test_a_kill_does_not_wait_for_a_gentle_stop() -> None:
+    killed = threading.Event()
+
+    def act(decision: Decision) -> None:
+        match decision:
+            case StopAttempt(mode="gentle"):
+                assert killed.wait(10.0)
+            case StopAttempt(mode="kill"):
+                killed.set()
+
+    both = (
+        StopAttempt(id=1, reason="stop", attempt=1),
+        StopAttempt(id=2, reason="kill", attempt=1, mode="kill"),
+    )
+    assert supervisor(ScriptedJudge(both, when_outcome_of(1)), MemoryJournal(), act).run() == 7
+    assert killed.is_set()
+
+
+def test_other_actions_keep_their_order() -> None:
+    done: list[int] = []
+    order = tuple(ClearGpu(id=n, reason="r", attempt=1) for n in range(5))
+    supervisor(ScriptedJudge(order, when_outcome_of(4)), MemoryJournal(), lambda d: done.append(d.id)).run()
+    assert done == [0, 1, 2, 3, 4]
+
+
+def test_a_command_gets_the_time_of_its_arrival() -> None:
+    judge = ScriptedJudge((), lambda o: (END,) if isinstance(o, Command) else ())
+    watch = supervisor(judge, MemoryJournal(), lambda _d: None)
+    watch.ask(Command(t=0.0, verb="stop"))
+    assert watch.run() == 7
+    assert judge.told[0] == Command(t=5.0, verb="stop")
+
+
+def test_a_sensors_trouble_is_kept_in_the_journal() -> None:
+    journal = MemoryJournal()
+    judge = ScriptedJudge((), lambda o: (END,) if isinstance(o, Command) else ())
+    watch = supervisor(judge, journal, lambda _d: None)
+    watch.note("the log cannot be read")
+    watch.ask(Command(t=0.0, verb="ack"))
+    watch.run()
+    assert Note(text="the log cannot be read") in journal.bodies
+
+
+def test_leaving_says_why_and_keeps_what_was_learned() -> None:
+    journal = MemoryJournal()
+    watch = supervisor(ScriptedJudge((), lambda _o: ()), journal, lambda _d: None)
+    watch.end(0, "asked by SIGTERM")
+    assert watch.run() == 0
+    assert journal.bodies[-3:] == [
+        JudgeSnapshot(version=1, state={"known": True}),
+        SupervisorEnded(pid=1, why="asked by SIGTERM"),
+        "closed",
+    ]
