@@ -14,18 +14,6 @@ from .attempt_now import AttemptNow
 from .budget import Budget
 from .resume_point import GOOD, Known, Shelf
 from .run_machine import (
-<<<<<<< Updated upstream
-    WORDS,
-    Finished,
-    GivenUp,
-    Idle,
-    Interrupted,
-    Machine,
-    Running,
-    Starting,
-    Stopped,
-    name_of,
-=======
     Finished,
     GivenUp,
     Hung,
@@ -36,7 +24,6 @@ from .run_machine import (
     Running,
     Starting,
     Stopped,
->>>>>>> Stashed changes
 )
 from .state import JudgeState, from_snapshot
 from .timeline import Timeline
@@ -63,13 +50,6 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
-<<<<<<< Updated upstream
-    if learned is not None and WORDS[name_of(learned.machine)] == story.state:
-        machine = learned.machine  # with what it was waiting for
-    else:
-        machine = _stand(story, last)
-=======
->>>>>>> Stashed changes
     return msgspec.structs.replace(
         state,
         timeline=Timeline(t=story.t, away_s=min(state.timeline.away_s, story.t)),
@@ -78,7 +58,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         # Every decision has a record of its own, so the journal's count is beyond all their ids.
         decision=max(state.decision, story.seq),
         incident=max([state.incident, *(i.id for i in story.incidents)]),
-        attempts=max([0, *(a.number for a in story.attempts)]),
+        attempts=max([state.attempts, *(a.number for a in story.attempts)]),
         attempt=_attempt(state.attempt, last),
         budget=Budget(used=story.budget_used, best=state.budget.best),
         incidents=story.open_incidents,
@@ -90,16 +70,6 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     )
 
 
-<<<<<<< Updated upstream
-def _stand(story: RunStory, last: AttemptStory | None) -> Machine:
-    machine = _MACHINES[story.state]
-    if not isinstance(machine, Running | Starting):
-        return machine
-    if last is None:
-        return Idle()
-    # The journal says that the newest attempt is over: nothing of it can be running.
-    return Interrupted() if last.ended_t is not None else machine
-=======
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     """What the last supervisor was doing.
 
@@ -116,7 +86,6 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
         return Idle()
     # The journal may say that the newest attempt is over: then nothing of it can be running.
     return machine if last.ended_t is None else Interrupted()
->>>>>>> Stashed changes
 
 
 def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:

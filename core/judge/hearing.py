@@ -5,7 +5,7 @@ import msgspec
 from ..model.fact import PhaseChanged, ProgressMade
 from ..model.observation import LogChunk
 from ..model.record import Entry
-from . import attempt_now, eta, loss, recovery, stall, step_clock, timeline, vitals, voice
+from . import attempt_now, eta, loss, proof_of_life, stall, step_clock, timeline, vitals, voice
 from .diagnosis import DiagnosisState, read_evidence
 from .draft import Draft
 from .hang_watch import overdue
@@ -100,7 +100,7 @@ def _on_beat(
         if not isinstance(state.machine, Running):
             draft.move(Running(), "training advances")
         if first:
-            recovery.prove_life(draft)
+            proof_of_life.prove_life(draft)
         state, entries = draft.state, tuple(draft.entries)
     if after.loss_is_nan and not before.loss_is_nan:
         state, entries = _nan(knowledge, state, entries)

@@ -14,8 +14,8 @@ from ..model.decision import ClearGpu, EndWatch, GiveUp, StartAttempt, StopAttem
 from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged
 from ..model.observation import Exit, Outcome
 from . import budget, resume_point
-from .attempt_now import lost_steps, started_over
 from .draft import Draft
+from .resume_point import base_name
 from .run_machine import (
     BackingOff,
     Cleaning,
@@ -239,7 +239,7 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
         return
     order = draft.decide(
         VerifyCheckpoint,
-        f"prove the resume point {_name(path)} before the launch",
+        f"prove the resume point {base_name(path)} before the launch",
         incident=plan.incident,
         path=path,
         deep=knowledge.settings.checkpoints.verify == "deep",
@@ -247,7 +247,7 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
     step = known.step if known is not None else None
     draft.move(
         Verifying(order=order, plan=msgspec.structs.replace(plan, path=path, step=step)),
-        f"proving the resume point {_name(path)}",
+        f"proving the resume point {base_name(path)}",
     )
 
 
@@ -265,12 +265,12 @@ def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> Non
     draft.open_incident(
         "checkpoint",
         verdict,
-        f"{_name(plan.path)} cannot be resumed from: {why}",
+        f"{base_name(plan.path)} cannot be resumed from: {why}",
         severity="warning",
         ending="skipped" if plan.wanted is None else "refused",
     )
     if plan.wanted is not None:
-        reason = f"{_name(plan.path)} cannot be resumed from: {why}"
+        reason = f"{base_name(plan.path)} cannot be resumed from: {why}"
         draft.close_incident(plan.incident, "held: the checkpoint asked for is not good")
         draft.move(Stopped(), reason)
         draft.notify("warning", "not resumed", reason)
@@ -323,7 +323,7 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
     if plan.path is None:
         where = "from the beginning"
     else:
-        where = f"from {_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
+        where = f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
     order = draft.decide(
         StartAttempt,
         f"{plan.reason}: start attempt {number} {where}",
@@ -348,64 +348,6 @@ def on_start_failed(draft: Draft, outcome: Outcome) -> None:
     else:
         plan = charge(draft, RestartPlan(reason="the launch failed", incident=number))
         choose(draft, plan)
-
-
-def prove_life(draft: Draft) -> None:
-    """The first step of an attempt: what went wrong before is over."""
-    state = draft.state
-    attempt = state.attempt
-    resumed_at = _resumed_at(state)
-    _doubt_resume(draft)
-    for incident in state.incidents:
-        if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
-            continue
-        lost = lost_steps(state.failed_position, resumed_at)
-        resumed = attempt.resume_from is not None and not started_over(attempt)
-        where = f"resumed from {_name(attempt.resume_from)}" if resumed and attempt.resume_from else "started over"
-        at = f" at step {attempt.resume_step}" if resumed and attempt.resume_step is not None else ""
-        cost = f", {lost} steps lost" if lost is not None else ""
-        ending = f"recovered: {where}{at}{cost}"
-        draft.close_incident(
-            incident.id,
-            ending,
-            lost_steps=lost,
-            resumed_from=attempt.resume_from,
-            resumed_step=attempt.resume_step,
-        )
-        draft.notify("recovery", "recovered", ending, incident=incident.id)
-
-
-def _doubt_resume(draft: Draft) -> None:
-    """Say so when the trainer counts as if it had not resumed at all."""
-    attempt = draft.state.attempt
-    if not started_over(attempt):
-        return
-    reason = f"told to resume at step {attempt.resume_position}, but it counts from {attempt.first_step}: started over?"
-    number = draft.open_incident("resume", "started_over", reason, severity="warning")
-    draft.notify("warning", "resume ignored?", reason, incident=number)
-
-
-def _resumed_at(state: JudgeState) -> int | None:
-    attempt = state.attempt
-    if attempt.resume_from is None or started_over(attempt):
-        return 0
-    return attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
-
-
-def _name(path: str) -> str:
-    return path.rstrip("/").rsplit("/", 1)[-1]
-
-
-def saved(draft: Draft, known: resume_point.Known) -> None:
-    """A complete checkpoint of this run came: progress, so the restarts before it are forgiven."""
-    before = draft.state.budget
-    position = known.position if known.position is not None else known.step
-    new, _ = budget.saved(before, position)
-    if new is before:
-        return
-    draft.set(budget=new, attempt=msgspec.structs.replace(draft.state.attempt, saved=True))
-    if before.used:
-        draft.fact(BudgetChanged(used=new.used, max=draft.knowledge.settings.restart.max_restarts))
 
 
 def verdict_of(quick: str | None) -> Verdict:

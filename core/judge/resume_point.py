@@ -95,7 +95,7 @@ def _age_order(known: Known) -> tuple[float, float, int]:
 
 def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkpoint:
     """For the journal."""
-    name = known.path.rstrip("/").rsplit("/", 1)[-1]
+    name = base_name(known.path)
     kind: Kind = (
         "safetensors"
         if name.endswith(".safetensors")
@@ -114,3 +114,8 @@ def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkp
         verdict=verdict,
         reason=known.bad,
     )
+
+
+def base_name(path: str) -> str:
+    """The last part of a path, for sentences."""
+    return path.rstrip("/").rsplit("/", 1)[-1]

@@ -4,7 +4,7 @@ import msgspec
 
 from ..model.fact import CheckpointKnown
 from ..model.observation import CheckpointEvent
-from . import commands, recovery, resume_point, timeline, vitals
+from . import commands, proof_of_life, recovery, resume_point, timeline, vitals
 from .attempt_now import AttemptNow
 from .draft import Draft
 from .hang_watch import overdue
@@ -55,7 +55,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         verdict = recovery.verdict_of(event.verdict)
         draft.fact(CheckpointKnown(checkpoint=resume_point.as_checkpoint(known, knowledge.created_wall, verdict)))
         if known.complete and known.own and is_live(state.machine):
-            recovery.saved(draft, known)
+            proof_of_life.saved(draft, known)
             if draft.state.switch:
                 commands.switch_at_checkpoint(draft)
     return overdue(knowledge, draft.state, tuple(draft.entries))
