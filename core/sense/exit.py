@@ -16,10 +16,10 @@ import msgspec
 from ..model.attempt import ExitRecord
 from ..model.observation import Exit
 from ..model.ports import AttemptTarget, Clock, Inbox
+from .bell import Bell
 from .death_watch import DeathWatch
 from .identity import is_zombie
 from .proc_stat import read_stat
-from .sampling import JOIN_S
 from .trouble import OnTrouble, TroubleReport, unheard
 
 EXIT_FILE = "exit.json"
@@ -76,7 +76,7 @@ class ExitWatch:
         self._trouble = TroubleReport(on_trouble)
         self._target: AttemptTarget | None = None
         self._stopping = False
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._bell = Bell()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -87,25 +87,13 @@ class ExitWatch:
     def follow(self, target: AttemptTarget | None) -> None:
         """Wait for the end of this attempt. Following the same one again changes nothing."""
         self._target = target
-        self._wake()
+        self._bell.ring()
 
     def stop(self) -> None:
         """End and join."""
         self._stopping = True
-        self._wake()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-            if self._thread.is_alive():
-                return  # it still uses the pipe
-        for fd in (self._wake_read, self._wake_write):
-            os.close(fd)
-        self._wake_read = self._wake_write = -1
-
-    def _wake(self) -> None:
-        try:
-            os.write(self._wake_write, b"!")
-        except OSError:
-            return  # full: it is awake already; or closed: it has ended
+        self._bell.ring()
+        self._bell.close_after(self._thread)
 
     def _run(self) -> None:
         done: AttemptTarget | None = None
@@ -130,8 +118,8 @@ class ExitWatch:
 
     def _sleep(self) -> None:
         with_nothing = DeathWatch({})
-        with_nothing.wait(None, self._wake_read)
-        self._drain_pipe()
+        with_nothing.wait(None, self._bell.fileno())
+        self._bell.quieten()
 
     def _wait_for(self, target: AttemptTarget) -> Death | None:
         """Block until the attempt is over; None when another one is to be followed or the sensor ends."""
@@ -155,8 +143,8 @@ class ExitWatch:
                     )
                     if given_up or (target.runner is None and is_zombie(target.trainer)):
                         return self._unrecorded(target)
-                watch.wait(None if dead_since is None else LOOK_S, self._wake_read)
-                self._drain_pipe()
+                watch.wait(None if dead_since is None else LOOK_S, self._bell.fileno())
+                self._bell.quieten()
         finally:
             watch.close()
         return None
@@ -191,10 +179,3 @@ class ExitWatch:
         ago_s = 0.0 if death.wall is None else max(0.0, self._clock.wall() - death.wall)
         died_t = noticed_t if death.wall is None else max(0.0, t - ago_s)
         self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t))
-
-    def _drain_pipe(self) -> None:
-        try:
-            while os.read(self._wake_read, 4096):
-                pass
-        except BlockingIOError:
-            return

@@ -14,11 +14,11 @@ import msgspec
 from ..model.observation import GpuReading, GpuSample
 from ..model.ports import AttemptTarget, Clock, Inbox
 from ..model.settings import Watch
+from .bell import Bell
 from .gpu_choice import GpuChoice, parse_visible_devices, visible_devices_of
 from .gpu_report import Devices, GpuPicture, Message, Refusal
 from .gpu_words import driver_trouble, silence
 from .process_tree import tree_pids
-from .sampling import JOIN_S
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.gpu_child")
 """``-P``: the working directory is the user's; a ``json.py`` of theirs must not become ours."""
@@ -80,7 +80,7 @@ class GpuSensor:
         self._answered_s = 0.0
         self._said_s = 0.0
         self._abandoned: list[subprocess.Popen[bytes]] = []
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._bell = Bell()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -98,16 +98,8 @@ class GpuSensor:
     def stop(self) -> None:
         """End and join."""
         self._stopping = True
-        if self._wake_write >= 0:
-            os.write(self._wake_write, b"!")
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-            if self._thread.is_alive():
-                return
-        for fd in (self._wake_read, self._wake_write):
-            if fd >= 0:
-                os.close(fd)
-        self._wake_read = self._wake_write = -1
+        self._bell.ring()
+        self._bell.close_after(self._thread)
 
     # --- the thread ---
 
@@ -214,7 +206,7 @@ class GpuSensor:
 
     def _wait(self, fd: int | None, seconds: float) -> None:
         poll = select.poll()
-        poll.register(self._wake_read, select.POLLIN)
+        poll.register(self._bell, select.POLLIN)
         if fd is not None:
             poll.register(fd, select.POLLIN)
         poll.poll(max(0.0, seconds) * 1000)

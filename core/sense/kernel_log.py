@@ -9,7 +9,7 @@ import time
 
 from ..model.observation import KernelLine
 from ..model.ports import AttemptTarget, Clock, Inbox
-from .sampling import JOIN_S
+from .bell import Bell
 from .trouble import OnTrouble, TroubleReport, unheard
 
 OF_NOTE = re.compile(
@@ -41,7 +41,7 @@ class KernelLog:
         self._clock = clock
         self._device = device
         self._trouble = TroubleReport(on_trouble)
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._bell = Bell()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -56,16 +56,8 @@ class KernelLog:
     def stop(self) -> None:
         """End and join."""
         self._stopping = True
-        if self._wake_write >= 0:
-            os.write(self._wake_write, b"!")
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-            if self._thread.is_alive():
-                return
-        for fd in (self._wake_read, self._wake_write):
-            if fd >= 0:
-                os.close(fd)
-        self._wake_read = self._wake_write = -1
+        self._bell.ring()
+        self._bell.close_after(self._thread)
 
     def _run(self) -> None:
         try:
@@ -89,7 +81,7 @@ class KernelLog:
             os.lseek(fd, 0, os.SEEK_END)
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        poll.register(self._wake_read, select.POLLIN)
+        poll.register(self._bell, select.POLLIN)
         second, lines = time.monotonic(), 0
         while not self._stopping:
             poll.poll()
