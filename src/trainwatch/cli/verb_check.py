@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from .failure import ExitCode
+from .failure import CliError, ExitCode
 from .output import print_json
 
 
@@ -13,7 +13,7 @@ def add(subparsers: Any) -> None:
         "check",
         help="pre-flight: what could end the night, before it does",
         description="Looks at config, disk, GPU, the trainer's interpreter, the resume point, tmux and the host's own "
-        "habits (ending a user's processes at logout, sleeping). Changes nothing.",
+        "habits (ending a user's processes at logout, sleeping). Changes nothing. Without a project: the machine.",
         epilog="example: trainwatch check --json",
     )
     parser.add_argument(
@@ -31,13 +31,23 @@ def act(args: argparse.Namespace) -> int:
     from .preflight import preflight
     from .project_run import project_spec
 
-    checks = preflight(project_spec(args))
+    spec, problem = None, None
+    try:
+        spec = project_spec(args)
+    except CliError as error:
+        if error.code is not ExitCode.USAGE:
+            raise
+        problem = str(error)
+    checks = preflight(spec, problem)
     failed = any(c.result == "fail" for c in checks)
     if args.json:
         print_json({"passed": not failed, "checks": checks})
         return ExitCode.FAILED if failed else ExitCode.DONE
     for check in checks:
-        print(f"{MARKS[check.result]}  {check.name:14} {check.found}")
+        first, *more = check.found.splitlines() or [""]
+        print(f"{MARKS[check.result]}  {check.name:14} {first}")
+        for line in more:
+            print(f"{'':21}{line}")
         if check.remedy and check.result != "pass":
-            print(f"{'':21}{check.remedy}")
+            print(f"{'':21}-> {check.remedy}")
     return ExitCode.FAILED if failed else ExitCode.DONE

@@ -1,0 +1,114 @@
+"""Pre-flight checks of the host's habits, on file systems made for it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwatch.cli.preflight import preflight
+from trainwatch.cli.preflight_check import Machine
+from trainwatch.cli.preflight_disk import check_state_folder
+from trainwatch.cli.preflight_host import check_logout, check_sleep, check_tmux, check_wsl_idle
+from trainwatch.core.act import scope
+
+WSL = "5.15.167.4-microsoft-standard-WSL2"
+
+
+@pytest.fixture(autouse=True)
+def _no_user_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "why_not", lambda: "no systemd user session here")
+
+
+def machine(tmp_path: Path, **more: Any) -> Machine:
+    values: dict[str, Any] = {
+        "home": tmp_path / "home", "root": tmp_path / "root", "kernel": "6.1.0-18-amd64",
+        "environ": {"PATH": os.environ["PATH"], "USER": "luca"},
+    }  # fmt: skip
+    (tmp_path / "root").mkdir(exist_ok=True)
+    return Machine(**(values | more))
+
+
+def write(tmp_path: Path, name: str, text: str = "") -> None:
+    path = tmp_path / "root" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_logging_out_is_harmless_by_default(tmp_path: Path) -> None:
+    write(tmp_path, "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=yes\n")
+    assert check_logout(machine(tmp_path)).result == "pass"
+
+
+def test_a_host_that_kills_at_logout(tmp_path: Path) -> None:
+    write(tmp_path, "etc/systemd/logind.conf", "[Login]\nKillUserProcesses=no\n")
+    write(tmp_path, "etc/systemd/logind.conf.d/10-kill.conf", "[Login]\nKillUserProcesses=yes\n")
+    found = check_logout(machine(tmp_path))
+    assert (found.result, found.remedy) == ("fail", "loginctl enable-linger luca")
+    write(tmp_path, "var/lib/systemd/linger/luca")
+    assert check_logout(machine(tmp_path)).result == "pass"
+
+
+def test_a_scope_of_its_own_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "why_not", lambda: None)
+    write(tmp_path, "etc/systemd/logind.conf", "KillUserProcesses=yes\n")
+    assert check_logout(machine(tmp_path)).result == "pass"
+
+
+def test_sleep(tmp_path: Path) -> None:
+    def result(**more: Any) -> str:
+        found = check_sleep(machine(tmp_path, **more))
+        return "none" if found is None else found.result
+
+    assert result() == "pass"
+    assert result(kernel=WSL) == "warn"
+    write(tmp_path, "etc/systemd/logind.conf", "[Login]\nIdleAction=suspend\nIdleActionSec=30min\n")
+    assert result() == "warn"
+    write(tmp_path, "etc/systemd/logind.conf", "[Login]\nIdleAction=ignore\n")
+    assert result() == "pass"
+    write(tmp_path, "sys/class/power_supply/BAT0/status")
+    assert result() == "warn"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[wsl2]\nvmIdleTimeout=-1\n", "pass"),
+        ("\ufeff[wsl2]\r\nmemory=24GB\r\nvmidletimeout = -1\r\n", "pass"),
+        ("[wsl2]\nvmIdleTimeout=60000\n", "warn"),
+        ("not an ini file at all", "warn"),
+        (None, "warn"),
+    ],
+)
+def test_windows_ends_an_idle_machine(tmp_path: Path, text: str | None, expected: str) -> None:
+    if text is not None:
+        write(tmp_path, "mnt/c/Users/Luca/.wslconfig", text)
+    found = check_wsl_idle(machine(tmp_path, kernel=WSL))
+    assert found is not None
+    assert found.result == expected
+    assert check_wsl_idle(machine(tmp_path)) is None
+
+
+def test_no_tmux(tmp_path: Path) -> None:
+    assert check_tmux(machine(tmp_path, environ={"PATH": str(tmp_path)})).result == "warn"
+
+
+def test_the_state_folder_on_a_network_disk(tmp_path: Path) -> None:
+    write(tmp_path, "proc/self/mountinfo", f"36 35 98:0 / {tmp_path.resolve()} rw - nfs4 server:/x rw\n")
+    found = check_state_folder(machine(tmp_path))
+    assert (found.result, "nfs4" in found.found) == ("warn", True)
+    write(tmp_path, "proc/self/mountinfo", "36 35 98:0 / / rw - ext4 /dev/x rw\n")
+    assert check_state_folder(machine(tmp_path)).result == "pass"
+
+
+def test_a_machine_without_a_project_is_checked_too(tmp_path: Path) -> None:
+    checks = {c.name: c for c in preflight(None, machine=machine(tmp_path))}
+    assert checks["config"].result == "warn"
+    assert {"gpu", "tmux", "state folder", "logout", "sleep"} <= set(checks)
+    assert all(c.remedy for c in checks.values() if c.result != "pass")
+
+
+def test_a_config_that_cannot_be_read_fails_and_the_rest_is_checked(tmp_path: Path) -> None:
+    checks = {c.name: c for c in preflight(None, "trainwatch.toml:3: unknown key", machine(tmp_path))}
+    assert checks["config"].result == "fail"
+    assert "gpu" in checks

@@ -1,0 +1,328 @@
+"""Pre-flight checks of settings and hardware, on machines that are not here."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwatch.cli.gpu_survey import GpuSeen, GpuSurvey, GpuUser
+from trainwatch.cli.preflight_check import Check, Machine, Plan
+from trainwatch.cli.preflight_disk import check_disk, check_output_dir, check_resume_point, kept_checkpoints
+from trainwatch.cli.preflight_gpu import check_gpus, check_torch, check_vram, interpreter
+from trainwatch.cli.preflight_launch import (
+    check_command,
+    check_notify,
+    check_paths,
+    check_profile,
+    check_script,
+    plan_of,
+    settings_of,
+)
+from trainwatch.cli.preflight_memory import check_advice, check_memory
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
+
+GB = 1e9
+WSL = "5.15.167.4-microsoft-standard-WSL2"
+
+
+def machine(tmp_path: Path, **more: Any) -> Machine:
+    values: dict[str, Any] = {"home": tmp_path / "home", "environ": dict(os.environ), "kernel": "6.1.0-18-amd64"}
+    return Machine(**(values | more))
+
+
+def plan(tmp_path: Path, settings: dict[str, Any] | None = None, **more: Any) -> Plan:
+    values: dict[str, Any] = {
+        "id": "luca-1", "name": "luca", "command": (sys.executable, "train_network.py"), "cwd": str(tmp_path),
+        "created_wall": 0.0, "preset": "kohya",
+    }  # fmt: skip
+    return Plan(spec=RunSpec(**(values | more)), settings=settings or {})
+
+
+def gpus(*sizes_gb: float, used_gb: float = 0.3, users: tuple[GpuUser, ...] = ()) -> GpuSurvey:
+    seen = tuple(
+        GpuSeen(index=i, name=f"card {i}", mem_total_bytes=size * GB, mem_used_bytes=used_gb * GB, users=users)
+        for i, size in enumerate(sizes_gb)
+    )
+    return GpuSurvey(gpus=seen, driver="570.86", cuda="12.8")
+
+
+def result(check: Check | None) -> str:
+    return "none" if check is None else check.result
+
+
+def test_memory_below_ten_gigabytes_warns(tmp_path: Path) -> None:
+    assert result(check_memory(machine(tmp_path, ram_available_bytes=9.9 * GB))) == "warn"
+    assert result(check_memory(machine(tmp_path, ram_available_bytes=10 * GB, ram_total_bytes=32 * GB))) == "pass"
+    assert check_memory(machine(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "settings", "expected", "names"),
+    [
+        (
+            {"ram_total_bytes": 16 * GB},
+            {},
+            "warn",
+            ["lowram = true", "max_data_loader_n_workers = 1", "latents_to_disk"],
+        ),
+        (
+            {"ram_total_bytes": 16 * GB},
+            {"lowram": True, "max_data_loader_n_workers": "1", "cache_latents_to_disk": ""},
+            "pass",
+            ["suit"],
+        ),
+        ({"ram_total_bytes": 32 * GB, "ram_available_bytes": 7 * GB}, {}, "warn", ["lowram = true", "8 GB"]),
+        ({"ram_total_bytes": 32 * GB, "swap_used_bytes": 0.6 * GB}, {}, "warn", ["swap", "lowram"]),
+        ({"ram_total_bytes": 64 * GB}, {}, "pass", ["max_data_loader_n_workers = 4", "vae_batch_size = 4"]),
+        (
+            {"gpus": gpus(24)},
+            {"train_batch_size": 1},
+            "pass",
+            ["train_batch_size = 2", "gradient_checkpointing = true"],
+        ),
+        ({"ram_total_bytes": 32 * GB, "gpus": gpus(16)}, {}, "pass", ["suit"]),
+    ],
+)
+def test_settings_are_advised_by_the_size_of_the_machine(
+    tmp_path: Path, facts: dict[str, Any], settings: dict[str, Any], expected: str, names: list[str]
+) -> None:
+    found = check_advice(plan(tmp_path, settings), machine(tmp_path, **facts))
+    assert found is not None
+    assert found.result == expected
+    assert all(name in f"{found.found} {found.remedy}" for name in names)
+
+
+def test_advice_is_for_settings_that_the_trainer_knows(tmp_path: Path) -> None:
+    assert check_advice(plan(tmp_path, preset="dit"), machine(tmp_path, ram_total_bytes=8 * GB)) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "command", "expected"),
+    [
+        (11.8, ("python", "sdxl_train_network.py"), "fail"),
+        (12.88, ("python", "sdxl_train_network.py"), "pass"),
+        (8.0, ("python", "train_network.py"), "none"),
+    ],
+)
+def test_sdxl_needs_twelve_gigabytes(tmp_path: Path, size: float, command: tuple[str, ...], expected: str) -> None:
+    found = check_vram(plan(tmp_path, command=command), machine(tmp_path, gpus=gpus(size)))
+    assert result(found) == expected
+    if found is not None and found.result == "fail":
+        assert "SD 1.5" in found.remedy
+
+
+def test_sdxl_is_told_by_its_model_too(tmp_path: Path) -> None:
+    settings = {"pretrained_model_name_or_path": "models/sd_xl_base_1.0.safetensors"}
+    assert result(check_vram(plan(tmp_path, settings), machine(tmp_path, gpus=gpus(8)))) == "fail"
+    assert check_vram(plan(tmp_path, settings), machine(tmp_path)) is None
+
+
+def test_who_is_on_a_gpu_is_named(tmp_path: Path) -> None:
+    me = GpuUser(pid=os.getpid(), mem_bytes=9.1 * GB)
+    found = check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))))
+    assert found.result == "warn"
+    assert f"(pid {os.getpid()}) 9.1 GB" in found.found
+    assert check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))), frozenset({os.getpid()})).result == "pass"
+    assert check_gpus(machine(tmp_path, gpus=gpus(16, used_gb=4.0))).result == "warn"
+    assert check_gpus(machine(tmp_path, gpus=gpus(16))).result == "pass"
+
+
+def test_gpus_that_do_not_answer_or_are_not_there(tmp_path: Path) -> None:
+    lost = GpuSurvey(gpus=(GpuSeen(index=0),))
+    assert check_gpus(machine(tmp_path, gpus=lost)).result == "fail"
+    assert check_gpus(machine(tmp_path, gpus=GpuSurvey(trouble="slow", stuck=True))).result == "fail"
+    assert check_gpus(machine(tmp_path, gpus=GpuSurvey(trouble="no library"))).result == "warn"
+    absent = check_gpus(machine(tmp_path, gpus=gpus(16, 16)), wanted=(1, 2))
+    assert (absent.result, "GPU 2" in absent.found) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "profile", "checkpointing", "expected"),
+    [
+        (WSL, "stable", False, "pass"),
+        (WSL, "balanced", False, "warn"),
+        (WSL, None, True, "warn"),
+        ("6.1.0", None, True, "pass"),
+    ],
+)
+def test_the_stable_profile_on_windows(
+    tmp_path: Path, kernel: str, profile: str | None, checkpointing: bool, expected: str
+) -> None:
+    spec = RunSpec(
+        id="a", name="a", command=("x",), cwd="/", created_wall=0, preset="kohya",
+        settings=Settings(profiles=Profiles(use=profile)),
+    )  # fmt: skip
+    made = Plan(spec=spec, settings={"gradient_checkpointing": checkpointing})
+    assert result(check_profile(made, machine(tmp_path, kernel=kernel))) == expected
+    assert check_profile(plan(tmp_path, preset="hf"), machine(tmp_path, kernel=kernel)) is None
+
+
+def test_settings_of_a_launch_are_those_of_config_and_command() -> None:
+    text = "[a]\nlowram = false\nepochs = 3\n[[datasets]]\nimage_dir = 'x'\n"
+    found = settings_of(
+        ("python", "t.py", "--lowram", "--training.epochs", "5", "--vae=v.pt", "--", "-x"), text, "c.toml"
+    )
+    assert (found["lowram"], found["epochs"], found["vae"]) == ("", "5", "v.pt")
+    assert settings_of(("t",), "a:\n  batch_size: 4\n", "c.yaml")["batch_size"] == 4
+
+
+def test_paths_of_the_config_must_exist(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    here = machine(tmp_path)
+    assert result(check_paths(plan(tmp_path, {"train_data_dir": "data"}), here)) == "warn"  # empty
+    (tmp_path / "data" / "1.png").touch()
+    assert result(check_paths(plan(tmp_path, {"train_data_dir": "data"}), here)) == "pass"
+    missing = check_paths(
+        plan(tmp_path, {"train_data_dir": "data", "dataset_path": "./gone", "vae": "v.safetensors"}), here
+    )
+    assert missing is not None
+    assert missing.result == "fail"
+    assert "dataset_path = ./gone; vae = v.safetensors" in missing.found
+    assert check_paths(plan(tmp_path, {"pretrained_model_name_or_path": "stabilityai/sdxl-base"}), here) is None
+    assert result(check_paths(plan(tmp_path, {"resume": str(tmp_path / "no")}), here)) == "fail"
+    assert check_paths(plan(tmp_path, {"train_data_dir": "https://host/x", "resume": "{resume}"}), here) is None
+    subsets = {"datasets": [{"subsets": [{"image_dir": "gone"}]}]}
+    assert result(check_paths(plan(tmp_path, subsets), here)) == "fail"
+    (tmp_path / "data.toml").write_text("[[datasets]]\n[[datasets.subsets]]\nimage_dir = 'gone'\n")
+    assert result(check_paths(plan(tmp_path, {"dataset_config": "data.toml"}), here)) == "fail"
+
+
+def test_command_and_script(tmp_path: Path) -> None:
+    here = machine(tmp_path)
+    assert result(check_command(plan(tmp_path), here)) == "pass"
+    assert result(check_command(plan(tmp_path, command=("no-such-program", "t.py")), here)) == "fail"
+    assert result(check_script(plan(tmp_path), here)) == "fail"
+    (tmp_path / "train_network.py").touch()
+    assert result(check_script(plan(tmp_path), here)) == "pass"
+    assert check_script(plan(tmp_path, command=("python", "-m", "x")), here) is None
+
+
+def test_the_notification_command(tmp_path: Path) -> None:
+    def of(*command: str) -> Plan:
+        settings = Settings(notify=Notify(command=command))
+        return Plan(
+            spec=RunSpec(id="a", name="a", command=("x",), cwd=str(tmp_path), created_wall=0, settings=settings)
+        )
+
+    assert check_notify(of(), machine(tmp_path)) is None
+    assert result(check_notify(of("true"), machine(tmp_path))) == "pass"
+    (tmp_path / "tell.sh").touch()
+    assert result(check_notify(of("./tell.sh"), machine(tmp_path))) == "fail"
+    (tmp_path / "tell.sh").chmod(0o755)
+    assert result(check_notify(of("./tell.sh"), machine(tmp_path))) == "pass"
+
+
+def test_how_many_checkpoints_are_kept(tmp_path: Path) -> None:
+    assert kept_checkpoints(plan(tmp_path, {"max_train_epochs": 12, "save_every_n_epochs": 2})) == 7
+    assert kept_checkpoints(plan(tmp_path, {"max_train_epochs": 12, "save_last_n_epochs": 3})) == 4
+    assert kept_checkpoints(plan(tmp_path)) == 10
+    spec = RunSpec(
+        id="a",
+        name="a",
+        command=("x",),
+        cwd="/",
+        created_wall=0,
+        settings=Settings(checkpoints=Checkpoints(keep_last=5)),
+    )
+    assert kept_checkpoints(Plan(spec=spec)) == 5
+
+
+def test_the_folder_for_checkpoints(tmp_path: Path) -> None:
+    here = machine(tmp_path)
+    assert result(check_output_dir(plan(tmp_path), here)) == "warn"
+    assert result(check_output_dir(plan(tmp_path, output_dir=str(tmp_path / "a" / "b")), here)) == "pass"
+    (tmp_path / "file").touch()
+    assert result(check_output_dir(plan(tmp_path, output_dir=str(tmp_path / "file" / "b")), here)) == "fail"
+    elsewhere = check_output_dir(plan(tmp_path, {"output_dir": "other"}, output_dir=str(tmp_path / "out")), here)
+    assert (elsewhere.result, "other" in elsewhere.found) == ("warn", True)
+    assert (
+        result(check_output_dir(plan(tmp_path, {"output_dir": "out"}, output_dir=str(tmp_path / "out")), here))
+        == "pass"
+    )
+
+
+def test_disk_and_resume_point_of_a_fresh_folder(tmp_path: Path) -> None:
+    here, out = machine(tmp_path), str(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    made = plan(tmp_path, output_dir=out)
+    assert "a checkpoint has about 0.87 GB" in check_disk(made, here).found
+    assert result(check_resume_point(made, here)) == "pass"
+    (tmp_path / "out" / "luca-000004.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
+    torn = check_resume_point(made, here)
+    assert torn is not None
+    assert (torn.result, "checkpoints list" in torn.remedy) == ("warn", True)
+
+
+@pytest.mark.parametrize(
+    ("body", "gpu_there", "expected", "said"),
+    [
+        ("available, cuda_version, names = True, '12.8', ['RTX 4080']", True, "pass", "sees RTX 4080"),
+        ("available, cuda_version, names = False, None, []", True, "fail", "without CUDA"),
+        ("available, cuda_version, names = False, '11.8', []", True, "fail", "sees no GPU"),
+        ("available, cuda_version, names = False, '12.8', []", False, "warn", "sees no GPU"),
+        ("raise ImportError('libcudart.so.12 missing')", True, "fail", "libcudart.so.12 missing"),
+    ],
+)
+def test_the_trainers_own_interpreter_is_asked(
+    tmp_path: Path, body: str, gpu_there: bool, expected: str, said: str
+) -> None:
+    stand_in = tmp_path / "site" / "torch"
+    stand_in.mkdir(parents=True)
+    (stand_in / "__init__.py").write_text(
+        f"{body}\n__version__ = '2.9'\n"
+        "class version: cuda = cuda_version\n"
+        "class cuda:\n"
+        "    is_available = staticmethod(lambda: available)\n"
+        "    device_count = staticmethod(lambda: len(names))\n"
+        "    get_device_name = staticmethod(lambda i: names[i])\n"
+    )
+    made = plan(tmp_path, env={"PYTHONPATH": str(tmp_path / "site")})
+    found = check_torch(made, machine(tmp_path, gpus=gpus(16) if gpu_there else GpuSurvey()))
+    assert found is not None
+    assert found.result == expected, found
+    assert said in found.found
+
+
+def test_a_trainer_without_torch_may_be_fine(tmp_path: Path) -> None:
+    stand_in = tmp_path / "site" / "torch.py"
+    stand_in.parent.mkdir()
+    stand_in.write_text("raise ImportError('no torch')")
+    made = plan(tmp_path, preset="generic", env={"PYTHONPATH": str(tmp_path / "site")})
+    assert result(check_torch(made, machine(tmp_path))) == "warn"
+
+
+def test_the_interpreter_behind_launchers(tmp_path: Path) -> None:
+    launcher = tmp_path / "accelerate"
+    launcher.write_text(f"#!{sys.executable}\nimport x\n")
+    launcher.chmod(0o755)
+    (tmp_path / "run.sh").write_text("#!/bin/bash\n")
+    (tmp_path / "run.sh").chmod(0o755)
+
+    def of(*words: str) -> list[str] | None:
+        return interpreter(RunSpec(id="a", name="a", command=words, cwd=str(tmp_path), created_wall=0))
+
+    assert of(sys.executable, "t.py") == [sys.executable]
+    assert of("./accelerate", "launch", "t.py") == [sys.executable]
+    assert of("env", "A=1", "nice", sys.executable, "t.py") == [sys.executable]
+    assert of("uv", "run", "t.py") == ["uv", "run", "python"]
+    assert of("./run.sh") is None
+    assert of("no-such-program") is None
+
+
+def test_a_broken_trainer_config_is_a_failed_launch(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("lowram = tru\n")
+    spec = RunSpec(
+        id="a", name="a", command=("python", "train_network.py", "--config_file", "{config}"), cwd=str(tmp_path),
+        created_wall=0, preset="kohya", config=str(tmp_path / "c.toml"),
+    )  # fmt: skip
+    made, launch = plan_of(spec)
+    assert launch.result == "fail"
+    assert "c.toml:1" in launch.found
+    assert made.settings == {}
+    (tmp_path / "c.toml").write_text("lowram = true\n")
+    made, launch = plan_of(spec)
+    assert launch.result == "pass"
+    assert made.truth("lowram") is True
