@@ -48,7 +48,26 @@ def test_a_training_in_tmux_is_adopted_and_brought_back(user: HandMade) -> None:
     assert incident["kind"] == "crash"
     assert incident["resumed_step"] >= 10
     assert incident["resumed_step"] + incident["lost_steps"] == incident["step"]
-    assert "typed" not in Path(now["log"]).read_text()
+    window = user.cli("adopt", "--session", "trainwatch-luca", "--socket", user.socket, "--output-dir", "out")
+    assert (window.returncode, "looks after already" in window.stderr) == (4, True), window.stderr
+
+
+@pytest.mark.tmux
+@needs_tmux
+def test_stopping_an_adopted_training_spares_the_shell_around_it(user: HandMade) -> None:
+    user.session()
+    user.type(" ".join(user.train()))
+    wait_for(user.checkpoints, "a checkpoint")
+    shell = int(user.tmux("display-message", "-p", "-t", "=luca:", "#{pane_pid}"))
+    user.adopt("--session", "luca")
+    now = user.reaches(1, 20)
+    stopped = user.cli("stop", "--yes")
+    assert stopped.returncode == 0, stopped.stderr
+    wait_for(lambda: user.status()["state"] == "stopped", "the run is held")
+    assert not lives(now["pid"])
+    assert lives(shell)
+    user.type("echo still-$((40 + 2))")
+    wait_for(lambda: "still-42" in user.tmux("capture-pane", "-p", "-t", "=luca:"), "the shell answers")
 
 
 def test_a_process_is_adopted_again_and_never_twice(user: HandMade) -> None:
