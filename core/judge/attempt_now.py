@@ -10,12 +10,16 @@ WRAP_SHARE = 0.5
 """A counter that falls below this share of its last value began a new epoch."""
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
+STRIDE_TOLERANCE = 0.1
+"""Checkpoints are noticed a little late; two of them tell the stride when they come this near to a whole number."""
 
 
 class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``start_t``/``beat_t`` in run seconds. ``offset`` + printed step = position; None until it is known.
 
     ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
+    ``stride``: printed counts per optimizer step, where the bar counts batches and gradients are accumulated;
+    ``saved_at``: position at which the newest checkpoint was noticed, and the step stored in it.
     """
 
     number: int = 0
@@ -33,6 +37,8 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_step: int | None = None
     position: int | None = None
     saved: bool = False
+    stride: int = 1
+    saved_at: tuple[int, int] | None = None
     nan_t: float | None = None
     patient_until: float = 0.0
     """Active seconds before which no hang is declared (the operator said wait)."""
@@ -53,6 +59,19 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
     )
 
 
+def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
+    """A checkpoint of this attempt came. Two of them tell how many printed counts make one stored step."""
+    position, before = attempt.position, attempt.saved_at
+    if position is None or (before is not None and saved_step <= before[1]):
+        return attempt
+    stride = attempt.stride
+    if before is not None:
+        ratio = (position - before[0]) / (saved_step - before[1])
+        if round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
+            stride = round(ratio)
+    return msgspec.structs.replace(attempt, stride=stride, saved_at=(position, saved_step))
+
+
 def _first_offset(attempt: AttemptNow) -> int:
     """Only a resume of weights starts the counter anew by design; any other that does has started over."""
     resumed = attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
@@ -66,8 +85,8 @@ def started_over(attempt: AttemptNow) -> bool:
     return attempt.resume_position >= STARTED_OVER_STEPS and attempt.first_step < attempt.resume_position * WRAP_SHARE
 
 
-def lost_steps(failed_at: int | None, resumed_at: int | None) -> int | None:
-    """Steps that have to be done again; None when either end is unknown."""
+def lost_steps(failed_at: int | None, resumed_at: int | None, stride: int = 1) -> int | None:
+    """Optimizer steps that have to be done again; None when either end (a position) is unknown."""
     if failed_at is None or resumed_at is None:
         return None
-    return max(0, failed_at - resumed_at)
+    return max(0, failed_at - resumed_at) // stride

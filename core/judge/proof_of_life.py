@@ -19,7 +19,7 @@ def prove_life(draft: Draft) -> None:
     for incident in state.incidents:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
-        lost = lost_steps(state.failed_position, resumed_at)
+        lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
         resumed = attempt.resume_from is not None and not started_over(attempt)
         where = f"resumed from {base_name(attempt.resume_from)}" if resumed and attempt.resume_from else "started over"
         at = f" at step {attempt.resume_step}" if resumed and attempt.resume_step is not None else ""

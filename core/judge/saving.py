@@ -5,7 +5,7 @@ import msgspec
 from ..model.fact import CheckpointKnown
 from ..model.observation import CheckpointEvent
 from . import commands, proof_of_life, recovery, resume_point, timeline, vitals
-from .attempt_now import AttemptNow
+from .attempt_now import AttemptNow, with_saved
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
@@ -22,8 +22,13 @@ def saved_position(attempt: AttemptNow, saved_step: int | None) -> int | None:
     """
     if attempt.position is None or saved_step is None or attempt.offset is None:
         return attempt.position
-    said = attempt.offset + saved_step
+    said = attempt.offset + saved_step * attempt.stride
     return min(said, attempt.position)
+
+
+def _is_news(before: resume_point.Known | None, event: CheckpointEvent) -> bool:
+    """Not one that a rescan found as it was."""
+    return before is None or not before.complete or before.mtime != event.mtime
 
 
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
@@ -31,6 +36,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     now = timeline.active(state.timeline)
     attempt = state.attempt
     before = resume_point.find(state.shelf, event.path)
+    if event.event == "complete" and event.step is not None and is_live(state.machine) and _is_news(before, event):
+        attempt = with_saved(attempt, event.step)
     shelf = resume_point.with_event(
         state.shelf,
         event,
@@ -41,7 +48,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     signs = state.vitals
     if event.event != "removed" and is_watched(state.machine):
         signs = vitals.with_file(signs, event.path, event.size_bytes, now)
-    state = replace(state, shelf=shelf, vitals=signs)
+    state = replace(state, shelf=shelf, vitals=signs, attempt=attempt)
     known = resume_point.find(shelf, event.path)
     if event.event == "removed":
         if before is None:

@@ -95,6 +95,7 @@ def started(draft: Draft, start: Start) -> None:
         profile=start.profile,
         adopted=start.adopted,
         weights_only=draft.knowledge.preset.resume == "weights",
+        stride=state.attempt.stride,
     )
     if same:
         # A new supervisor: the attempt is the known one, only its log is read anew.

@@ -16,7 +16,7 @@ from trainwatch.core.judge import (
     timeline,
     vitals,
 )
-from trainwatch.core.judge.attempt_now import AttemptNow, lost_steps, started_over, with_beat
+from trainwatch.core.judge.attempt_now import AttemptNow, lost_steps, started_over, with_beat, with_saved
 from trainwatch.core.judge.gpu_signs import GpuNormal
 from trainwatch.core.judge.health import Band
 from trainwatch.core.judge.step_clock import StepClock
@@ -199,6 +199,23 @@ def test_lost_steps_are_unknown_when_an_end_is() -> None:
     assert lost_steps(None, 3) is None
     assert lost_steps(3, None) is None
     assert lost_steps(10, 4) == 6
+
+
+def test_a_bar_that_counts_batches_is_measured_by_its_checkpoints() -> None:
+    attempt = AttemptNow()
+    for position, stored in ((83, 40), (165, 80)):  # two batches a step, each noticed a few batches late
+        attempt = with_saved(with_beat(attempt, position, 1.0), stored)
+    assert attempt.stride == 2
+    assert with_saved(attempt, 80) is attempt
+    assert lost_steps(260, 240, attempt.stride) == 10
+
+
+def test_a_late_notice_is_no_stride() -> None:
+    attempt = AttemptNow()
+    for position, stored in ((43, 40), (84, 80), (122, 120)):
+        attempt = with_saved(with_beat(attempt, position, 1.0), stored)
+    assert attempt.stride == 1
+    assert with_saved(AttemptNow(), 40).saved_at is None
 
 
 def test_eta_comes_from_the_runs_own_pace() -> None:
