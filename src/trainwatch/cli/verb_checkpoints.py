@@ -1,83 +1,162 @@
-"""``trainwatch checkpoints list DIR · verify PATH [--deep]``: what is saved, and whether it is sound."""
+"""``trainwatch checkpoints list · verify · show · compare · prune · backup``: what is saved, and is it sound."""
 
 import argparse
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trainwatch.core.model.checkpoint import Checkpoint
 
+from . import checkpoint_text as text
 from .failure import CliError, ExitCode
 from .output import print_json
+
+Part = Callable[[argparse.Namespace], int]
 
 
 def add(subparsers: Any) -> None:
     """Register the verb and its parts."""
     parser = subparsers.add_parser(
         "checkpoints",
-        help="list and verify checkpoints",
-        description="Looks at saved checkpoints. Nothing is unpickled, nothing is written.",
+        help="list, verify, show, compare, prune and back up checkpoints",
+        description="Looks at saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write.",
         epilog="example: trainwatch checkpoints list outputs/ --json",
     )
     parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
-    listing = parts.add_parser(
-        "list", help="the checkpoints of a directory", epilog="example: trainwatch checkpoints list outputs/"
-    )
+    listing = _part(parts, "list", "the checkpoints of a directory", "list outputs/", act_list)
     listing.add_argument("directory", help="the directory that the trainer saves into")
-    listing.add_argument("--json", action="store_true", help="one JSON object")
-    listing.set_defaults(act=act_list)
-    verify = parts.add_parser(
-        "verify",
-        help="prove one checkpoint",
-        epilog="example: trainwatch checkpoints verify outputs/checkpoint-500 --deep",
-    )
+    verify = _part(parts, "verify", "prove one checkpoint", "verify outputs/checkpoint-500 --deep", act_verify)
     verify.add_argument("path", help="a checkpoint file or directory")
     verify.add_argument("--deep", action="store_true", help="read every byte: checksums, and every value finite")
-    verify.add_argument("--json", action="store_true", help="one JSON object")
-    verify.set_defaults(act=act_verify)
+    show = _part(parts, "show", "what is inside", "show outputs/checkpoint-500", act_show)
+    show.add_argument("path", help="a checkpoint file or directory")
+    compare = _part(parts, "compare", "what differs between two", "compare checkpoint-500 checkpoint-1000", act_compare)
+    compare.add_argument("a")
+    compare.add_argument("b")
+    prune = _part(parts, "prune", "which old ones could go (dry run)", "prune outputs/ --keep 3", act_prune)
+    prune.add_argument("directory", help="the directory that the trainer saves into")
+    prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many of the newest good ones stay")
+    prune.add_argument("--apply", action="store_true", help="really delete; the resume point always stays")
+    backup = _part(
+        parts, "backup", "copy, verify the copy, then say done", "backup best.safetensors /backup", act_backup
+    )
+    backup.add_argument("path", help="a checkpoint file or directory")
+    backup.add_argument("destination", help="a folder, or a name that does not exist yet; nothing is overwritten")
+
+
+def _part(parts: Any, name: str, what: str, example: str, act: Part) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parts.add_parser(
+        name, help=what, description=what, epilog=f"example: trainwatch checkpoints {example}"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(act=act)
+    return parser
 
 
 def act_list(args: argparse.Namespace) -> int:
-    """Print the listing, newest first; 3 when there is no such directory."""
+    """Print the listing, newest first."""
     from trainwatch.core.checkpoints import list_checkpoints
 
-    directory = Path(args.directory)
-    if not directory.is_dir():
-        raise CliError(ExitCode.NOT_FOUND, f"{args.directory}: no such directory; give the trainer's output directory")
-    listing = list_checkpoints(directory)
+    try:
+        listing = list_checkpoints(_directory(args.directory))
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{args.directory}: {error.strerror or error}") from None
     if args.json:
         print_json(listing)
         return ExitCode.DONE
     if not listing.checkpoints:
-        print(f"no checkpoints in {directory}")
+        print(f"no checkpoints in {args.directory}")
     for checkpoint in listing.checkpoints:
         mark = "  <- resume point" if checkpoint.path == listing.resume_point else ""
-        print(_row(checkpoint) + mark)
+        print(text.row(checkpoint) + mark)
     return ExitCode.DONE
 
 
 def act_verify(args: argparse.Namespace) -> int:
-    """Print the verdict; 1 unless complete, 3 when there is no such path."""
+    """Print the verdict; 1 unless complete."""
     from trainwatch.core.checkpoints import verify
 
-    path = Path(args.path)
-    if not path.exists():
-        raise CliError(ExitCode.NOT_FOUND, f"{args.path}: no such checkpoint; see `trainwatch checkpoints list DIR`")
-    found = verify(path, deep=args.deep)
+    found: Checkpoint = verify(_existing(args.path), deep=args.deep)
     if args.json:
         print_json(found)
     else:
-        print(_row(found))
+        print(text.row(found))
         for name in found.opaque:
             print(f"  not looked into (no tensors): {name}")
     return ExitCode.DONE if found.verdict == "complete" else ExitCode.FAILED
 
 
-def _row(checkpoint: Checkpoint) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(checkpoint.mtime))
-    position = [f"step {checkpoint.step:,}"] if checkpoint.step is not None else []
-    position += [f"epoch {checkpoint.epoch}"] if checkpoint.epoch is not None else []
-    reason = f": {checkpoint.reason}" if checkpoint.reason else ""
-    size_mb = checkpoint.size_bytes / 1e6
-    where = ", ".join(position) or "–"
-    return f"{when}  {size_mb:10,.1f} MB  {checkpoint.name:36} {where:20} {checkpoint.verdict}{reason}"
+def act_show(args: argparse.Namespace) -> int:
+    """Print what is inside: members, tensors, training state."""
+    from trainwatch.core.checkpoints import show
+
+    overview = show(_existing(args.path))
+    if overview is None:
+        raise CliError(ExitCode.FAILED, f"{args.path}: is no checkpoint; see `trainwatch checkpoints list DIR`")
+    if args.json:
+        print_json(overview)
+    else:
+        text.print_overview(overview)
+    return ExitCode.DONE
+
+
+def act_compare(args: argparse.Namespace) -> int:
+    """Print how far the weights moved; 1 when the two cannot be compared."""
+    from trainwatch.core.checkpoints import ComparisonRefusedError, compare
+
+    try:
+        found = compare(_existing(args.a), _existing(args.b))
+    except ComparisonRefusedError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    if args.json:
+        print_json(found)
+    else:
+        text.print_comparison(found)
+    return ExitCode.DONE
+
+
+def act_prune(args: argparse.Namespace) -> int:
+    """Print the plan, and carry it out with --apply; 1 when something was refused."""
+    from trainwatch.core.checkpoints import apply_prune, plan_prune
+
+    try:
+        plan = plan_prune(_directory(args.directory), args.keep)
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--keep: {error}") from None
+    outcome = apply_prune(plan) if args.apply else None
+    if args.json:
+        print_json({"plan": plan, "applied": outcome})
+    else:
+        text.print_plan(plan, outcome)
+    return ExitCode.FAILED if outcome is not None and outcome.refused else ExitCode.DONE
+
+
+def act_backup(args: argparse.Namespace) -> int:
+    """Copy and prove the copy; 1 when it could not be done, and then nothing is left of it."""
+    from trainwatch.core.checkpoints import BackupRefusedError, backup
+
+    try:
+        done = backup(_existing(args.path), Path(args.destination))
+    except BackupRefusedError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{args.destination}: {error.strerror or error}") from None
+    if args.json:
+        print_json(done)
+    else:
+        print(f"{done.destination}: copied and verified ({done.checkpoint.verdict})")
+    return ExitCode.DONE
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint; see `trainwatch checkpoints list DIR`")
+    return path
+
+
+def _directory(name: str) -> Path:
+    path = Path(name)
+    if not path.is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such directory; give the trainer's output directory")
+    return path
