@@ -1,6 +1,7 @@
 """Launching an attempt: the order goes on the desk, a detached runner starts, and its report is awaited."""
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -90,6 +91,51 @@ def find_attempt(directory: Path) -> AttemptTarget | None:
     """The attempt that was started in ``directory``, dead or alive; None when none was."""
     start = read_start(directory)
     return None if start is None else target_of(start, Path(os.path.abspath(directory)))  # noqa: PTH100
+
+
+def settle_launch(directory: Path) -> AttemptTarget | None:
+    """What became of an order whose launcher died: the attempt, or None, and then none will appear any more.
+
+    Waits for a runner that has taken the order (at most ``CLAIMED_TIMEOUT_S``). Only for who may launch for this run.
+    """
+    deadline = time.monotonic() + CLAIMED_TIMEOUT_S
+    while True:
+        owned = _has_runner(directory)  # asked before the file: a runner reports, then ends
+        found = find_attempt(directory)
+        if found is not None or read_exit(directory) is not None or not (directory / desk.ORDER).exists():
+            return found
+        if desk.claim(str(directory)):
+            return None
+        if not owned or time.monotonic() >= deadline:
+            return _unreported(directory)
+        time.sleep(POLL_S)
+
+
+def _unreported(directory: Path) -> AttemptTarget | None:
+    """A trainer whose runner died in the moment between starting it and saying so."""
+    order = read_order(directory)
+    marked = tree.marked_with(os.path.abspath(directory), tree.everyone().values())  # noqa: PTH100
+    if order is None or not marked:
+        return None
+    first = min(marked, key=lambda process: process.start_ticks)
+    return AttemptTarget(
+        number=order.attempt,
+        trainer=ProcessIdentity(boot_id=tree.boot_id(), pid=first.pid, start_ticks=first.start_ticks),
+        runner=None,
+        log=order.log,
+        directory=os.path.abspath(directory),  # noqa: PTH100
+    )
+
+
+def _has_runner(directory: Path) -> bool:
+    try:
+        with (directory / desk.LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def is_alive(identity: ProcessIdentity | None) -> bool:

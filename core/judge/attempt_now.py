@@ -62,7 +62,7 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
 def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
     """A checkpoint of this attempt came. Two of them tell how many printed counts make one stored step."""
     position, before = attempt.position, attempt.saved_at
-    if position is None or (before is not None and saved_step <= before[1]):
+    if position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
         return attempt
     stride = attempt.stride
     if before is not None:
@@ -70,6 +70,12 @@ def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
         if round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
             stride = round(ratio)
     return msgspec.structs.replace(attempt, stride=stride, saved_at=(position, saved_step))
+
+
+def read_anew(attempt: AttemptNow, pid: int) -> AttemptNow:
+    """A new supervisor reads the log from its beginning: old steps come again, and they are no new epoch."""
+    offset = None if attempt.offset is None else _first_offset(attempt)
+    return msgspec.structs.replace(attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None)
 
 
 def _first_offset(attempt: AttemptNow) -> int:

@@ -18,12 +18,13 @@ replace = msgspec.structs.replace
 def saved_position(attempt: AttemptNow, saved_step: int | None) -> int | None:
     """Where in the run a checkpoint stands: its own step where it counts as the log does, else where the run is now.
 
-    A checkpoint is noticed some steps after the one that it holds.
+    A checkpoint is noticed some steps after the one that it holds. Of an adopted attempt it may be seen before the log
+    was read as far.
     """
     if attempt.position is None or saved_step is None or attempt.offset is None:
         return attempt.position
     said = attempt.offset + saved_step * attempt.stride
-    return min(said, attempt.position)
+    return said if attempt.adopted else min(said, attempt.position)
 
 
 def _is_news(before: resume_point.Known | None, event: CheckpointEvent) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 from ..model.fact import AttemptEnded, AttemptStarted
 from ..model.observation import Start
 from . import eta, recovery, resume_point, run_machine, step_clock, timeline, vitals
-from .attempt_now import AttemptNow
+from .attempt_now import AttemptNow, read_anew
 from .diagnosis import DiagnosisState
 from .draft import Draft
 from .loss import Loss
@@ -99,7 +99,7 @@ def started(draft: Draft, start: Start) -> None:
     )
     if same:
         # A new supervisor: the attempt is the known one, only its log is read anew.
-        attempt = msgspec.structs.replace(state.attempt, pid=start.pid, adopted=True)
+        attempt = read_anew(state.attempt, start.pid)
     fresh_clock = step_clock.begin_attempt(state.clock, now)
     draft.set(
         attempts=max(state.attempts, start.attempt),

@@ -9,12 +9,15 @@ import msgspec
 from trainwatch.core.judge.eta import eta_s
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation, Start
+from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
 from trainwatch.core.store.trace import TraceWriter
 
 FIRST_READING_S = 2.0
 """A driver that answers does so within a second; one that does not must not hold the launch."""
+
+UNHEARD = Progress()
 
 
 class RunMemory:
@@ -24,6 +27,7 @@ class RunMemory:
         self._history = history
         self._trace = trace
         self._log_growth: LogGrowth | None = None
+        self._heard = False
         self._gpu: GpuSample | None = None
         self._gpu_answered = threading.Event()
         if meta is not None:
@@ -42,8 +46,10 @@ class RunMemory:
     def commit(self, t: float, state: JudgeState) -> None:
         """Make it visible, with the progress as the judge sees it."""
         progress = state.progress
-        shown = msgspec.structs.replace(progress, eta_s=eta_s(state.pace, progress))
-        self._history.add(ProgressPoint(t=t, progress=shown))
+        self._heard = self._heard or progress != UNHEARD
+        if self._heard:  # a new supervisor has not read the log yet: what the last one knew stands
+            shown = msgspec.structs.replace(progress, eta_s=eta_s(state.pace, progress))
+            self._history.add(ProgressPoint(t=t, progress=shown))
         self._history.commit()
         self._trace.flush()
         if self._log_growth is not None:

@@ -9,7 +9,7 @@ from trainwatch.core.act import tmux
 from trainwatch.core.act.actor import RunActor
 from trainwatch.core.act.attach import attach_command
 from trainwatch.core.act.derive import Derived, preview
-from trainwatch.core.act.launch import find_attempt
+from trainwatch.core.act.launch import find_attempt, settle_launch
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 from trainwatch.core.config.project import FILE_NAME
 from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles
@@ -78,6 +78,8 @@ def build_supervisor(
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
     )
+    if (newest := _newest_attempt(run)) is not None:
+        actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
     supervisor = Supervisor(
         judge=judge,
         state=judge.start(story, snapshot.state if snapshot is not None else None),
@@ -130,14 +132,21 @@ def _created(spec: RunSpec) -> RunCreated:
 
 
 def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
-    """The newest launched attempt, unless its end is in the journal. It may have died while nobody watched."""
+    """The newest launched attempt, unless its end is in the journal. It may have died while nobody watched.
+
+    Waits for one that the last supervisor was just launching. The caller holds the run's lock.
+    """
     ended = {a.number for a in story.attempts if a.ended_t is not None}
+    newest = _newest_attempt(run, settle_launch)
+    return None if newest is None or newest.number in ended else newest
+
+
+def _newest_attempt(
+    run: RunDirectory, find: Callable[[Path], AttemptTarget | None] = find_attempt
+) -> AttemptTarget | None:
+    """The attempt that was launched last, dead or alive."""
     folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
-    for folder in folders:
-        target = find_attempt(folder)
-        if target is not None:
-            return None if target.number in ended else target
-    return None
+    return next((target for target in map(find, folders) if target is not None), None)
 
 
 def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]) -> list[Sensor]:
@@ -209,6 +218,4 @@ def close_view(run: RunDirectory) -> None:
 
 def attach_argv(run: RunDirectory) -> list[str]:
     """The command that shows the trainer's terminal or log. Raises RuntimeError with a sentence."""
-    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
-    target = next((t for t in map(find_attempt, folders) if t is not None), None)
-    return attach_command(run.load_spec(), target)
+    return attach_command(run.load_spec(), _newest_attempt(run))

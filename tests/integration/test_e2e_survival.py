@@ -1,0 +1,299 @@
+"""Whatever dies around the training, the training goes on, is found again, and is never started twice."""
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world
+from trainwatch.core.act import desk, tree
+from trainwatch.core.act.launch import is_alive, settle_launch
+from trainwatch.core.model.attempt import LaunchOrder
+from trainwatch.core.model.decision import StartAttempt, StopAttempt
+from trainwatch.core.model.ports import AttemptTarget
+
+__all__ = ["world"]
+
+LONG = ("--steps", "2000", "--step-time", "0.02", "--save-every", "20")
+
+
+def goes_on_without_a_gap(world: World, number: int = 1) -> None:
+    """The trainer makes further steps, and its log shows each one."""
+    world.at_step(world.steps(number)[-1] + 10, number)
+    steps = world.steps(number)
+    assert steps == list(range(steps[0], steps[-1] + 1))
+    assert world.alive(number)
+
+
+def test_a_supervisor_that_is_killed_is_replaced_without_a_second_trainer(world: World) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    world.at_step(10)
+    pid = world.attempt().trainer.pid
+
+    first.murder()
+    goes_on_without_a_gap(world)
+    second = world.headless()
+    world.in_state("running")
+    until(lambda: "adopts attempt 1" in second.said, "adoption is told")
+    third = world.headless()
+
+    assert third.ends() == 4
+    assert "already has a supervisor" in third.said
+    goes_on_without_a_gap(world)
+    status = world.status()
+    assert (status["attempt"], status["pid"], status["state"]) == (1, pid, "running")
+    assert status["supervisor"] == {"pid": second.pid, "alive": True}
+    assert status["progress"]["step"] is not None
+    assert world.lives() == [pid]
+
+
+def test_a_killed_screen_harms_nobody(world: World) -> None:
+    world.write(*LONG)
+    world.headless()
+    world.at_step(5)
+    pid = world.attempt().trainer.pid
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(world.project)
+        os.execvpe(sys.executable, [sys.executable, "-m", "trainwatch"], world.env | {"TERM": "xterm-256color"})
+    seen = b""
+    try:
+        while b"job" not in seen:
+            seen += os.read(terminal, 65536)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+
+    goes_on_without_a_gap(world)
+    status = world.status()
+    assert status["supervisor"]["alive"]
+    assert world.lives() == [pid]
+
+
+@pytest.mark.tmux
+def test_a_killed_tmux_server_harms_nobody(world: World) -> None:
+    world.write(*LONG, more={"tmux": {"enabled": True, "socket": "own"}})
+    watcher = world.headless()
+    tmux = ["tmux", "-L", "own"]
+
+    def shown() -> bool:
+        words = [*tmux, "capture-pane", "-p", "-t", "=trainwatch-job:"]
+        return "avr_loss" in subprocess.run(words, env=world.env, capture_output=True, text=True, check=False).stdout
+
+    until(shown, "the log in a tmux window")
+    server = int(subprocess.check_output([*tmux, "display-message", "-p", "#{pid}"], env=world.env))
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not lives(server), "the tmux server is dead")
+
+    goes_on_without_a_gap(world)
+    assert watcher.process.poll() is None
+    assert len(world.lives()) == 1
+
+
+def test_a_trainer_that_crashes_unwatched_is_understood_and_resumed(world: World) -> None:
+    world.write("--steps", "100", "--save-every", "20", "--crash-at", "50", "--hold-at", "30")
+    first = world.headless()
+    world.at_step(30)
+    first.murder()
+    (world.out / "go").touch()
+    until(lambda: not world.alive(1), "the crash")
+
+    second = world.headless()
+
+    assert second.ends() == 0, second.said
+    story = world.story()
+    (crash,) = story.incidents
+    assert (crash.kind, crash.class_, crash.step) == ("crash", "cuda_unknown_error", 50)
+    assert any(e.line for e in crash.evidence)
+    assert [(a.resume_step, a.how) for a in story.attempts] == [(None, "crashed"), (40, "finished")]
+    assert crash.lost_steps == 10
+    assert world.steps(2) == list(range(41, 101))
+    assert len(world.lives()) == 2
+
+
+def test_a_trainer_that_finishes_unwatched_is_finished(world: World) -> None:
+    world.write("--steps", "60", "--hold-at", "30")
+    first = world.headless()
+    world.at_step(30)
+    first.murder()
+    (world.out / "go").touch()
+    until(lambda: not world.alive(1), "the end")
+
+    second = world.headless()
+
+    assert second.ends() == 0, second.said
+    assert world.story().state == "finished"
+    assert world.status()["progress"]["step"] == 60
+    assert len(world.lives()) == 1
+
+
+def paper(name: str) -> "Callable[[World], bool]":
+    def is_there(world: World) -> bool:
+        return any((run.attempt(1) / name).exists() for run in world.runs())
+
+    return is_there
+
+
+def decided(world: World) -> bool:
+    return bool(world.decisions(StartAttempt))
+
+
+@pytest.mark.parametrize(
+    "moment", [decided, paper(desk.ORDER), paper(desk.CLAIM), paper(desk.START)],
+    ids=["decided", "ordered", "claimed", "started"],
+)  # fmt: skip
+def test_a_supervisor_killed_while_it_launches_leaves_one_trainer(
+    world: World, moment: Callable[[World], bool]
+) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    until(lambda: moment(world), "the moment")
+    first.murder()
+
+    world.headless()
+
+    world.in_state("running")
+    world.at_step(20, world.story().attempts[-1].number)
+    assert len(world.lives()) <= 1 or not lives(world.lives()[0])
+    assert sum(lives(pid) for pid in world.lives()) == 1
+    assert world.story().attempts[-1].pid == world.lives()[-1]
+
+
+@pytest.fixture
+def stuck_runner(world: World, tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """An attempt whose runner has taken the order and waits for its log (a pipe without a reader): folder and pid."""
+    folder = tmp_path / "attempt"
+    folder.mkdir()
+    log = folder / "train.log"
+    os.mkfifo(log)
+    order = LaunchOrder(attempt=1, argv=("sleep", "60"), cwd="/", env=dict(os.environ), log=str(log))
+    desk.write(str(folder), desk.ORDER, msgspec.to_builtins(order))
+    subprocess.run([sys.executable, "-P", "-m", "trainwatch.core.act.runner", str(folder)], env=world.env, check=True)
+    until((folder / desk.CLAIM).exists, "the claim")
+    runner = next(p.pid for p in tree.everyone().values() if str(folder).encode() in command_line(p.pid))
+    yield folder, runner
+    for pid in (runner, *(p.pid for p in tree.marked_with(str(folder), tree.everyone().values()))):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_runner_that_is_slow_to_launch_is_waited_for(stuck_runner: tuple[Path, int]) -> None:
+    folder, _ = stuck_runner
+    found: list[AttemptTarget | None] = []
+    asker = threading.Thread(target=lambda: found.append(settle_launch(folder)))
+    asker.start()
+
+    with (folder / "train.log").open("rb"):
+        asker.join(PATIENCE_S)
+
+    (target,) = found
+    assert target is not None
+    assert is_alive(target.trainer)
+
+
+def test_a_runner_that_died_before_it_launched_is_not_waited_for(stuck_runner: tuple[Path, int]) -> None:
+    folder, runner = stuck_runner
+    os.kill(runner, signal.SIGKILL)
+    assert settle_launch(folder) is None
+
+
+def test_a_trainer_whose_runner_died_before_it_could_say_so_is_found(stuck_runner: tuple[Path, int]) -> None:
+    folder, runner = stuck_runner
+    with (folder / "train.log").open("rb"):
+        until((folder / desk.START).exists, "the start")
+        os.kill(runner, signal.SIGKILL)
+        (folder / desk.START).unlink()
+        target = settle_launch(folder)
+    assert target is not None
+    assert (target.number, target.runner) == (1, None)
+    assert command_line(target.trainer.pid).startswith(b"sleep")
+
+
+@pytest.mark.parametrize("verb", ["stop", "kill"])
+def test_what_a_person_ended_stays_ended_when_the_supervisor_dies_on_the_way(world: World, verb: str) -> None:
+    """Killed in the middle of the stop ladder: the next one goes on with it and does not restart the training."""
+    world.write(*LONG, "--deaf")
+    first = world.headless()
+    world.at_step(10)
+    assert world.do(verb, "--yes").code == 0
+    until(lambda: world.decisions(StopAttempt), "the decision")
+    first.murder()
+
+    second = world.headless()
+
+    world.in_state("stopped")
+    until(lambda: not world.alive(1), "the trainer's end")
+    second.signal(signal.SIGTERM)
+    assert second.ends() == 0
+    third = world.headless()
+    assert third.ends() == 1
+    assert "trainwatch resume" in third.said
+    assert len(world.lives()) == 1
+
+
+def test_a_restart_goes_on_when_the_supervisor_dies_in_the_stop_ladder(world: World) -> None:
+    world.write(*LONG, "--hang-at", "50", "--deaf")
+    first = world.headless()
+    until(lambda: world.decisions(StopAttempt), "the stop of the hung trainer")
+    first.murder()
+
+    world.headless()
+
+    world.at_step(60, 2)
+    story = world.in_state("running")
+    assert [a.resume_step for a in story.attempts] == [None, 40]
+    assert [(i.kind, i.open) for i in story.incidents] == [("hang", False)]
+    assert len(world.lives()) == 2
+
+
+def test_a_restart_goes_on_when_the_supervisor_dies_in_the_backoff(world: World) -> None:
+    world.write(*LONG, "--crash-at", "50", more={"restart": {"backoff_s": [1]}})
+    first = world.headless()
+    world.in_state("backing_off")
+    first.murder()
+
+    world.headless()
+
+    world.at_step(60, 2)
+    story = world.in_state("running")
+    assert [a.resume_step for a in story.attempts] == [None, 40]
+    assert (story.budget_used, story.budget_max) in {(1, 3), (0, 3)}
+    assert len(world.lives()) == 2
+
+
+def test_a_supervisor_that_is_killed_again_and_again_loses_nothing(world: World) -> None:
+    world.write("--steps", "160", "--save-every", "20", "--crash-at", "50", "--crash-at", "110")
+    codes = []
+    for _ in range(12):
+        watcher = world.headless()
+        try:
+            codes.append(watcher.process.wait(1.3))
+            break
+        except subprocess.TimeoutExpired:
+            watcher.murder()
+    else:
+        codes.append(world.headless().ends())
+
+    assert codes[-1] == 0
+    story = world.story()
+    assert story.state == "finished"
+    assert [i.class_ for i in story.incidents if i.kind == "crash"] == ["cuda_unknown_error"] * 2
+    assert len(world.lives()) == 3
+    assert [a.resume_step for a in story.attempts] == [None, 40, 100]
