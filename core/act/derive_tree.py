@@ -63,6 +63,7 @@ def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: 
     A dotted key is a path. A plain key is replaced where it stands, and goes to the top level when it stands nowhere.
     ``sections_ignored``: the framework merges its sections, so that a key found twice is written twice.
     """
+    found: list[tuple[str, ...]]
     if key in tree:
         found = [(key,)]
         if sections_ignored:

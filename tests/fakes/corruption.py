@@ -101,7 +101,7 @@ class _Stub:
         self.state = state
 
 
-class _Reference(pickle._Unpickler):  # type: ignore[name-defined,misc]
+class _Reference(pickle._Unpickler):
     """Python's own unpickler in Python (its memo is a dict), which makes nothing but stubs."""
 
     def __init__(self, file: io.BytesIO) -> None:

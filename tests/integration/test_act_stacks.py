@@ -74,7 +74,8 @@ def test_a_slow_py_spy_is_given_up(run: World) -> None:
 
 def test_a_py_spy_that_leaves_it_stopped_is_put_right(run: World) -> None:
     rude = run.root / "rude"
-    rude.write_text('#!/bin/sh\nkill -STOP "$4"\necho "Thread 1: \\"MainThread\\""\n')
+    stopped = 'until grep -q "^State:.T" "/proc/$4/status"; do :; done'  # a signal takes effect when it is scheduled
+    rude.write_text(f'#!/bin/sh\nkill -STOP "$4"\n{stopped}\necho "Thread 1: \\"MainThread\\""\n')
     rude.chmod(0o755)
     target = run.launch(*python("print('up', flush=True)\nimport time\ntime.sleep(600)"))
     run.log_has(target, "up")
