@@ -115,6 +115,13 @@ need_tmux() {
     install_packages tmux || say "tmux could not be installed; all works without it but the tmux window (apt install tmux)"
 }
 
+need_compiler() { # the tests build a stand-in for the GPU driver's library
+    command -v cc >/dev/null 2>&1 && return 0
+    say "installing a C compiler for the tests"
+    if command -v apt-get >/dev/null 2>&1; then set -- gcc libc6-dev; else set -- gcc; fi
+    install_packages "$@" || say "no C compiler: the tests against a stand-in for the GPU driver are skipped"
+}
+
 # --- this checkout -----------------------------------------------------------------------------------------------
 
 repair_links() { # a clone without symbolic links leaves small text files in their place
@@ -250,6 +257,7 @@ run_tests() {
     setup_dev
     setup_torch
     need_tmux
+    need_compiler
     cd "$here"
     if [ "$#" -eq 0 ]; then set -- -n auto --maxprocesses 4; fi
     "$python" -m pytest "$@"
@@ -267,6 +275,7 @@ run_check() {
     setup_dev
     setup_torch
     need_tmux
+    need_compiler
     cd "$here"
     part "format" "$python" -m ruff format --check .
     part "lint" "$python" -m ruff check .
