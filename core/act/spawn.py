@@ -1,6 +1,6 @@
 """Fork and exec of the trainer, as the runner does it. Standard library only."""
 # No pathlib here: the runner stays small, and a look at every process fast.
-# ruff: noqa: PTH103, PTH118, PTH120
+# ruff: noqa: PTH103, PTH118, PTH120, PTH110, PTH112
 
 import ctypes
 import errno
@@ -136,6 +136,25 @@ def _be_born(  # noqa: PLR0917 - one call, right after the fork
     except BaseException:  # the forked copy of the runner must not live on
         os.write(fault, f"{where}:{errno.EINVAL}".encode())
     os._exit(NOT_FOUND)
+
+
+def why_not(argv: list[str], env: dict[str, str], cwd: str) -> str | None:
+    """Why this command cannot be started as things stand, as a sentence; None when nothing speaks against it."""
+    import shutil
+
+    try:
+        _check(argv, env)
+    except CannotStart as fault:
+        return str(fault)
+    if not os.path.isdir(cwd):
+        return str(_explain("cwd", errno.ENOENT if not os.path.exists(cwd) else errno.ENOTDIR, argv, cwd, env))
+    named = os.path.join(cwd, argv[0]) if "/" in argv[0] else argv[0]
+    path = env.get("PATH", os.defpath)
+    if shutil.which(named, path=path) is not None:
+        return None
+    is_there = "/" in argv[0] and os.path.exists(named)
+    number = errno.EACCES if is_there or shutil.which(named, mode=os.F_OK, path=path) else errno.ENOENT
+    return str(_explain("exec", number, argv, cwd, env))
 
 
 def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, str]) -> CannotStart:

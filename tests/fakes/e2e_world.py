@@ -256,7 +256,7 @@ class World:
     def clear(self) -> None:
         """End everything that was started here; what it said is shown with a failure."""
         for watcher in self._watchers:
-            sys.stdout.write(f"--- {watcher.process.args}\n{watcher.said[-6000:]}\n")
+            sys.stdout.write(f"--- {watcher.process.args!r}\n{watcher.said[-6000:]}\n")
             if watcher.process.poll() is None:
                 watcher.process.kill()
             watcher.process.wait(PATIENCE_S)

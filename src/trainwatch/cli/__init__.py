@@ -83,6 +83,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `trainwatch events | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
+    except OSError as error:  # the world's fault, not ours: a disk, a right, a path
+        if error.filename is None:
+            raise
+        print(f"trainwatch: {error.filename}: {error.strerror}", file=sys.stderr)
+        return int(ExitCode.FAILED)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

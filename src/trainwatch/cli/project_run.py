@@ -23,9 +23,10 @@ def project_spec(args: argparse.Namespace) -> RunSpec | None:
     return None if project is None else spec_of_project(project, args.run_name, overrides_of(args))
 
 
-def project_run(args: argparse.Namespace) -> RunDirectory:
+def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirectory:
     """The run to look after. Creates its folder at the first call; takes changed settings over while nobody watches.
 
+    ``to_start``: it will be started at once, so a new one whose command cannot be is refused (exit code 2).
     Ends with exit code 3 where there is neither a trainwatch.toml nor a run that was started in this folder.
     """
     spec = project_spec(args)
@@ -42,6 +43,10 @@ def project_run(args: argparse.Namespace) -> RunDirectory:
         return find_run(args.run_name)
     run = RunDirectory(runs_folder(home()) / spec.id)
     if not run.path.exists():
+        if to_start:
+            from .startable import require_startable
+
+            require_startable(spec)
         return RunDirectory.create(home(), spec)
     known = run.load_spec()
     current = msgspec.structs.replace(spec, created_wall=known.created_wall, labels=known.labels)

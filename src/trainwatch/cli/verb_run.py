@@ -52,6 +52,9 @@ def act(args: argparse.Namespace) -> int:
     spec = spec_of_command(command, args)
     if args.dry_run:
         return _show_plan(spec, as_json=args.json)
+    from .startable import require_startable
+
+    require_startable(spec)
     run = RunDirectory.create(home(), spec)
     if args.detach or _wants_screen(args):
         from .detached import start_detached

@@ -30,7 +30,7 @@ def act(args: argparse.Namespace) -> int:
     if args.headless:
         from .headless import supervise
 
-        return supervise(project_run(args), stop_trainer=args.stop_trainer)
+        return supervise(project_run(args, to_start=True), stop_trainer=args.stop_trainer)
     from trainwatch.tui.terminal import can_show_screen
 
     if not can_show_screen():

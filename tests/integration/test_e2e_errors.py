@@ -1,0 +1,193 @@
+"""What goes wrong at the command line: each one clear line, the right exit code, and nothing left behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.e2e_world import Done, World, world
+
+__all__ = ["world"]
+
+
+def one_line(done: Done, code: int, *words: str) -> None:
+    assert done.code == code, done
+    lines = done.err.strip().splitlines()
+    assert len(lines) == 1, done.err
+    assert "Traceback" not in done.err
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.fixture
+def empty(world: World, tmp_path: Path) -> Path:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def test_a_command_in_an_empty_directory_needs_no_config(world: World, empty: Path) -> None:
+    done = world.do("run", "--", sys.executable, "-c", 'print("x")', cwd=empty)
+
+    assert done.code == 0, done.err
+    assert list(empty.iterdir()) == []
+    assert world.log().splitlines() == ["x"]
+    assert world.story().state == "finished"
+    assert world.do("status", "--json", cwd=empty).json["state"] == "finished"
+    again = world.do("run", "--", sys.executable, "-c", 'print("y")', cwd=empty)
+    assert again.code == 0
+    assert [row["state"] for row in world.do("runs", "--json").json["runs"]] == ["finished", "finished"]
+
+
+def test_arguments_reach_the_command_as_they_are(world: World, empty: Path) -> None:
+    words = ["--headless", "a b", "c;d", "é\"'$HOME", "", "--", "-x"]
+    code = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    done = world.do("run", "--name", "words", "--", sys.executable, "-c", code, *words, cwd=empty)
+    assert done.code == 0
+    assert json.loads(world.log()) == words
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["no-such-program", "x"], ("no-such-program", "not found")),
+        (["./train.py"], ("./train.py", "not found")),
+        (["./notes.txt"], ("./notes.txt", "not executable")),
+        (["./folder"], ("./folder",)),
+    ],
+)
+def test_a_command_that_cannot_run_is_said_before_anything_is_made(
+    world: World, empty: Path, command: list[str], words: tuple[str, ...]
+) -> None:
+    (empty / "notes.txt").write_text("x")
+    (empty / "folder").mkdir()
+    one_line(world.do("run", "--", *command, cwd=empty), 2, *words)
+    assert world.runs() == []
+
+
+def test_a_command_of_the_config_that_cannot_run_is_said_with_its_line(world: World) -> None:
+    world.write(command=["no-such-program", "x"])
+    one_line(world.do("--headless"), 2, "no-such-program", "trainwatch.toml:")
+    assert world.runs() == []
+
+
+def test_a_command_that_vanishes_later_is_given_up(world: World) -> None:
+    program = world.project / "trainer"
+    program.write_text(f"#!/bin/sh\nrm '{program}'\necho 'RuntimeError: CUDA error: unknown error' >&2\nexit 1\n")
+    program.chmod(0o755)
+    world.write(command=["./trainer"])
+
+    done = world.do("--headless")
+
+    assert done.code == 1
+    assert "cannot be started" in done.out
+    assert world.story().state == "given_up"
+
+
+def test_no_command(world: World, empty: Path) -> None:
+    one_line(world.do("run", cwd=empty), 2, "no command", "trainwatch run -- ")
+    one_line(world.do("run", "--", cwd=empty), 2, "no command", "trainwatch run -- ")
+    assert world.runs() == []
+
+
+def test_a_wrong_key_is_named_with_file_line_and_the_nearest_key(world: World) -> None:
+    world.write()
+    config = world.project / "trainwatch.toml"
+    config.write_text(config.read_text().replace("max_restarts", "max_restart"))
+    line = config.read_text().splitlines().index("max_restart = 3") + 1
+    place = f'trainwatch.toml:{line}: unknown key "max_restart"; did you mean "max_restarts"?'
+    one_line(world.do("--headless"), 2, place)
+    check = world.do("check")
+    assert check.code == 1
+    assert place in check.out
+    assert world.runs() == []
+
+
+def test_neither_project_nor_run(world: World, empty: Path) -> None:
+    for words in (["--headless"], ["status"], ["events"], ["stop", "--yes"], ["resume"], ["attach"], ["ack"]):
+        one_line(world.do(*words, cwd=empty), 3, "trainwatch run")
+    one_line(world.do("status", "nobody", cwd=empty), 3, "nobody")
+    one_line(world.do("events", "nobody", "--json", cwd=empty), 3, "nobody")
+    assert world.do("runs", "--json", cwd=empty).json == {"runs": []}
+
+
+def test_an_output_directory_that_the_trainer_makes_later_is_watched(world: World) -> None:
+    world.write("--steps", "40", output_dir="deep/below/out")
+    done = world.do("--headless")
+    assert done.code == 0, done.err
+    assert world.story().checkpoints[-1].step == 40
+
+
+def test_an_output_directory_that_cannot_be_made_is_said(world: World) -> None:
+    (world.project / "out").write_text("a file")
+    world.write("--diary", str(world.project / "diary"))
+    one_line(world.do("--headless"), 2, "out", "is no folder", "trainwatch.toml:")
+    assert world.runs() == []
+    done = world.do("run", "--output-dir", "out", "--", sys.executable, "-c", "pass")
+    one_line(done, 2, "out", "is no folder")
+
+
+def test_without_tmux_everything_works_and_it_is_said_once(world: World, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "sh").symlink_to("/bin/sh")
+    world.write("--steps", "30", more={"tmux": {"enabled": True}})
+    done = world.do("--headless", env={"PATH": str(tools)})
+    assert done.code == 0, done.err
+    assert done.out.count("tmux is not installed") == 1
+    assert done.err == ""
+
+
+def test_a_log_that_cannot_be_read(world: World, empty: Path) -> None:
+    (empty / "folder").mkdir()
+    for verb in ("diagnose", "progress"):
+        one_line(world.do(verb, "folder", cwd=empty), 2, "folder", "directory")
+        one_line(world.do(verb, "missing.log", cwd=empty), 3, "missing.log")
+
+
+def test_an_extra_log_that_cannot_be_read_is_said_and_harms_nothing(world: World) -> None:
+    (world.project / "folder.log").mkdir()
+    world.write("--steps", "30", logs=["folder.log"])
+    done = world.do("--headless")
+    assert done.code == 0, done.err
+    assert "folder.log: the log cannot be read" in done.out
+
+
+def test_verbs_that_need_a_supervisor_say_that_there_is_none(world: World) -> None:
+    world.write("--steps", "10")
+    assert world.do("--headless").code == 0
+    for words in (
+        ["stop", "--yes"],
+        ["kill", "--yes"],
+        ["pause"],
+        ["unpause"],
+        ["profile", "balanced"],
+        ["ack"],
+        ["wait"],
+    ):
+        one_line(world.do(*words), 5, "no supervisor", "trainwatch --headless")
+
+
+def test_a_state_folder_that_cannot_be_written_is_said(world: World, tmp_path: Path) -> None:
+    world.write("--steps", "10")
+    (tmp_path / "file").write_text("")
+    done = world.do("--headless", env={"TRAINWATCH_HOME": str(tmp_path / "file")})
+    assert done.code in {1, 2}
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_closed_pipe_ends_quietly(world: World) -> None:
+    world.write("--steps", "10")
+    assert world.do("--headless").code == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "trainwatch", "events", "--json"]
+    done = subprocess.run(
+        words, cwd=world.project, env=world.env, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=20
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
