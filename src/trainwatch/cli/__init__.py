@@ -37,6 +37,7 @@ VERBS = (
     "profiles",
     "presets",
     "demo",
+    "drill",
     "supervise",
 )
 """Each is a module ``verb_NAME.py`` or shares one (see MODULES) with ``add(subparsers)``."""

@@ -1,20 +1,14 @@
 """``trainwatch demo``: a real small training with scripted trouble, looked after for real."""
 
 import argparse
-import shutil
 import sys
-import time
-from importlib.resources import as_file, files
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from trainwatch.core.model.story import RunStory
 
 from .failure import CliError, ExitCode
-from .known_runs import home
 from .output import print_json
+from .stand_in import stand_in_run
 
 
 def add(subparsers: Any) -> None:
@@ -39,7 +33,10 @@ def act(args: argparse.Namespace) -> int:
     """Run the demo; 0 when it reached its last step after the crash and the hang."""
     from trainwatch.tui.terminal import can_show_screen
 
-    run = _prepare(torch=args.torch, fake_gpu=args.fake_gpu)
+    if args.torch:
+        _need_torch()
+    template = "demo_torch.toml" if args.torch else "demo.toml"
+    run = stand_in_run("demo", template, simulated_gpu=args.fake_gpu)
     if not args.demo_headless and not args.json and can_show_screen():
         from .detached import start_detached
         from .verb_screen import open_screen
@@ -84,44 +81,6 @@ def result(story: RunStory) -> dict[str, Any]:
         "checkpoints": len(story.checkpoints),
         "state": story.state,
     }
-
-
-def _prepare(*, torch: bool, fake_gpu: bool) -> Any:
-    """A fresh folder with the demo's own trainwatch.toml, and its run. Earlier demos stay as they are."""
-    from trainwatch.core.config.spec import Overrides
-    from trainwatch.core.store.home import make_private
-    from trainwatch.core.store.run_directory import RunDirectory
-
-    from .specs import spec_of_project
-
-    if torch:
-        _need_torch()
-    folder = _fresh_folder(make_private(home() / "demo"))
-    template = "demo_torch.toml" if torch else "demo.toml"
-    with as_file(files("trainwatch.configs") / "examples") as examples:
-        for name in (template, "dit_demo.yaml"):
-            if (examples / name).exists():
-                shutil.copyfile(examples / name, folder / ("trainwatch.toml" if name == template else name))
-        text = (folder / "trainwatch.toml").read_text(encoding="utf-8")
-        text = text.replace("@PYTHON@", sys.executable).replace("@EXAMPLES@", str(examples))
-        (folder / "trainwatch.toml").write_text(text, encoding="utf-8")
-    spec = spec_of_project(folder / "trainwatch.toml", None, Overrides(), fresh=True)
-    if fake_gpu:
-        spec = msgspec.structs.replace(spec, labels={"simulated_gpu": True})
-    return RunDirectory.create(home(), spec)
-
-
-def _fresh_folder(parent: Path) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    number = 1
-    while True:
-        folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            number += 1
-        else:
-            return folder
 
 
 def _need_torch() -> None:

@@ -1,0 +1,25 @@
+"""The drill, one exercise of each way to end: brought back, held for a person, ended gently."""
+
+from pathlib import Path
+
+import pytest
+
+from trainwatch.cli.verb_drill import EXERCISES, _play, _row
+
+
+@pytest.mark.parametrize("name", ["CUDA error", "out of memory"])
+def test_an_exercise_is_caught_and_ends_as_it_should(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
+    exercise = next(e for e in EXERCISES if e.name == name)
+    row = _row(exercise, _play(exercise))
+    assert row["passed"], row
+    assert f"{exercise.kind} {exercise.class_}" in row["seen"]
+
+
+def test_the_table_does_not_pass_what_was_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainwatch.core.model.story import RunStory
+
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
+    assert not any(_row(exercise, RunStory(state="finished"))["passed"] for exercise in EXERCISES)
