@@ -16,9 +16,12 @@ from textual.types import CSSPathType
 
 from ..core.model.ports import Attacher, LogReader
 from ..core.model.run import TERMINAL_STATES
-from .doors import OpenRun, RunCard, RunPicker, Starter
+from .doors import OpenRun, RunPicker, Starter
 from .keys import applying
+from .places import PLACES
 from .screens.dashboard import Dashboard
+from .screens.open_place import place_screen
+from .screens.place import PlaceScreen
 from .terminal import end_with_terminal
 from .themes import DARK, LIGHT, ROLES
 
@@ -38,6 +41,7 @@ class TrainwatchApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+q,ctrl+c", "leave", show=False, priority=False),
         Binding("R", "runs", show=False),
+        *(Binding(p.key, f"place('{p.name}')", show=False) for p in PLACES),
     ]
 
     def __init__(
@@ -98,45 +102,42 @@ class TrainwatchApp(App[None]):
             has_runs=self.picker is not None,
             interval_s=self.interval_s,
         )
-        if self.dashboard is None:
+        self._uncover()
+        if self.dashboard is None and not isinstance(self.screen, PlaceScreen):
             self.push_screen(board)
         else:
             self.switch_screen(board)
 
     def action_runs(self) -> None:
-        """The list of runs; Escape leaves it as it was."""
-        picker = self.picker
-        if picker is None:
+        """The list of runs."""
+        self.action_place("runs")
+
+    def action_place(self, name: str) -> None:
+        """Go to one of the numbered screens of the run that is open; without one there is only the list of runs."""
+        board = self.dashboard
+        if board is None and name == "dashboard":
+            self.action_leave()
             return
+        if (name == "runs" and self.picker is None) or (board is None and name != "runs"):
+            return
+        if isinstance(self.screen, PlaceScreen) and self.screen.place == name:
+            return
+        self._uncover()
+        if board is None or name != "dashboard":
+            self.push_screen(place_screen(name, board))
 
-        def look() -> None:
-            cards = tuple(picker.runs())
-            self.call_from_thread(self._choose_run, cards)
+    def _uncover(self) -> None:
+        """Take away what lies over the dashboard."""
+        while isinstance(self.screen, PlaceScreen) and self.dashboard is not None:
+            self.pop_screen()
 
-        self.run_worker(look, thread=True, exit_on_error=False)
-
-    def _choose_run(self, cards: tuple[RunCard, ...]) -> None:
-        from time import time
-
-        from .screens.choose import choose_run
-
-        current = self.dashboard.run.run_id if self.dashboard is not None else None
-
-        def chosen(run_id: str | None) -> None:
-            if run_id is None:
-                if self.dashboard is None:
-                    self.action_leave()
-                return
-            if run_id == current or self.picker is None:
-                return
-            try:
-                self.show_run(self.picker.open(run_id))
-            except RuntimeError as error:
-                self.notify(str(error), severity="error", markup=False)
-                if self.dashboard is None:
-                    self.action_runs()
-
-        self.push_screen(choose_run(cards, time(), current), chosen)
+    def show_log_line(self, log: str | None, line: int, text: str) -> None:
+        """Show a line (counted from 1) of a log."""
+        board = self.dashboard
+        if board is None:
+            return
+        self._uncover()
+        board.find_in_log(log, line, text)
 
     def action_leave(self) -> None:
         """Close the screen and say what goes on."""

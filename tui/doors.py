@@ -1,13 +1,16 @@
 """What the screen needs from outside, as Protocols. cli/wiring.py hands in the real ones, tests their fakes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from ..core.model.checkpoint_jobs import CheckpointJobs
+from ..core.model.incident import EvidenceFile
 from ..core.model.observation import Command
-from ..core.model.profile import Profile
+from ..core.model.profile import Change, Profile
 from ..core.model.run import RunState
+from ..core.model.settings import Screen as ScreenSettings
 from ..core.model.wire import Reply
 from ..core.views.situation import Situation
 
@@ -63,6 +66,29 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     output_dir: str | None = None
 
 
+class IncidentFiles(Protocol):
+    """What was kept of an incident: stack dumps, process states, the end of the log."""
+
+    def files(self, incident: int) -> Sequence[EvidenceFile]:
+        """By name; empty when nothing was kept. May block; called in a thread. Raises OSError."""
+        ...
+
+
+class LaunchSettings(Protocol):
+    """What a launch would be like; nothing is written. May block (reads the trainer's config); called in a thread."""
+
+    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
+        """The value that a launch would use for each key; None when nobody says. Raises RuntimeError."""
+        ...
+
+    def changes(self, profile: Profile | None) -> Sequence[Change]:
+        """All that a launch with this profile would change of the user's own config, flags and environment.
+
+        Raises RuntimeError with a sentence.
+        """
+        ...
+
+
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that the screen may show: its doors in one value. ``plan``: what the first start would launch."""
 
@@ -71,6 +97,14 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     feed: Feed
     profiles: tuple[Profile, ...] = ()
     plan: RunPlan | None = None
+    ladder: tuple[str, ...] = ()
+    """Names of profiles, safest first; empty = the run has none."""
+    incident_files: IncidentFiles | None = None
+    checkpoints: CheckpointJobs | None = None
+    launch: LaunchSettings | None = None
+    screen: ScreenSettings = ScreenSettings()
+    keep_last: int = 0
+    """How many checkpoints the settings keep; 0 = all."""
 
 
 class RunPicker(Protocol):

@@ -1,7 +1,7 @@
 """What the keys of the dashboard do to the run: each asks first where it must, then sends one command."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..core.model.observation import Command
 from ..core.model.wire import Reply
@@ -39,27 +39,35 @@ class Operations:
         """Give a suspected hang more time."""
         self.send(Command(t=0.0, verb="wait", by=BY))
 
-    def acknowledge(self) -> None:
-        """Acknowledge the newest open incident."""
+    def acknowledge(self, incident: int | None = None) -> None:
+        """Acknowledge an incident; the newest open one where none is named."""
         waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
-        if waiting:
-            self.send(Command(t=0.0, verb="ack", by=BY, incident=waiting[-1].id))
+        if incident is None and waiting:
+            incident = waiting[-1].id
+        if incident is not None:
+            self.send(Command(t=0.0, verb="ack", by=BY, incident=incident))
 
     def resume(self) -> None:
         """Choose a checkpoint, see the price, restart from it."""
         from .screens.choose import BEGINNING, choose_checkpoint
 
         def chosen(path: str | None) -> None:
-            if path is None:
-                return
-            live = self._on.context.live
-            # The newest good one is the policy's own choice: unnamed, it may fall back to an older one if a deep look
-            # finds damage; a checkpoint that was named is used or refused.
-            usual = path == BEGINNING or any(v.resume and v.path == path for v in self._on.view.checkpoints)
-            order = Command(t=0.0, verb="restart" if live else "resume", by=BY, checkpoint=None if usual else path)
-            self._ask(resume_price(self._on.now, None if path == BEGINNING else path), order)
+            if path is not None:
+                self.resume_from(None if path == BEGINNING else path)
 
         self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
+
+    def resume_from(self, path: str | None) -> None:
+        """See the price of starting from this checkpoint (None: from the beginning), then restart."""
+        verb: Literal["restart", "resume"] = "restart" if self._on.context.live else "resume"
+        if path is None:
+            order = Command(t=0.0, verb=verb, by=BY, fresh=bool(self._on.now.story.checkpoints))
+        else:
+            # The newest good one is the policy's own choice: unnamed, it may fall back to an older one if a deep look
+            # finds damage; a checkpoint that was named is used or refused.
+            usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
+            order = Command(t=0.0, verb=verb, by=BY, checkpoint=None if usual else path)
+        self._ask(resume_price(self._on.now, path), order)
 
     def profile(self) -> None:
         """Choose a profile, see what it costs, switch."""
@@ -73,10 +81,14 @@ class Operations:
 
         def chosen(name: str | None) -> None:
             if name is not None:
-                order = Command(t=0.0, verb="profile", by=BY, profile=name, now=dialog.at_once)
-                self._ask(profile_price(self._on.now, name, at_once=dialog.at_once), order)
+                self.switch_to(name, at_once=dialog.at_once)
 
         self._on.app.push_screen(dialog, chosen)
+
+    def switch_to(self, name: str, *, at_once: bool) -> None:
+        """See what switching to this profile costs, then switch."""
+        order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
+        self._ask(profile_price(self._on.now, name, at_once=at_once), order)
 
     def start_supervisor(self, then: Command | None = None) -> None:
         """Start one, detached."""
@@ -114,13 +126,9 @@ class Operations:
         self._on.in_thread(tell)
 
     def _ask(self, price: Price, command: Command) -> None:
-        from .screens.dialog import Confirm
+        from .screens.dialog import confirm
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.send(command)
-
-        self._on.app.push_screen(Confirm(price), answered)
+        confirm(self._on.app, price, lambda: self.send(command))
 
 
 Act = Callable[[Operations], None]

@@ -42,3 +42,11 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     resumed_step: int | None = None
     detect_s: float | None = None
     """From the last sign (death, or last step) to this incident, in seconds."""
+
+
+class EvidenceFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of an incident's folder. ``text``: its beginning; ``cut``: there is more of it."""
+
+    name: str
+    text: str
+    cut: bool = False

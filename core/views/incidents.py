@@ -34,10 +34,11 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
 def incident_views(now: Situation) -> tuple[IncidentView, ...]:
     """All incidents, newest first, open ones before closed ones."""
     ordered = sorted(now.story.incidents, key=lambda i: (i.open, i.t, i.id), reverse=True)
-    return tuple(_view(i, now) for i in ordered)
+    return tuple(incident_view(i, now) for i in ordered)
 
 
-def _view(i: Incident, now: Situation) -> IncidentView:
+def incident_view(i: Incident, now: Situation) -> IncidentView:
+    """One incident in words."""
     known = title_of(i.kind, i.class_)
     explained = i.explanation or ""
     return IncidentView(

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ..model.checkpoint import Checkpoint
 from ..model.run import LIVE_STATES
 from . import quantity
 from .checkpoints import resume_point, step_words, steps_since
@@ -15,6 +16,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...]
     confirm: str
     lost_steps: int | None = None
+    typed: str = ""
+    """The run's name where it has to be typed, because steps would be lost; else y is enough."""
 
 
 def kill_price(now: Situation) -> Price:
@@ -24,7 +27,10 @@ def kill_price(now: Situation) -> Price:
         _loss_line(now),
         "No restart follows until you resume.",
     ]
-    return Price(title="Kill the training now?", lines=tuple(lines), confirm="kill it", lost_steps=lost_steps(now))
+    lost = lost_steps(now)
+    return Price(
+        title="Kill the training now?", lines=tuple(lines), confirm="kill it", lost_steps=lost, typed=_typed(now, lost)
+    )
 
 
 def stop_price(now: Situation) -> Price:
@@ -34,7 +40,10 @@ def stop_price(now: Situation) -> Price:
         "If it saves nothing: " + _lower(_loss_line(now)),
         "No restart follows until you resume.",
     ]
-    return Price(title="Stop the training?", lines=tuple(lines), confirm="stop it", lost_steps=lost_steps(now))
+    lost = lost_steps(now)
+    return Price(
+        title="Stop the training?", lines=tuple(lines), confirm="stop it", lost_steps=lost, typed=_typed(now, lost)
+    )
 
 
 def resume_price(now: Situation, path: str | None) -> Price:
@@ -52,7 +61,8 @@ def resume_price(now: Situation, path: str | None) -> Price:
     if lost:
         lines.append(f"{quantity.plural(lost, 'step')} will be done again.")
     word = "Restart" if now.story.state in LIVE_STATES else "Resume"
-    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost)
+    typed = _typed(now, lost if now.story.state in LIVE_STATES else _given_away(now, chosen))
+    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost, typed=typed)
 
 
 def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
@@ -66,6 +76,7 @@ def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
         lines=tuple(lines),
         confirm="switch now" if at_once else "switch at the next checkpoint",
         lost_steps=lost_steps(now) if at_once else 0,
+        typed=_typed(now, lost_steps(now)) if at_once else "",
     )
 
 
@@ -82,6 +93,19 @@ def pause_price(now: Situation) -> Price:
 def lost_steps(now: Situation) -> int | None:
     """Steps since the newest complete checkpoint; None when that cannot be known."""
     return steps_since(resume_point(now), live_progress(now).step)
+
+
+def _typed(now: Situation, lost: int | None) -> str:
+    """The run's name where steps would be lost, or may be."""
+    return "" if lost == 0 or now.story.run is None else now.story.run.name
+
+
+def _given_away(now: Situation, chosen: Checkpoint | None) -> int | None:
+    """Steps between a checkpoint and the newest good one, which a dead run gives away by starting from the older."""
+    newest = resume_point(now)
+    if newest is None or (chosen is not None and chosen.path == newest.path):
+        return 0
+    return steps_since(chosen, newest.step)
 
 
 def _loss_line(now: Situation) -> str:

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from textual.widgets import OptionList
+from textual.widgets import Static
 
 from tests.fakes.feed import (
     FakeFeed,
@@ -25,7 +25,8 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.screens.choose import ChooseProfile
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.dialog import Confirm, Dialog
+from trainwatch.tui.screens.dialog import Confirm, ConfirmByName, Dialog
+from trainwatch.tui.screens.runs import RunsScreen
 from trainwatch.tui.screens.search import SearchBar
 
 
@@ -44,32 +45,53 @@ def footer(app: TrainwatchApp) -> str:
     return board(app).key_bar.plain_lines()[0]
 
 
-@pytest.mark.parametrize(("key", "verb"), [("k", "kill"), ("x", "stop"), ("P", "pause")])
-async def test_dangerous_keys_ask_and_send_one_command(key: str, verb: str) -> None:
+@pytest.mark.parametrize(("key", "verb"), [("k", "kill"), ("x", "stop")])
+async def test_where_steps_would_be_lost_the_name_is_asked_for(key: str, verb: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(key)
-        assert isinstance(app.screen, Confirm)
-        assert sent(app) == []
+        assert isinstance(app.screen, ConfirmByName)
         await pilot.press("enter")
-        assert isinstance(app.screen, Confirm), "Enter alone is no yes"
-        await pilot.press("y")
+        assert isinstance(app.screen, ConfirmByName), "Enter alone is no yes"
+        await pilot.press(*"luka", "enter")
+        assert isinstance(app.screen, ConfirmByName), "another name is no yes"
+        assert "That is not its name: luca" in str(app.screen.query_one("#objection", Static).render())
+        assert sent(app) == []
+        await pilot.press("backspace", "backspace", *"ca", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert sent(app)[0].verb == verb
         await until(pilot, lambda: "Accepted." in footer(app))
 
 
-@pytest.mark.parametrize("key", ["n", "escape", "q"])
-async def test_every_other_answer_is_a_no(key: str) -> None:
+async def test_where_nothing_is_lost_a_key_is_enough() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("k", key)
+        await pilot.press("P")
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("enter")
+        assert isinstance(app.screen, Confirm), "Enter alone is no yes"
+        await pilot.press("y")
+        await until(pilot, lambda: [c.verb for c in sent(app)] == ["pause"])
+
+
+@pytest.mark.parametrize(("question", "key"), [("P", "n"), ("P", "escape"), ("P", "q"), ("k", "escape")])
+async def test_every_other_answer_is_a_no(question: str, key: str) -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press(question, key)
         assert app.screen is board(app)
         assert sent(app) == []
+
+
+async def test_keys_typed_into_the_question_press_nothing() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("k", *"qk3")
+        assert isinstance(app.screen, ConfirmByName)
+        await pilot.press("escape")
+        assert app.screen_stack[-1] is board(app)
 
 
 async def test_the_price_of_a_kill_is_said() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k")
-        assert isinstance(app.screen, Confirm)
+        assert isinstance(app.screen, ConfirmByName)
         text = " ".join(app.screen.price.lines)
         assert "1,152 steps since the newest good checkpoint " in text
         assert "(luca-step00006148-state, 45 min ago) would be lost" in text
@@ -79,18 +101,26 @@ async def test_the_price_of_a_kill_is_said() -> None:
 async def test_restart_from_the_newest_good_leaves_the_choice_to_the_policy() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("r", "enter")
-        assert isinstance(app.screen, Confirm)
+        assert isinstance(app.screen, ConfirmByName)
         assert "Starts from luca-step00006148-state (step 6,148)" in " ".join(app.screen.price.lines)
-        await pilot.press("y")
+        await pilot.press(*"luca", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].verb, sent(app)[0].checkpoint) == ("restart", None)
 
 
 async def test_restart_from_an_older_checkpoint_names_it() -> None:
     async with showing(healthy()) as (app, pilot):
-        await pilot.press("r", "down", "enter", "y")
+        await pilot.press("r", "down", "enter", *"luca", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert sent(app)[0].checkpoint == "/data/outputs/luca/luca-step00005356-state"
+        assert not sent(app)[0].fresh
+
+
+async def test_restart_from_the_beginning_is_the_last_choice() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("r", "end", "enter", *"luca", "enter")
+        await until(pilot, lambda: len(sent(app)) == 1)
+        assert (sent(app)[0].checkpoint, sent(app)[0].fresh) == (None, True)
 
 
 async def test_after_giving_up_a_resume_brings_its_own_supervisor() -> None:
@@ -114,8 +144,8 @@ async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now
         difference = str(app.screen.query_one("#difference").render())
         assert "vae_batch_size  2 → 4" in difference
         await pilot.press(key)
-        assert isinstance(app.screen, Confirm)
-        await pilot.press("y")
+        assert type(app.screen) is (ConfirmByName if now else Confirm)
+        await pilot.press(*(("l", "u", "c", "a", "enter") if now else ("y",)))
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
 
@@ -322,7 +352,7 @@ async def test_another_run_is_opened_from_the_list() -> None:
     picker = FakePicker()
     async with showing(healthy(), picker=picker) as (app, pilot):
         await pilot.press("R")
-        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
         await pilot.press("down", "enter")
         await until(pilot, lambda: picker.opened == ["mira-2"])
         await until(pilot, lambda: board(app).run.run_id == "mira-2")
@@ -332,10 +362,11 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
     picker = FakePicker()
     app = TrainwatchApp(None, FakeReader(), picker=picker, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: picker.opened == ["old-3"])
-        await until(pilot, lambda: bool(app.screen.query(OptionList)))
+        (runs,) = [s for s in app.screen_stack if isinstance(s, RunsScreen)]
+        assert "run.json is damaged" in runs.key_bar.plain_lines()[0]
         await pilot.press("escape")
         await until(pilot, lambda: app._exit)
 

@@ -1,4 +1,4 @@
-"""Dialogs that let somebody choose: a checkpoint to resume from, a profile, a run."""
+"""Dialogs that let somebody choose: a checkpoint to resume from, a profile."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -11,14 +11,9 @@ from textual.widgets.option_list import Option
 from ...core.model.profile import Profile
 from ...core.views import quantity
 from ...core.views.checkpoints import CheckpointView
-from ...core.views.words import STATE_WORDS
-from ..cells import cut
-from ..doors import RunCard
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"
-ROW = 68
-"""Cells of a row of the list of runs: what the dialog has on 80 columns."""
 
 
 class Choice(Dialog[str]):
@@ -69,6 +64,8 @@ def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
     best = next((v.path for v in views if v.resume), BEGINNING)
     if best == BEGINNING:
         rows.insert(0, (BEGINNING, "from the beginning: there is no good checkpoint"))
+    else:
+        rows.append((BEGINNING, "from the beginning"))
     body = "Which checkpoint?" + (f" {quantity.plural(left_out, 'damaged one')} left out." if left_out else "")
     return Choice("Resume", body, rows, "[Enter] choose   [Esc] leave it", chosen=best)
 
@@ -130,21 +127,3 @@ def _shown(value: object) -> str:
     if value is None:
         return "not set"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def choose_run(cards: Sequence[RunCard], now_wall: float, current: str | None = None) -> Choice:
-    """All runs of this machine."""
-    names = min(18, max((len(c.name) for c in cards), default=0))
-    rows = [(c.id, run_line(c, names, now_wall)) for c in cards]
-    body = "Which run?" if rows else "No run is known yet. Start one with: trainwatch run -- COMMAND"
-    return Choice("Runs of this machine", body, rows, "[Enter] open   [Esc] back", chosen=current)
-
-
-def run_line(c: RunCard, names: int, now_wall: float) -> str:
-    """``luca  running  71 %  5 h 12 m ago  CUDA out of memory``, at most ROW cells."""
-    done = "" if c.step is None or not c.total_steps else f"{100 * c.step / c.total_steps:.0f} %"
-    settled = c.state in {"finished", "stopped", "given_up", "idle"}
-    state = STATE_WORDS[c.state] + ("" if c.watched or settled else ", unwatched")
-    began = quantity.age(max(0.0, now_wall - c.created_wall))
-    row = f"{cut(c.name, names):<{names}}  {state:<22} {done:>5}  {began:>12}"
-    return cut(f"{row}  {c.last_incident or ''}".rstrip(), ROW)

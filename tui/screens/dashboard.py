@@ -1,5 +1,6 @@
 """The dashboard: everything about one run on one screen."""
 
+import re
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from ...core.views.situation import Situation
 from ..arrange import Contents, arrange
 from ..doors import OpenRun, Starter
 from ..glyphs import glyphs_for
+from ..job import Jobs
 from ..keys import ALSO, KEYS, KeyContext, applying
 from ..log_control import LogControl
 from ..operations import ACTS, Operations
@@ -30,6 +32,7 @@ from ..widgets.log_pane import LogPane
 from ..widgets.memory_pane import MemoryPane
 from ..widgets.pane import Pane
 from ..widgets.timeline_pane import TimelinePane
+from .place import PlaceScreen
 
 WINDOWS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0)
 """Stretches that the sparklines may show."""
@@ -56,6 +59,22 @@ class Answered(Message):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
+
+
+class Called(Message):
+    """Something to do here, posted from a thread."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self.call = call
+
+
+class JobMoved(Message):
+    """The work under way got further."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest matters."""
+        return isinstance(message, JobMoved)
 
 
 class Dashboard(Screen[None]):
@@ -85,6 +104,9 @@ class Dashboard(Screen[None]):
         self.look_seen: Look | None = None
         self.zoom: int | None = None
         self.operations = Operations(self)
+        self.jobs = Jobs(self._job_moved)
+        self.kept: dict[str, object] = {}
+        """What the numbered screens remember while they are not shown."""
         self._interval_s = interval_s
         self._boxes: dict[str, tuple[int, int, int, int]] = {}
         self.pulse = Pulse(run.feed, reader, lambda look: self.post_message(Seen(look)), interval_s)
@@ -119,8 +141,9 @@ class Dashboard(Screen[None]):
             self.pulse.start()
 
     def on_unmount(self) -> None:
-        """End the pulse."""
+        """End the pulse, and what was being worked on."""
         self.pulse.stop()
+        self.jobs.leave()
 
     def on_resize(self, event: events.Resize) -> None:
         """Place the panes anew."""
@@ -143,6 +166,7 @@ class Dashboard(Screen[None]):
             self.now = look.situation
         self.view = dashboard_view(self.now, self.run.name)
         self.draw()
+        self._draw_over()
 
     @property
     def context(self) -> KeyContext:
@@ -182,9 +206,36 @@ class Dashboard(Screen[None]):
             self.pulse.hurry()
 
     def say(self, text: str) -> None:
-        """A sentence in the footer for a few seconds."""
+        """A sentence in the footer for a few seconds, on whatever screen is in front."""
+        if self.in_front is not None:
+            self.in_front.say(text)
+            return
         self.key_bar.show(applying(self.context), text)
         self.set_timer(ANSWER_S, self._hush)
+
+    @property
+    def in_front(self) -> PlaceScreen | None:
+        """The numbered screen that lies over this one."""
+        return next((s for s in reversed(self.app.screen_stack) if isinstance(s, PlaceScreen)), None)
+
+    def _draw_over(self) -> None:
+        if self.in_front is not None:
+            self.in_front.draw()
+
+    def _job_moved(self) -> None:
+        self.post_message(JobMoved())
+
+    def on_job_moved(self, _: JobMoved) -> None:
+        """Show how far it is."""
+        self._draw_over()
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Have something done on the screen's own thread; safe from any thread."""
+        self.post_message(Called(call))
+
+    def on_called(self, message: Called) -> None:
+        """Do it."""
+        message.call()
 
     def in_thread(self, work: Callable[[], str]) -> None:
         """Run something that may block; its sentence appears in the footer."""
@@ -252,6 +303,13 @@ class Dashboard(Screen[None]):
     def action_scroll(self, rows: int) -> None:
         """Scroll the log."""
         self.output.scroll(rows)
+
+    def find_in_log(self, log: str | None, line: int, text: str) -> None:
+        """Show a line of evidence in the log pane, found by its words."""
+        if log is None or log != self.output.path:
+            self.say(f"Line {line:,} stands in the log of another try: {log or 'unknown'}")
+            return
+        self.output.answer(re.escape(text[:80]))
 
     def action_search(self) -> None:
         """Ask what to search for."""

@@ -1,13 +1,14 @@
 """The frame of all dialogs, and the one that asks before something dangerous."""
 
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from ...core.views.price import Price
 
@@ -51,6 +52,57 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         self.query_one("#body").scroll_relative(y=rows, animate=False)
 
 
+class Ask(Dialog[str]):
+    """A line to type; Enter answers with it, Escape with None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss_dialog", show=False)]
+
+    def __init__(self, title: str, body: Content | str, hint: str, *, before: str = "", danger: bool = False) -> None:
+        super().__init__(title, body, hint, danger=danger)
+        self._before = before
+
+    def more(self) -> ComposeResult:
+        """The input."""
+        entry = Input(self._before)
+        entry.cursor_blink = False
+        yield entry
+        yield Static("", id="objection", markup=False)
+
+    def on_mount(self) -> None:
+        """Ready to type."""
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Answer, unless there is an objection."""
+        event.stop()
+        objection = self.objection(event.value.strip())
+        if objection:
+            self.query_one("#objection", Static).update(objection)
+        else:
+            self.answer(event.value.strip())
+
+    def objection(self, text: str) -> str:
+        """Why this cannot be the answer; empty when it can."""
+        return "" if text else "Type something, or press Esc."
+
+    def answer(self, text: str) -> None:
+        """Close with it."""
+        self.dismiss(text)
+
+
+class ConfirmByName(Ask):
+    """Asks for the run's name: steps would be lost, and a key is pressed too easily. Answers with the name or None."""
+
+    def __init__(self, price: Price) -> None:
+        body = "\n".join((*price.lines, "", f"To {price.confirm}, type the name of the run: {price.typed}"))
+        super().__init__(price.title, body, f"[Enter] {price.confirm}   [Esc] leave it as it is", danger=True)
+        self.price = price
+
+    def objection(self, text: str) -> str:
+        """Another name is no yes."""
+        return "" if text == self.price.typed else f"That is not its name: {self.price.typed}"
+
+
 class Confirm(Dialog[bool]):
     """Asks. ``y`` says yes, every other way out says no; where steps are lost, Enter alone is not enough."""
 
@@ -72,3 +124,16 @@ class Confirm(Dialog[bool]):
     def action_dismiss_dialog(self) -> None:
         """No answer is a no."""
         self.dismiss(False)
+
+
+def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> None:
+    """Ask what fits the price, a key where nothing is lost, else the run's name; ``then`` only after a yes."""
+
+    def answered(answer: bool | str | None) -> None:
+        if answer:
+            then()
+
+    if price.typed:
+        app.push_screen(ConfirmByName(price), answered)
+    else:
+        app.push_screen(Confirm(price), answered)

@@ -1,11 +1,14 @@
 """Dialogs that only tell: help, and everything about one incident."""
 
+from collections.abc import Sequence
+
 from textual.content import Content
 
 from ...core.views.incidents import IncidentView
 from ..cells import wrap_words
 from ..glyphs import glyphs_for
-from ..keys import KEYS, KeyContext
+from ..keys import KEYS, Key, KeyContext
+from ..places import PLACES
 from .dialog import Dialog
 
 BODY = 68
@@ -23,14 +26,17 @@ MARKS = {
 }  # fmt: skip
 
 
-def help_dialog(context: KeyContext) -> Dialog[None]:
+def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS) -> Dialog[None]:
     """Every key with what it does; those that do not apply now are dim."""
     lines: list[Content] = []
-    for key in KEYS:
+    for key in keys:
         if key.acts and context.read_only:
             continue
         style = "" if key.when(context) else "dim"
         lines.append(Content.assemble((f"{key.shown:>6}  ", "bold" if not style else "dim"), (key.help, style)))
+    if keys is not KEYS:
+        places = "  ".join(f"{p.key} {p.name}" for p in PLACES)
+        lines += [Content(""), Content(places)]
     lines += [Content(""), Content("ctrl+p  every action by name"), Content(""), *legend()]
     return Dialog("Keys", Content("\n").join(lines), "[Esc] close")
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainwatch.core.config.project import FILE_NAME
-from trainwatch.core.config.shipped import load_profiles
+from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import Profile
+from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log_pages import LogPages
 from trainwatch.core.store.history import HistoryReader
@@ -21,6 +21,7 @@ from trainwatch.tui.store_feed import StoreFeed
 
 from .detached import start_detached
 from .known_runs import home
+from .screen_jobs import IncidentFolder, RunCheckpoints, RunLaunch
 from .wiring import attach_argv
 
 
@@ -56,6 +57,12 @@ class MachineRuns:
             name=spec.name,
             feed=StoreFeed(run, spec.created_wall),
             profiles=_profiles(spec),
+            ladder=spec.settings.profiles.ladder,
+            incident_files=IncidentFolder(run),
+            checkpoints=RunCheckpoints(spec.output_dir),
+            launch=RunLaunch(spec, _preset(spec)),
+            screen=spec.settings.screen,
+            keep_last=spec.settings.checkpoints.keep_last,
             plan=RunPlan(
                 name=spec.name,
                 command=spec.command,
@@ -88,6 +95,12 @@ def _profiles(spec: RunSpec) -> tuple[Profile, ...]:
     known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
     ladder = spec.settings.profiles.ladder
     return tuple(known[name] for name in ladder if name in known) if ladder else tuple(known.values())
+
+
+def _preset(spec: RunSpec) -> Preset:
+    """What is known of the run's framework."""
+    presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    return presets.get(spec.preset, presets["generic"])
 
 
 def _card(run: RunDirectory) -> RunCard:

@@ -1,0 +1,187 @@
+"""Everything about one incident: what was seen, cause and consequences, what was decided and why, how it ended."""
+
+from typing import Literal
+
+import msgspec
+
+from ..model.attempt import AttemptStory
+from ..model.health import Level
+from ..model.incident import Incident
+from ..model.profile import Change
+from ..model.story import ActionStory, RunStory
+from . import quantity
+from .incidents import IncidentView, incident_view
+from .situation import Situation
+
+Part = Literal["seen", "why", "cause", "then", "evidence", "stacks", "did", "changed", "ended", "cost", "state"]
+CONSEQUENCE = "then: "
+"""How the judge marks evidence that is a consequence of the cause."""
+ACTION_WORDS: dict[str, str] = {
+    "capture_stacks": "took evidence",
+    "stop_attempt": "ended the processes",
+    "clear_gpu": "waited for the GPU",
+    "verify_checkpoint": "proved the checkpoint",
+    "start_attempt": "started the next try",
+    "pause_attempt": "paused it",
+    "unpause_attempt": "let it go on",
+    "give_up": "gave up",
+    "end_watch": "ended the watch",
+}
+
+
+class DetailLine(msgspec.Struct, frozen=True, kw_only=True):
+    """``line``: where it stands in the log of the attempt. ``ok``: how an action went (None: not known yet)."""
+
+    part: Part
+    text: str
+    line: int | None = None
+    level: Level | None = None
+
+
+class IncidentDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """``log``: path of the log that the line numbers are of; ``files``: whether stacks and states were kept."""
+
+    view: IncidentView
+    attempt: int
+    log: str | None
+    lines: tuple[DetailLine, ...]
+    captured: bool
+
+
+def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
+    """Tell incident ``number``; None when there is none."""
+    story = now.story
+    incident = next((i for i in story.incidents if i.id == number), None)
+    if incident is None:
+        return None
+    actions = tuple(a for a in story.actions if a.incident == number)
+    attempt = next((a for a in story.attempts if a.number == incident.attempt), None)
+    view = incident_view(incident, now)
+    lines = [
+        DetailLine(part="state", text=_state(view, incident), level=view.level if incident.open else None),
+        DetailLine(part="seen", text=incident.reason),
+    ]
+    if incident.explanation:
+        lines.append(DetailLine(part="why", text=incident.explanation))
+    lines += _evidence(incident)
+    lines += [DetailLine(part="stacks", text=a.detail) for a in actions if a.kind == "capture_stacks" and a.detail]
+    lines += [_action(a, now) for a in actions]
+    lines += [DetailLine(part="changed", text=said) for said in changes_after(story, incident)]
+    if incident.ending:
+        lines.append(DetailLine(part="ended", text=incident.ending))
+    if view.cost:
+        lines.append(DetailLine(part="cost", text=view.cost))
+    return IncidentDetail(
+        view=view,
+        attempt=incident.attempt,
+        log=None if attempt is None else attempt.log,
+        lines=tuple(lines),
+        captured=any(a.kind == "capture_stacks" and a.done_t is not None for a in actions),
+    )
+
+
+def _state(view: IncidentView, incident: Incident) -> str:
+    step = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
+    seen = "" if incident.detect_s is None else f" · seen after {quantity.duration(incident.detect_s)}"
+    return f"{view.status} · try {incident.attempt}{step}{seen}"
+
+
+def _evidence(incident: Incident) -> list[DetailLine]:
+    """The first line of the log is the cause, marked lines its consequences, the rest what else was measured."""
+    lines: list[DetailLine] = []
+    cause_told = incident.kind != "crash"
+    for e in incident.evidence:
+        part: Part = "evidence"
+        text = e.what
+        if text.startswith(CONSEQUENCE):
+            part, text = "then", text.removeprefix(CONSEQUENCE)
+        elif not cause_told and e.line is not None:
+            part, cause_told = "cause", True
+        lines.append(DetailLine(part=part, text=text, line=e.line))
+    order = {"cause": 0, "then": 1, "evidence": 2}
+    return sorted(lines, key=lambda d: order[d.part])
+
+
+def _action(a: ActionStory, now: Situation) -> DetailLine:
+    at = quantity.clock(now.story.wall0 + a.t, now.now_wall, seconds=True)
+    text = f"{at} {ACTION_WORDS.get(a.kind, a.kind.replace('_', ' '))}: {a.reason}"
+    if a.done_t is None:
+        waits = a.kind not in {"give_up", "end_watch"}
+        return DetailLine(part="did", text=f"{text} → under way" if waits else text)
+    how = a.detail if a.kind != "capture_stacks" else ""
+    took = f" ({quantity.duration(a.done_t - a.t)})" if a.done_t - a.t >= 1 else ""
+    end = f" → {'' if a.ok else 'failed: '}{how or 'done'}{took}"
+    return DetailLine(part="did", text=text + end, level=None if a.ok else "warning")
+
+
+def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
+    """What the next attempt was started with that this one was not: ``vae_batch_size 2 → 1 (CUDA out of memory)``."""
+    if incident.kind not in {"crash", "hang", "resume"}:
+        return ()
+    before = next((a for a in story.attempts if a.number == incident.attempt), None)
+    after = next((a for a in story.attempts if a.number > incident.attempt), None)
+    if before is None or after is None:
+        return ()
+    said = [
+        f"{key}  {shown(one)} → {shown(two)}" + (f"  ({why})" if why else "")
+        for key, one, two, why in differences(before, after)
+    ]
+    if before.profile != after.profile:
+        said.insert(0, f"profile  {before.profile or 'none'} → {after.profile or 'none'}")
+    return tuple(said)
+
+
+def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, object, object, str]]:
+    """(key, value in one attempt, value in the other, why) of every setting that differs between two launches."""
+    old: dict[str, Change] = {c.key: c for c in before.changes}
+    new: dict[str, Change] = {c.key: c for c in after.changes}
+    found = []
+    for key in dict.fromkeys([*old, *new]):
+        was = old[key].after if key in old else new[key].before
+        now = new[key].after if key in new else old[key].before
+        if was != now:
+            found.append((key, was, now, new[key].why if key in new else "as in your own config again"))
+    return found
+
+
+def shown(value: object) -> str:
+    """A setting's value for people; a path by its name."""
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return "…/" + text.rstrip("/").rpartition("/")[2] if text.startswith("/") and text.count("/") > 2 else text
+
+
+HEADINGS: dict[Part, str] = {
+    "state": "State",
+    "seen": "What was seen",
+    "why": "What it means",
+    "cause": "Cause",
+    "then": "Consequences",
+    "evidence": "Evidence",
+    "stacks": "Stacks",
+    "did": "What was decided and why",
+    "changed": "What was changed",
+    "ended": "How it ended",
+    "cost": "Cost",
+}
+
+
+def incident_markdown(detail: IncidentDetail, run: str) -> str:
+    """The incident as a message to paste."""
+    view = detail.view
+    text = [f"### {run}: {view.kind}, {view.title} ({view.at})"]
+    part: Part | None = None
+    for line in detail.lines:
+        if line.part != part:
+            part = line.part
+            text += ["", f"**{HEADINGS[part]}**", ""]
+        where = "" if line.line is None else f" (log line {quantity.count(line.line)})"
+        quoted = line.part in {"cause", "then"}
+        body = f"`{line.text.replace('`', chr(39))}`" if quoted else line.text
+        text.append(f"- {body}{where}")
+    if detail.log:
+        text += ["", f"Log: `{detail.log}`"]
+    return "\n".join(text) + "\n"

@@ -1,0 +1,177 @@
+"""The profiles screen: the ladder and where the run stands on it, settings key by key, what a switch changes."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ..model.profile import Change, Profile
+from . import quantity
+from .incident_detail import shown
+from .situation import Situation
+from .timeline import checkpoint_t
+
+NOT_SET = "–"
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """One profile. ``now``: the run's last launch used it; ``next``: it waits for its moment."""
+
+    name: str
+    title: str
+    now: bool
+    next: bool
+    on_ladder: bool
+    expect: tuple[tuple[str, str], ...]
+    description: str
+    source: str
+
+
+class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting: your own value, what runs now, and each profile's. ``differs``: not the same everywhere."""
+
+    key: str
+    own: str
+    running: str
+    values: tuple[str, ...]
+    differs: bool
+
+
+class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
+    """``why``: a sentence on where the run stands and why. ``rows``: one a key, in the order of the profiles."""
+
+    rungs: tuple[Rung, ...]
+    why: tuple[str, ...]
+    rows: tuple[KeyRow, ...]
+
+
+def profiles_view(
+    now: Situation, profiles: Sequence[Profile], ladder: Sequence[str], own: Mapping[str, object]
+) -> ProfilesView:
+    """Project the ladder. ``own``: value by key without any profile (missing = not known)."""
+    attempt = now.story.attempt
+    current = attempt.profile if attempt is not None else now.story.profile
+    waiting = now.story.profile if now.story.profile_pending else None
+    rungs = tuple(
+        Rung(
+            name=p.name,
+            title=p.title or p.description,
+            now=attempt is not None and p.name == current,
+            next=p.name == waiting and waiting != current,
+            on_ladder=p.name in ladder,
+            expect=tuple(p.expect.items()),
+            description=p.description,
+            source=p.source,
+        )
+        for p in profiles
+    )
+    keys = dict.fromkeys(key for p in profiles for key in leaves(p))
+    return ProfilesView(
+        rungs=rungs,
+        why=tuple(_why(now, current, waiting, ladder)),
+        rows=tuple(_row(key, now, profiles, own) for key in keys),
+    )
+
+
+def leaves(profile: Profile) -> dict[str, object]:
+    """Every setting, flag and variable of a profile by its dotted name."""
+    found: dict[str, object] = {}
+
+    def walk(prefix: str, value: object) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}" if prefix else str(key), inner)
+        else:
+            found[prefix] = value
+
+    walk("", profile.settings)
+    found |= {f"${name}": value for name, value in profile.env.items()}
+    if profile.flags:
+        found["flags"] = " ".join(profile.flags)
+    return found
+
+
+def _row(key: str, now: Situation, profiles: Sequence[Profile], own: Mapping[str, object]) -> KeyRow:
+    mine = own.get(key)
+    base = shown(mine) if key in own else NOT_SET
+    values = []
+    for p in profiles:
+        settings = leaves(p)
+        values.append(shown(settings[key]) if key in settings else "")
+    running = base
+    attempt = now.story.attempt
+    if attempt is not None:
+        used = next((p for p in profiles if p.name == attempt.profile), None)
+        if used is not None and key in leaves(used):
+            running = shown(leaves(used)[key])
+        for change in attempt.changes:
+            if _names(change.key, key):
+                running = shown(change.after)
+    said = {v or base for v in values}
+    return KeyRow(key=key, own=base, running=running, values=tuple(values), differs=len(said) > 1)
+
+
+def _names(changed: str, key: str) -> bool:
+    """A change names a flag (``--key``) or a place in the config (``section.key``)."""
+    bare = changed.lstrip("-")
+    return bare == key or bare.endswith(f".{key}") or bare == key.removeprefix("$")
+
+
+def _why(now: Situation, current: str | None, waiting: str | None, ladder: Sequence[str]) -> list[str]:
+    story = now.story
+    if story.attempt is None:
+        first = "Nothing was launched yet"
+        return [first + (f"; the first try will use {story.profile}." if story.profile else ".")]
+    said = []
+    if current is None:
+        said.append("No profile: your own config as it is.")
+    else:
+        place = f", rung {list(ladder).index(current) + 1} of {len(ladder)}" if current in ladder else ""
+        switch = next((s for s in reversed(story.profile_switches) if s.profile == current and not s.pending), None)
+        asked = next((s for s in reversed(story.profile_switches) if s.profile == current and s.pending), None)
+        if switch is not None:
+            at = quantity.clock(story.wall0 + switch.t, now.now_wall)
+            reason = asked.why if asked is not None else switch.why
+            said.append(f"{current}{place}, since {at}: {reason or 'no reason was noted'}.")
+        else:
+            said.append(f"{current}{place}, since the run began: it is the profile of its settings.")
+    if waiting is not None and waiting != current:
+        asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
+        said.append(f"{waiting} is next: {asked.why if asked else 'asked for'}.")
+    remedies = [c for c in story.attempt.changes if c.why and not c.why.startswith(("profile ", "go on from "))]
+    said += [f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4]]
+    return said
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting that a switch would change. ``where``: config, flag or env."""
+
+    where: str
+    key: str
+    before: str
+    after: str
+
+
+def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> tuple[Difference, ...]:
+    """What would differ from the launch that runs now; ``wanted``: what a launch with the other profile changes.
+
+    Both are told against the user's own config, so a key that only one of them has goes to or comes from there. The
+    path to resume from changes with every launch and is left out.
+    """
+    old = {(c.where, c.key): c for c in running if not c.why.startswith("go on from ")}
+    new = {(c.where, c.key): c for c in wanted if not c.why.startswith("go on from ")}
+    found = []
+    for place in dict.fromkeys([*old, *new]):
+        before = old[place].after if place in old else new[place].before
+        after = new[place].after if place in new else old[place].before
+        if before != after:
+            found.append(Difference(where=place[0], key=place[1], before=shown(before), after=shown(after)))
+    return tuple(found)
+
+
+def next_checkpoint_words(now: Situation) -> str:
+    """When a switch at the next checkpoint would happen, as far as the past tells."""
+    times = sorted(t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0)
+    if len(times) < 2:
+        return "at the next checkpoint"
+    left_s = times[-1] + (times[-1] - times[-2]) - now.now_t
+    return f"at the next checkpoint, in about {quantity.duration(left_s)}" if left_s > 0 else "at the next checkpoint"

@@ -1,0 +1,317 @@
+"""What the numbered screens ask for, answered from memory; and a run that has something to show on each of them."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, checkpoint, hung
+from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
+from trainwatch.core.model.checkpoint_jobs import Progress
+from trainwatch.core.model.decision import (
+    CaptureStacks,
+    ClearGpu,
+    Decision,
+    StartAttempt,
+    StopAttempt,
+    VerifyCheckpoint,
+)
+from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileChanged
+from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
+from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.profile import Change, Profile
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.doors import OpenRun
+
+DUMP = """\
+Process {pid}: python train_network.py --config_file sdxl.toml
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread {pid} (idle): "MainThread"
+    wait (threading.py:327)
+    get (queue.py:171)
+    _try_get_data (torch/utils/data/dataloader.py:1251)
+    {frame}
+    train (train_network.py:1408)
+    <module> (train_network.py:1712)
+Thread {thread} (idle): "Thread-3 (_pin_memory_loop)"
+    select (selectors.py:415)
+    wait (multiprocessing/connection.py:1136)
+    do_one_step (torch/utils/data/_utils/pin_memory.py:35)
+"""
+
+
+def dump(pid: int, frame: str = "__next__ (torch/utils/data/dataloader.py:701)") -> str:
+    return DUMP.format(pid=pid, thread=pid + 3, frame=frame)
+
+
+FILES = (
+    EvidenceFile(name="log-tail.txt", text="epoch 8/12\nsteps:  71%|███████   | 7302/10260\n"),
+    EvidenceFile(name="proc-4202.txt", text="python (4202), state S, parent 4192\n\n== wchan\nfutex_wait_queue\n"),
+    EvidenceFile(name="stacks-4202-1.txt", text=dump(4202)),
+    EvidenceFile(name="stacks-4202-2.txt", text=dump(4202)),
+    EvidenceFile(name="stacks-4207-1.txt", text=dump(4207, "read (PIL/ImageFile.py:233)")),
+    EvidenceFile(name="stacks-4207-2.txt", text=dump(4207, "decode (PIL/Image.py:712)")),
+)
+
+
+class FakeIncidentFiles:
+    """The folder of one incident."""
+
+    def __init__(self, files: Sequence[EvidenceFile] = FILES, error: OSError | None = None) -> None:
+        self.kept, self.error = tuple(files), error
+
+    def files(self, incident: int) -> Sequence[EvidenceFile]:
+        if self.error is not None:
+            raise self.error
+        return self.kept
+
+
+class Member(msgspec.Struct, frozen=True):
+    name: str
+    size_bytes: int
+    tensors: int | None
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    checkpoint: Checkpoint
+    layout: str = "accelerate state"
+    members: tuple[Member, ...] = (
+        Member("model.safetensors", 640_000_000, 722), Member("optimizer.bin", 229_000_000, 1444),
+        Member("train_state.json", 188, None),
+    )  # fmt: skip
+    parameters: int = 57_410_560
+    dtypes: Mapping[str, int] = msgspec.field(default_factory=lambda: {"bfloat16": 57_410_560})
+    has_optimizer: bool = True
+    has_ema: bool = False
+    compiled: bool = False
+    state: Mapping[str, Any] = msgspec.field(default_factory=lambda: {"current_epoch": 7, "current_step": 6148})
+    metadata: Mapping[str, str] = msgspec.field(default_factory=lambda: {"ss_network_dim": "64"})
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    relative_change: float | None
+    nonfinite_a: int = 0
+    nonfinite_b: int = 0
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    only_in_a: tuple[str, ...] = ()
+    only_in_b: tuple[str, ...] = ()
+    other_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = ()
+    other_type: tuple[tuple[str, str, str], ...] = ()
+    changes: tuple[Moved, ...] = (
+        Moved(name="lora_unet_mid_block.lora_up.weight", relative_change=0.31),
+        Moved(name="lora_unet_down_1.lora_down.weight", relative_change=0.02),
+    )
+    skipped: tuple[tuple[str, str], ...] = ()
+    relative_change: float | None = 0.083
+    nonfinite_a: int = 0
+    nonfinite_b: int = 0
+
+
+class Stays(msgspec.Struct, frozen=True):
+    checkpoint: Checkpoint
+    why: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    directory: str
+    keep: tuple[Stays, ...]
+    delete: tuple[Checkpoint, ...]
+    freed_bytes: int
+
+
+class FakeCheckpoints:
+    """Remembers what it was asked. ``gate``: work waits for it half-way, so that tests see it under way."""
+
+    def __init__(self, checkpoints: Sequence[Checkpoint], directory: str | None = "/data/outputs/luca") -> None:
+        self.checkpoints, self._directory = tuple(checkpoints), directory
+        self.asked: list[tuple[str, ...]] = []
+        self.verdicts: dict[str, Checkpoint] = {}
+        self.gate = threading.Event()
+        self.gate.set()
+        self.refusal = ""
+
+    @property
+    def directory(self) -> str | None:
+        return self._directory
+
+    def _work(self, progress: Progress, *what: str) -> None:
+        self.asked.append(what)
+        if self.refusal:
+            raise RuntimeError(self.refusal)
+        progress(300_000_000, 870_000_000)
+        while not self.gate.wait(0.01):
+            progress(300_000_000, 870_000_000)
+        progress(870_000_000, 870_000_000)
+
+    def listing(self) -> CheckpointListing:
+        return CheckpointListing(checkpoints=self.checkpoints, resume_point=None)
+
+    def verify(self, path: str, *, deep: bool, progress: Progress) -> Checkpoint:
+        self._work(progress, "deep" if deep else "verify", path)
+        return self.verdicts.get(path) or next(c for c in self.checkpoints if c.path == path)
+
+    def show(self, path: str) -> Seen:
+        self.asked.append(("show", path))
+        return Seen(checkpoint=next(c for c in self.checkpoints if c.path == path))
+
+    def compare(self, a: str, b: str, *, progress: Progress) -> Compared:
+        self._work(progress, "compare", a, b)
+        return Compared()
+
+    def backup(self, path: str, destination: str, *, progress: Progress) -> str:
+        self._work(progress, "backup", path, destination)
+        return f"{destination}/copy"
+
+    def plan_prune(self, keep: int, *, progress: Progress) -> Plan:
+        self._work(progress, "plan", str(keep))
+        good = [c for c in self.checkpoints if c.verdict == "complete"]
+        kept = (Stays(good[0], "resume point"), *(Stays(c, "newest") for c in good[1:keep]))
+        return Plan(
+            directory=self._directory or "", keep=kept, delete=tuple(good[keep:]),
+            freed_bytes=sum(c.size_bytes for c in good[keep:]),
+        )  # fmt: skip
+
+    def prune(self, plan: Any) -> str:
+        self.asked.append(("prune", *(c.path for c in plan.delete)))
+        return f"Deleted {len(plan.delete)}"
+
+
+class FakeLaunch:
+    """What a launch would change: the profile's settings, over a config of its own."""
+
+    own: Mapping[str, object] = {"vae_batch_size": 2, "workers": 2, "lowram": True, "learning_rate": 1e-4}
+
+    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
+        return {k: self.own.get(k) for k in keys}
+
+    def changes(self, profile: Profile | None) -> Sequence[Change]:
+        if profile is None:
+            return ()
+        if profile.name == "broken":
+            raise RuntimeError("sdxl.toml: the file is gone; nothing can be derived from it")
+        return [
+            Change(where="config", key=k, before=self.own.get(k), after=v, why=f"profile {profile.name}")
+            for k, v in profile.settings.items()
+            if self.own.get(k) != v
+        ]
+
+
+def tell(story: RunStory, t: float, **body: Any) -> RunStory:
+    return apply(story, Record(seq=story.seq + 1, t=t, wall=WALL0 + t, **body))
+
+
+def decided(story: RunStory, t: float, decision: Decision, took_s: float, detail: str, *, ok: bool = True) -> RunStory:
+    story = tell(story, t, decision=decision)
+    outcome = Outcome(t=t + took_s, decision=decision.id, action="done", ok=ok, detail=detail)
+    return tell(story, t + took_s, outcome=outcome)
+
+
+def troubled() -> Situation:
+    """A night with a crash that was cured, a stall, a damaged checkpoint, a changed profile, and a hang under way."""
+    now = hung()
+    story = now.story
+    t = 1.63 * HOUR
+    story = decided(
+        story,
+        t + 1,
+        StopAttempt(id=1, reason="restart after crash (cuda_oom): end what is left of it first", incident=1, attempt=1),
+        0.2,
+        "9 processes ended by SIGTERM",
+    )
+    story = decided(
+        story,
+        t + 2,
+        ClearGpu(id=2, reason="wait until the GPU memory of the ended processes is released", incident=1, attempt=1),
+        4.1,
+        "GPU memory is released (4.1 s)",
+    )
+    story = decided(
+        story,
+        t + 7,
+        VerifyCheckpoint(id=3, reason="prove the resume point before the launch", incident=1, path="x"),
+        9.0,
+        "luca-step00002160-state: complete",
+    )
+    story = decided(
+        story,
+        t + 28,
+        StartAttempt(
+            id=4, reason="restart after crash (cuda_oom): start attempt 2 from step 2160", incident=1, attempt=2
+        ),
+        1.2,
+        "shown again in tmux session trainwatch-luca",
+    )
+    end = now.now_t
+    story = decided(story, end - 6, CaptureStacks(id=5, reason="take evidence of the hang before anything is ended",
+                                                  incident=2, attempt=2), 4.0,
+                    "process 4202 was in _try_get_data (torch/utils/data/dataloader.py:1251), and stayed there")  # fmt: skip
+    stall = Incident(
+        id=3, t=3 * HOUR, wall=WALL0 + 3 * HOUR, attempt=2, kind="stall", class_="starved", severity="warning",
+        reason="4.1 s a step for 10 min, usually 2.5 s: waiting for data", open=False, closed_t=3.4 * HOUR,
+        ending="as fast as usual again", evidence=(Evidence(what="GPU 0 at 41 %, usually 98 %"),), step=4100,
+    )  # fmt: skip
+    torn = checkpoint(6800, end - 900, verdict="torn", reason="optimizer.bin: 12.1 MB of 229 MB are missing")
+    for fact in (
+        IncidentOpened(incident=stall),
+        CheckpointKnown(checkpoint=torn),
+        ProfileChanged(profile="conservative", pending=True, why="asked for by ada, at the next checkpoint"),
+    ):
+        story = tell(story, end - 4, fact=fact)
+    cascade = (
+        Evidence(what="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB", line=48_211),
+        Evidence(what="exit code 1"),
+        Evidence(
+            what="then: subprocess.CalledProcessError: Command '['python', 'train_network.py']' returned non-zero exit status 1",
+            line=48_260,
+        ),
+    )
+    story = msgspec.structs.replace(
+        story,
+        incidents=tuple(msgspec.structs.replace(i, evidence=cascade) if i.id == 1 else i for i in story.incidents),
+    )
+    first, second = story.attempts
+    launched = tuple(FakeLaunch().changes(RICH_PROFILES[1]))
+    # The remedy stands over the profile's own value: one entry a key.
+    remedy = second.changes
+    story = msgspec.structs.replace(
+        story,
+        attempts=(
+            msgspec.structs.replace(first, changes=launched),
+            msgspec.structs.replace(second, changes=(*launched, *remedy)),
+        ),
+    )
+    return msgspec.structs.replace(now, story=story)
+
+
+LADDER = tuple(p.name for p in PROFILES)
+RICH_PROFILES = tuple(
+    msgspec.structs.replace(
+        p,
+        settings={**p.settings, "cache_latents_to_disk": True, "optimizer_type": "AdamW8bit"},
+        expect={"VRAM": vram, "speed": speed},
+    )
+    for p, vram, speed in zip(
+        PROFILES, ("11.2 GB", "15.2 GB", "22 GB"), ("3.9 s/step", "2.5 s/step", "1.4 s/step"), strict=True
+    )
+)
+
+
+def rich_run(now: Situation, run_id: str = "luca-1", **doors: Any) -> OpenRun:
+    """A run with every door open."""
+    usual: dict[str, Any] = {
+        "feed": FakeFeed(now),
+        "profiles": RICH_PROFILES,
+        "plan": PLAN,
+        "ladder": LADDER,
+        "incident_files": FakeIncidentFiles(),
+        "checkpoints": FakeCheckpoints(tuple(reversed(now.story.checkpoints))),
+        "launch": FakeLaunch(),
+    }
+    return OpenRun(run_id=run_id, name="luca", **(usual | doors))

@@ -1,0 +1,42 @@
+"""Text with a label in the margin, wrapped to any width: what the detail panes are made of."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .cells import Line, pad, plain, wrap_words
+
+
+class Paragraph(msgspec.Struct, frozen=True):
+    """``label`` stands in the margin of the first row, ``mark`` before its text. ``link``: what Enter leads to."""
+
+    text: str = ""
+    label: str = ""
+    style: str = "text"
+    mark: tuple[str, str] = ("text", "")
+    link: int | None = None
+    hard: bool = False
+    """One row, cut at the edge: code and tables, where wrapping would hurt."""
+
+
+BLANK = Paragraph()
+
+
+def margin_of(paragraphs: Sequence[Paragraph]) -> int:
+    """Cells of the margin: the longest label and a space."""
+    longest = max((len(p.label) for p in paragraphs), default=0)
+    return longest + 2 if longest else 0
+
+
+def rows_of(paragraph: Paragraph, width: int, margin: int) -> list[Line]:
+    """The paragraph at a width; at least one row."""
+    sign_style, sign = paragraph.mark
+    room = max(8, width - margin - len(sign))
+    text = plain(paragraph.text)
+    rows = [text] if paragraph.hard else wrap_words(text, room)
+    lines: list[Line] = []
+    for number, row in enumerate(rows):
+        first = number == 0
+        before = pad(paragraph.label if first else "", margin)
+        lines.append((("label", before), (sign_style, sign if first else " " * len(sign)), (paragraph.style, row)))
+    return lines

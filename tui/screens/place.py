@@ -1,0 +1,181 @@
+"""What the numbered screens share: tabs and sentence on top, keys below, and the looks of the dashboard's pulse."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from ...core.views.header import header_view
+from ...core.views.situation import Situation
+from ..arrange import Box
+from ..glyphs import glyphs_for
+from ..keys import Key, KeyContext
+from ..places import PLACES
+from ..widgets.head import EMPTY
+from ..widgets.key_bar import KeyBar
+from ..widgets.pane import Pane
+from ..widgets.tab_bar import ROWS, TabBar
+
+if TYPE_CHECKING:
+    from ..app import TrainwatchApp
+    from .dashboard import Dashboard
+
+ANSWER_S = 6.0
+"""How long an answer stands in the footer."""
+NOWHERE = KeyContext(now=Situation())
+
+
+def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
+    """Bindings of a key table. What acts on the run goes through ``check_action``."""
+    return [
+        *(Binding(k.key, k.action, show=False) for k in keys),
+        *(Binding(key, action, show=False) for key, action in also),
+    ]
+
+
+class PlaceScreen(Screen[None]):
+    """Lies over the dashboard of its run. Subclasses name their place, keys and panes, and draw themselves."""
+
+    place: ClassVar[str]
+    keys: ClassVar[tuple[Key, ...]]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.place('dashboard')", show=False),
+        Binding("question_mark", "help", show=False),
+    ]
+
+    def __init__(self, board: "Dashboard | None") -> None:
+        super().__init__()
+        self.board = board
+        self.panes: dict[str, Pane] = {}
+        self._boxes: dict[str, Box] = {}
+
+    @property
+    def application(self) -> "TrainwatchApp":
+        """The app, by its own type."""
+        from ..app import TrainwatchApp
+
+        app = self.app
+        assert isinstance(app, TrainwatchApp)
+        return app
+
+    @property
+    def now(self) -> Situation:
+        """How the run is, as last seen; empty without a run."""
+        return self.board.now if self.board is not None else Situation()
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        return self.board.context if self.board is not None else NOWHERE
+
+    def bodies(self) -> Sequence[Pane]:
+        """The panes between head and footer."""
+        raise NotImplementedError
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """Where the panes stand, by id, in ``height`` rows from ``top``."""
+        raise NotImplementedError
+
+    def show(self) -> None:
+        """Give the panes what they draw."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """Head, panes, footer; where they stand is decided by ``draw``."""
+        self.tabs = TabBar(id="tabs", classes="-bare")
+        self.key_bar = KeyBar(id="keys", classes="-bare")
+        glyphs = glyphs_for()
+        for pane in (self.tabs, *self.bodies(), self.key_bar):
+            pane.glyphs = glyphs
+            pane.set_class(not glyphs.braille, "-ascii")
+            pane.display = False
+            if pane.id is not None:
+                self.panes[pane.id] = pane
+            yield pane
+
+    def on_mount(self) -> None:
+        """Draw what is known."""
+        self.draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Place the panes anew."""
+        self.draw(event.size.width, event.size.height)
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed."""
+        if width is None or height is None:
+            width, height = self.size
+        if not self.panes or not width or not height:
+            return
+        self._place(width, height)
+        board = self.board
+        name = board.run.name if board is not None else ""
+        view = header_view(self.now, name)
+        if board is None:
+            self.tabs.show(self.place, EMPTY, tuple(p for p in PLACES if p.name == "runs"))
+        else:
+            self.tabs.show(self.place, view)
+        self.show()
+        self.key_bar.show(self.offered(), self.key_bar.message)
+
+    def offered(self) -> tuple[Key, ...]:
+        """Keys that do something now."""
+        context = self.context
+        return tuple(k for k in self.keys if k.when(context) and not (k.acts and context.read_only))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that do not apply now do nothing."""
+        written = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
+        key = next((k for k in self.keys if k.action in {action, written}), None)
+        return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer for a few seconds."""
+        self.key_bar.show(self.offered(), text)
+        self.set_timer(ANSWER_S, lambda: self.key_bar.show(self.offered()))
+
+    def in_thread(self, work: Callable[[], Callable[[], None]]) -> None:
+        """Run something that may block; what it returns is called back here, if this screen is still there."""
+        app = self.app
+
+        def run() -> None:
+            show = work()
+            if app.is_running and self.is_attached:
+                app.call_later(self._call_back, show)
+
+        self.run_worker(run, thread=True, exit_on_error=False)
+
+    def _call_back(self, show: Callable[[], None]) -> None:
+        if self.is_attached:
+            show()
+
+    def action_help(self) -> None:
+        """The keys of this screen."""
+        from .tell import help_dialog
+
+        self.app.push_screen(help_dialog(self.context, self.keys))
+
+    def _place(self, width: int, height: int) -> None:
+        head = min(ROWS, max(1, height - 1))
+        boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
+        room = height - head - 1
+        if room >= 3:
+            boxes |= self.boxes(width, head, room)
+        if boxes == self._boxes:
+            return
+        self._boxes = boxes
+        for name, pane in self.panes.items():
+            box = boxes.get(name)
+            pane.display = box is not None
+            if box is not None:
+                x, y, w, h = box
+                pane.styles.offset = (x, y)
+                pane.styles.width, pane.styles.height = w, h
+
+
+def share(total: int, wanted: int, least: int, most: int) -> int:
+    """Rows or columns for one of two neighbours: what it wants, within limits, and never all."""
+    return max(min(wanted, most, total - least), min(least, total))

@@ -1,0 +1,134 @@
+"""Key 6: all runs of this machine, live and finished; Enter opens one."""
+
+from collections.abc import Callable, Sequence
+from time import time
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
+
+from ...core.views.runs import run_row
+from ..arrange import Box
+from ..doors import RunCard
+from ..keys import Key
+from ..widgets.pane import Pane
+from ..widgets.rows_pane import RowsPane
+from ..widgets.runs_pane import RunsPane
+from .place import PlaceScreen, bindings_of
+
+if TYPE_CHECKING:
+    from .dashboard import Dashboard
+
+AGAIN_S = 5.0
+"""How often the list is read again: every journal of the machine is."""
+NONE_YET = "No run is known yet. Start one with: trainwatch run -- COMMAND"
+
+RUNS_KEYS: tuple[Key, ...] = (
+    Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)"),
+    Key(key="L", shown="L", action="reload", label="read again", help="read the list again now"),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything goes on", always=True),
+)
+ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "move(1)"), ("j", "move(1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
+    ("home", "move(-100000)"), ("end", "move(100000)"),
+)  # fmt: skip
+
+
+class RunsScreen(PlaceScreen):
+    """May be the only screen, when there is no run of this project."""
+
+    place = "runs"
+    keys = RUNS_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, ALSO)
+
+    def __init__(self, board: "Dashboard | None") -> None:
+        super().__init__(board)
+        self.cards: tuple[RunCard, ...] | None = None
+        self._trouble = ""
+        self._reading = False
+
+    def bodies(self) -> Sequence[Pane]:
+        """The table."""
+        self.table = RunsPane(id="runs")
+        return (self.table,)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """The whole room."""
+        return {"runs": (0, top, width, height)}
+
+    def on_mount(self) -> None:
+        """Read the list now and again."""
+        super().on_mount()
+        self.action_reload()
+        if self.application.interval_s > 0:
+            self.set_interval(AGAIN_S, self.action_reload)
+
+    def show(self) -> None:
+        """The table as last read."""
+        message = "Reading …" if self.cards is None else self._trouble or NONE_YET
+        wall = self.now.now_wall or time()
+        self.table.show_runs([run_row(c, wall) for c in self.cards or ()], self._current, message)
+
+    @property
+    def _current(self) -> str | None:
+        return self.board.run.run_id if self.board is not None else None
+
+    def action_reload(self) -> None:
+        """Read the list in a thread."""
+        picker = self.application.picker
+        if picker is None:
+            self.cards, self._trouble = (), "This screen shows one run only."
+            self.draw()
+            return
+        if self._reading:
+            return
+        self._reading = True
+
+        def read() -> Callable[[], None]:
+            try:
+                cards, trouble = tuple(picker.runs()), ""
+            except Exception as error:
+                cards, trouble = (), f"The runs cannot be listed: {getattr(error, 'strerror', None) or error}"
+            return lambda: self._take(cards, trouble)
+
+        self.in_thread(read)
+
+    def _take(self, cards: tuple[RunCard, ...], trouble: str) -> None:
+        first = self.cards is None
+        chosen = self._under_cursor
+        self._reading = False
+        self.cards, self._trouble = cards, trouble
+        wanted = self._current if first else chosen
+        at = next((i for i, c in enumerate(cards) if c.id == wanted), None)
+        if at is not None:
+            self.table.cursor = at
+        self.draw()
+
+    @property
+    def _under_cursor(self) -> str | None:
+        return self.cards[self.table.cursor].id if self.cards else None
+
+    def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
+        """A second click opens."""
+        self.action_open()
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor."""
+        self.table.move(rows)
+
+    def action_open(self) -> None:
+        """Open the run under the cursor; the one that is open already: back to its dashboard."""
+        run_id = self._under_cursor
+        if run_id is None:
+            return
+        if run_id == self._current:
+            self.application.action_place("dashboard")
+            return
+        picker = self.application.picker
+        if picker is None:
+            return
+        try:
+            self.application.show_run(picker.open(run_id))
+        except RuntimeError as error:
+            self.say(str(error))
