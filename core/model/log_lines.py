@@ -24,14 +24,15 @@ class LogLine(msgspec.Struct, frozen=True):
 class LogStretch(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of ``[start, end)``, or those of them that match; an open line stands behind ``end``.
 
-    ``file_size`` when it was read. Fewer lines than asked for at the ends of the file, or where the reader's budget for
-    one call ended: go on from ``start`` or ``end``.
+    ``file_size`` when it was read; ``open_size``: bytes of the open line, even if it does not match. Fewer lines than
+    asked for at the ends of the file, or where the reader's budget for one call ended: go on from ``start`` or ``end``.
     """
 
     lines: tuple[LogLine, ...] = ()
     start: int = 0
     end: int = 0
     file_size: int = 0
+    open_size: int = 0
 
 
 class LogTally(msgspec.Struct, frozen=True):

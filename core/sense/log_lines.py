@@ -115,12 +115,13 @@ def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | Non
     size = _size(file)
     end = min(max(0, offset), size)
     found: list[LogLine] = []
-    start, close, spent = end, end, 0
+    start, close, spent, open_size = end, end, 0, 0
     for block_start, block in _backwards(file, end):
         at = block_start + len(block)
         for line in reversed(_lines(block, block_start, open_end=at >= size)):
             start = line.offset
-            close = line.offset if line.open else close
+            if line.open:
+                close, open_size = line.offset, line.size
             if only is None or only.search(line.text):
                 found.append(line)
                 if len(found) >= lines:
@@ -129,25 +130,27 @@ def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | Non
         if len(found) >= lines or spent >= CALL_BYTES:
             break
     found.reverse()
-    return LogStretch(lines=tuple(found), start=start, end=close, file_size=size)
+    return LogStretch(lines=tuple(found), start=start, end=close, file_size=size, open_size=open_size)
 
 
 def _after(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | None) -> LogStretch:
     size = _size(file)
     begin = offset if 0 <= offset <= size else size
     found: list[LogLine] = []
-    end = begin
+    end, open_size = begin, 0
     for start, block in _forwards(file, begin, size, exact=True, step=BLOCK_BYTES):
         for line in _lines(block, start, open_end=start + len(block) >= size):
             if only is None or only.search(line.text):
                 found.append(line)
-            if not line.open:
+            if line.open:
+                open_size = line.size
+            else:
                 end = line.offset + line.size
             if len(found) >= lines:
                 break
         if len(found) >= lines or end - begin >= CALL_BYTES:
             break
-    return LogStretch(lines=tuple(found), start=begin, end=end, file_size=size)
+    return LogStretch(lines=tuple(found), start=begin, end=end, file_size=size, open_size=open_size)
 
 
 def _lines(block: bytes, start: int, *, open_end: bool) -> list[LogLine]:

@@ -1,0 +1,39 @@
+"""Lines of a log for elsewhere: the terminal's clipboard, or a new file. May block: runs on a thread."""
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+from ..core.views import quantity
+
+CLIPBOARD_LINES = 5000
+CLIPBOARD_BYTES = 74_000
+"""Terminals drop longer clipboard sequences (xterm, tmux: 100 000 characters of base64)."""
+
+
+def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:
+    """(text, a sentence on what it is), no more than a terminal takes."""
+    lines: list[str] = []
+    size = 0
+    for text in islice(texts, CLIPBOARD_LINES + 1):
+        size += len(text.encode()) + 1
+        if len(lines) == CLIPBOARD_LINES or (size > CLIPBOARD_BYTES and lines):
+            return "\n".join(lines), f"Copied the first {len(lines):,} lines; s saves them all to a file"
+        lines.append(text)
+    return "\n".join(lines), f"Copied {quantity.plural(len(lines), 'line')}"
+
+
+def save_lines(texts: Iterable[str], name: str) -> str:
+    """Write them into a file that must not exist. Returns a sentence."""
+    path = Path(name).expanduser()
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            number = 0
+            for text in texts:
+                file.write(text + "\n")
+                number += 1
+    except FileExistsError:
+        return f"{path} exists: nothing was written; choose another name"
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    return f"Saved {quantity.plural(number, 'line')} to {path.absolute()}"

@@ -1,0 +1,100 @@
+"""Jumping in the logs of a run: to errors, incidents and starts of attempts."""
+
+from typing import TYPE_CHECKING, Literal
+
+from ..core.model.incident import Incident
+from ..core.views.words import title_of
+from .log_hunt import BEYOND
+from .widgets.log_pane import ALARM
+
+if TYPE_CHECKING:
+    from .screens.log import LogScreen
+
+Jump = Literal["error", "incident", "attempt"]
+
+
+class LogJumps:
+    """``direction``: -1 to what is older, 1 to what is newer."""
+
+    def __init__(self) -> None:
+        self.last: Jump = "error"
+        self._incident: int | None = None
+
+    def go(self, screen: "LogScreen", kind: Jump, direction: int) -> None:
+        """Jump from where the screen stands."""
+        self.last = kind
+        {"error": self._error, "incident": self._to_incident, "attempt": self._attempt}[kind](screen, direction)
+
+    def _error(self, screen: "LogScreen", direction: int) -> None:
+        place = screen.driver.place
+        older = direction < 0
+        at = (BEYOND if older else 0) if place is None else place if older else place + 1
+        screen.say("Looking for an error …")
+
+        def found(offset: int | None) -> None:
+            if offset is None:
+                screen.say(f"No error {'above' if older else 'below'}")
+                return
+            screen.hush()
+            screen.driver.go(offset)
+
+        screen.hunt.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
+
+    def _to_incident(self, screen: "LogScreen", direction: int) -> None:
+        incidents = sorted(screen.now.story.incidents, key=lambda i: (i.t, i.id))
+        incidents = [i for i in incidents if any(f.attempt == i.attempt for f in screen.files)]
+        at = next((n for n, i in enumerate(incidents) if i.id == self._incident), None)
+        if at is None:
+            at = self._nearest(screen, incidents, direction)
+        else:
+            at += direction
+        if not 0 <= at < len(incidents):
+            screen.say("No incident yet" if not incidents else f"No {'older' if direction < 0 else 'newer'} incident")
+            return
+        self._show(screen, incidents[at])
+
+    def _nearest(self, screen: "LogScreen", incidents: list[Incident], direction: int) -> int:
+        """The newest of this attempt or older ones going back, the oldest of it or newer ones going forward."""
+        number = screen.file.attempt if screen.file is not None else None
+        if number is None:
+            return len(incidents) - 1 if direction < 0 else 0
+        if direction < 0:
+            return sum(1 for i in incidents if i.attempt <= number) - 1
+        return sum(1 for i in incidents if i.attempt < number)
+
+    def _show(self, screen: "LogScreen", incident: Incident) -> None:
+        self._incident = incident.id
+        file = next(f for f in screen.files if f.attempt == incident.attempt)
+        if screen.file != file:
+            screen.choose(file)
+        title = f"{screen.clock(incident.t)} {incident.kind}: {title_of(incident.kind, incident.class_)}"
+        screen.say(f"{title} …")
+
+        def found(offset: int | None) -> None:
+            if offset is None:
+                screen.driver.go(BEYOND, share=1.0)
+                screen.say(f"{title} (its place in the log is not known; this is the log's end)")
+                return
+            screen.driver.go(offset)
+            screen.say(f"{title} · {incident.reason}")
+
+        source = screen.driver.source
+        screen.hunt.seek(lambda s, stopped: s.place_of(incident, stopped), found, source)
+
+    def _attempt(self, screen: "LogScreen", direction: int) -> None:
+        """Back: to the start of this attempt's log, then of the one before. Forward: to the start of the next."""
+        own = [f for f in screen.files if f.attempt is not None]
+        if screen.file not in own:
+            target = own[-1] if own else None
+        else:
+            at = own.index(screen.file)
+            inside = direction < 0 and screen.driver.place != 0
+            at = at if inside else at + direction
+            target = own[at] if 0 <= at < len(own) else None
+        if target is None:
+            screen.say(f"No {'earlier' if direction < 0 else 'later'} try")
+            return
+        if target != screen.file:
+            screen.choose(target)
+        screen.driver.to_start()
+        screen.say(f"start of {target.label}")
