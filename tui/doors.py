@@ -7,6 +7,7 @@ import msgspec
 
 from ..core.model.checkpoint_jobs import CheckpointJobs
 from ..core.model.incident import EvidenceFile
+from ..core.model.log_lines import LogBrowser, LogStamps
 from ..core.model.observation import Command
 from ..core.model.profile import Change, Profile
 from ..core.model.run import RunState
@@ -89,6 +90,14 @@ class LaunchSettings(Protocol):
         ...
 
 
+class LogDoor(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log screen needs. ``extra``: paths of the run's logs beside those of its attempts."""
+
+    browser: LogBrowser
+    stamps: LogStamps | None = None
+    extra: tuple[str, ...] = ()
+
+
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that the screen may show: its doors in one value. ``plan``: what the first start would launch."""
 
@@ -97,6 +106,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     feed: Feed
     profiles: tuple[Profile, ...] = ()
     plan: RunPlan | None = None
+    logs: LogDoor | None = None
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = the run has none."""
     incident_files: IncidentFiles | None = None

@@ -347,4 +347,8 @@ class LogScreen(PlaceScreen):
     def _deliver(self, show: Show) -> None:
         """From a thread to ours; what comes too late is dropped."""
         if self.is_attached and self.app.is_running:
-            self.app.call_later(lambda: show() if self.is_attached else None)
+            self.app.call_later(self._take, show)
+
+    def _take(self, show: Show) -> None:
+        if self.is_attached:
+            show()

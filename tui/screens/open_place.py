@@ -15,6 +15,10 @@ def place_screen(name: str, board: "Dashboard | None") -> PlaceScreen:
 
         return RunsScreen(board)
     assert board is not None
+    if name == "log":
+        from .log import LogScreen
+
+        return LogScreen(board)
     if name == "incidents":
         from .incidents import IncidentsScreen
 

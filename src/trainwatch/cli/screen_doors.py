@@ -9,14 +9,17 @@ from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.sense.log_pages import LogPages
 from trainwatch.core.store.history import HistoryReader
 from trainwatch.core.store.journal import JournalTooNew, load_story
 from trainwatch.core.store.lock import is_held
+from trainwatch.core.store.log_index import FILE_NAME as LOG_INDEX
+from trainwatch.core.store.log_index import LogIndex
 from trainwatch.core.store.run_directory import AmbiguousRun, RunDirectory, RunNotFound, RunUnreadable, list_runs
 from trainwatch.core.store.run_directory import find_run as find_known_run
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.doors import OpenRun, RunCard, RunPlan
+from trainwatch.tui.doors import LogDoor, OpenRun, RunCard, RunPlan
 from trainwatch.tui.store_feed import StoreFeed
 
 from .detached import start_detached
@@ -71,7 +74,23 @@ class MachineRuns:
                 profile=spec.settings.profiles.use,
                 output_dir=spec.output_dir,
             ),
+            logs=LogDoor(browser=LogLines(), stamps=AttemptStamps(run), extra=spec.logs),
         )
+
+
+class AttemptStamps:
+    """Implements ``model.log_lines.LogStamps`` over the indexes in the attempts' folders."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+
+    def time_of(self, attempt: int, offset: int) -> float | None:
+        """Run seconds of a line; None = nobody watched."""
+        return LogIndex(self._run.attempt(attempt) / LOG_INDEX).time_of(offset)
+
+    def offset_at(self, attempt: int, t: float) -> int | None:
+        """Size of the log at ``t``."""
+        return LogIndex(self._run.attempt(attempt) / LOG_INDEX).offset_at(t)
 
 
 class DetachedStarter:

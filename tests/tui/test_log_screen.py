@@ -1,0 +1,304 @@
+"""The log screen on real files: what it shows, and that keys lead where they should."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.log_world import OOM, LogWorld, open_log, settled, until
+from trainwatch.tui.log_window import KEPT_LINES
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.log import LogScreen
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+Opened = tuple[LogScreen, Pilot[None]]
+
+
+@pytest.fixture
+async def opened(world: LogWorld) -> AsyncIterator[Opened]:
+    async with world.screen() as found:
+        yield found
+
+
+def rows(screen: LogScreen) -> list[str]:
+    return screen.view.plain_lines()
+
+
+def front(pilot: Pilot[None]) -> type:
+    return type(pilot.app.screen)
+
+
+def under_cursor(screen: LogScreen) -> str:
+    return screen.view.window.lines[screen.view.cursor].text
+
+
+async def type_in(opened: Opened, key: str, text: str) -> None:
+    screen, pilot = opened
+    await pilot.press(key)
+    await pilot.pause()
+    entry = screen.query_one("Input")
+    entry.value = text  # type: ignore[attr-defined]
+    await pilot.press("enter")
+    await pilot.pause()
+    await settled(screen, pilot)
+
+
+async def test_it_opens_at_the_end_and_follows(world: LogWorld, opened: Opened) -> None:
+    screen, pilot = opened
+    assert "7302/10260" in rows(screen)[-1]
+    assert screen.view.following
+    world.append("\nnew line\n")
+    screen.look()
+    await until(pilot, lambda: "new line" in rows(screen)[-1], "the new line")
+    assert "7302/10260" in rows(screen)[-2]
+    world.append("".join(f"flood {i} {'x' * 80}\n" for i in range(5000)))
+    screen.look()
+    await until(pilot, lambda: any("flood 4999" in r for r in rows(screen)), "the end of the flood")
+    assert len(screen.view.window) <= KEPT_LINES
+
+
+async def test_paging_reaches_the_beginning_and_the_end_with_few_lines_held(opened: Opened) -> None:
+    screen, pilot = opened
+    seen = set(re.findall(r"bucket (\d{4})", "\n".join(rows(screen))))
+    for _ in range(400):
+        await pilot.press("pageup")
+        await settled(screen, pilot)
+        seen.update(re.findall(r"bucket (\d{4})", "\n".join(rows(screen))))
+        assert len(screen.view.window) <= KEPT_LINES
+        if screen.view.window.at_start and screen.view.top == 0 and screen.view.skip == 0:
+            break
+    assert "bucket 0400" in rows(screen)[0]
+    assert {f"{i:04d}" for i in range(400, 2000) if i % 40 not in {7, 8, 20}} <= seen
+    await pilot.press("end")
+    await settled(screen, pilot)
+    assert "7302/10260" in rows(screen)[-1]
+
+
+async def test_holding_stays_while_the_log_grows(world: LogWorld, opened: Opened) -> None:
+    screen, pilot = opened
+    await pilot.press("space")
+    before = rows(screen)
+    world.append("\nmore\n")
+    screen.look()
+    await settled(screen, pilot)
+    assert rows(screen) == before
+    await pilot.press("space")
+    await until(pilot, lambda: rows(screen)[-1].endswith("more"), "the end")
+
+
+async def test_the_cursor_leads_the_screen_and_following_returns_behind_the_end(opened: Opened) -> None:
+    screen, pilot = opened
+    await pilot.press("up", "up")
+    assert not screen.view.following
+    assert "bucket 1998" in under_cursor(screen)
+    await pilot.press("home")
+    await settled(screen, pilot)
+    assert "bucket 0400" in under_cursor(screen)
+    await pilot.press(*["down"] * 30)
+    await settled(screen, pilot)
+    assert any("bucket 0429" in row for row in rows(screen))
+
+
+async def test_the_wheel_scrolls(opened: Opened) -> None:
+    screen, pilot = opened
+    screen.view.post_message(screen.view.Wanted(rows=-3))
+    await pilot.pause()
+    assert not screen.view.following
+    assert "7302" not in "".join(rows(screen))
+    screen.view.post_message(screen.view.Wanted(rows=3))
+    screen.view.post_message(screen.view.Wanted(rows=3))
+    await settled(screen, pilot)
+    assert screen.view.following
+
+
+async def test_search_counts_and_walks_both_ways(opened: Opened) -> None:
+    screen, pilot = opened
+    await type_in(opened, "slash", "luca-step")
+    assert "40 of 40" in str(screen.view.border_title)
+    assert "19670" in under_cursor(screen)
+    await pilot.press("n", "n")
+    await settled(screen, pilot)
+    assert "38 of 40" in str(screen.view.border_title)
+    await pilot.press("N")
+    await settled(screen, pilot)
+    assert "39 of 40" in str(screen.view.border_title)
+    await pilot.press("N", "N")
+    await settled(screen, pilot)
+    assert "No newer match" in screen.key_bar.message
+
+
+async def test_a_search_for_nothing_and_for_nonsense_says_so(opened: Opened) -> None:
+    screen, _ = opened
+    await type_in(opened, "slash", "no such thing")
+    assert "No older match" in screen.key_bar.message
+    assert screen.view.following
+    await type_in(opened, "slash", "(")
+    assert "Not a regular expression" in screen.key_bar.message
+
+
+async def test_a_filter_shows_matching_lines_and_the_search_stays_within(opened: Opened) -> None:
+    screen, pilot = opened
+    await type_in(opened, "f", "saving|UserWarning")
+    await pilot.press("home")
+    await settled(screen, pilot)
+    shown = screen.view.window.lines
+    assert len(shown) == 80
+    assert all("saving" in line.text or "UserWarning" in line.text for line in shown)
+    await type_in(opened, "slash", "bucket")
+    await pilot.press("end", "n")
+    await settled(screen, pilot)
+    assert "40 of 40" in str(screen.view.border_title)
+    assert "UserWarning" in under_cursor(screen)
+    await pilot.press("escape")
+    await settled(screen, pilot)
+    assert screen.driver.only is None
+    assert "UserWarning" in under_cursor(screen)
+    assert len(screen.view.window) > 100
+
+
+async def test_jumps_show_their_choices_and_find_an_incident_in_its_own_log(opened: Opened) -> None:
+    screen, pilot = opened
+    await pilot.press("left_square_bracket")
+    assert [k.label for k in screen.offered()] == ["error", "incident", "start of a try"]
+    await pilot.press("i")
+    await settled(screen, pilot)
+    assert screen.file is not None
+    assert screen.file.attempt == 1
+    assert under_cursor(screen) == OOM
+    assert "CUDA out of memory" in screen.key_bar.message
+    await pilot.press("left_square_bracket", "e")
+    await settled(screen, pilot)
+    assert under_cursor(screen).startswith("Traceback")
+    await pilot.press("right_square_bracket", "right_square_bracket")
+    await settled(screen, pilot)
+    assert under_cursor(screen) == OOM
+    await pilot.press("left_square_bracket", "a")
+    await settled(screen, pilot)
+    assert screen.driver.place == 0
+    await pilot.press("right_square_bracket", "a")
+    await settled(screen, pilot)
+    assert screen.file is not None
+    assert screen.file.attempt == 2
+
+
+async def test_an_incident_without_a_line_is_found_by_its_time(world: LogWorld, opened: Opened) -> None:
+    import msgspec
+
+    screen, pilot = opened
+    incident = screen.now.story.incidents[0]
+    moved = msgspec.structs.replace(incident, evidence=(), t=screen.now.story.attempts[0].t + 1000)
+    story = msgspec.structs.replace(screen.now.story, incidents=(moved,))
+    assert screen.board is not None
+    screen.board.now = msgspec.structs.replace(screen.now, story=story)
+    await pilot.press("left_square_bracket", "i")
+    await settled(screen, pilot)
+    at = screen.view.window.lines[screen.view.cursor]
+    t = screen.view.window.times[at.offset]
+    assert 900 <= t - story.attempts[0].t <= 1000
+
+
+async def test_letters_of_a_jump_do_nothing_alone(opened: Opened) -> None:
+    screen, pilot = opened
+    await pilot.press("e", "i", "a")
+    assert screen.view.following
+
+
+async def test_a_bar_is_unfolded_and_folded(opened: Opened) -> None:
+    screen, pilot = opened
+    await pilot.press("up", "down", "o")
+    await settled(screen, pilot)
+    assert not screen.view.following
+    assert [r.split("|")[1].split("/")[0].strip() for r in rows(screen)[-3:]] == ["7300", "7301", "7302"]
+    await pilot.press("o")
+    assert sum("/10260" in r for r in rows(screen)) == 1
+
+
+async def test_wrapping_can_be_turned_off_and_moved_along(opened: Opened) -> None:
+    screen, pilot = opened
+    await pilot.press("W")
+    assert not any("or 0.0031" in row and "INFO" not in row for row in rows(screen))
+    await pilot.press("right")
+    assert any("0.0031" in row for row in rows(screen))
+
+
+async def test_times_stand_in_the_gutter_and_do_not_repeat(opened: Opened) -> None:
+    screen, _ = opened
+    times = [row[:8] for row in rows(screen) if re.match(r"\d\d:\d\d:\d\d", row)]
+    assert times
+    assert len(times) == len(set(times))
+
+
+async def test_lines_are_copied_and_saved(
+    world: LogWorld, opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    screen, pilot = opened
+    copied: list[str] = []
+    monkeypatch.setattr(screen.app, "copy_to_clipboard", copied.append)
+    await pilot.press("up", "v", "up", "up", "y")
+    await until(pilot, lambda: bool(copied), "the copy")
+    assert [line.split(":")[0] for line in copied[0].split("\n")] == [f"INFO  bucket {i}" for i in (1997, 1998, 1999)]
+    target = tmp_path / "some lines.txt"
+    await type_in(opened, "s", str(target))
+    await until(pilot, target.exists, "the file")
+    await until(pilot, lambda: "Saved 3 lines" in screen.key_bar.message, "the answer")
+    assert target.read_text().rstrip("\n") == copied[0]
+    target.write_text("precious")
+    await type_in(opened, "s", str(target))
+    await until(pilot, lambda: "nothing was written" in screen.key_bar.message, "the refusal")
+    assert target.read_text() == "precious"
+
+
+async def test_tabs_lead_through_all_files(opened: Opened) -> None:
+    screen, pilot = opened
+    assert [t.label for t in screen.file_tabs.tabs] == ["try 1", "try 2", "events.log"]
+    await pilot.press("tab")
+    await settled(screen, pilot)
+    assert rows(screen)[-1].strip() == "event 49"
+    await pilot.press("shift+tab", "shift+tab")
+    await settled(screen, pilot)
+    assert rows(screen)[-1].strip() == "exit"
+
+
+async def test_escape_and_one_lead_back_and_the_place_is_remembered(opened: Opened) -> None:
+    screen, pilot = opened
+    await type_in(opened, "slash", "luca-step0001")
+    place = screen.driver.place
+    await pilot.press("1")
+    await pilot.pause()
+    assert front(pilot) is Dashboard
+    await pilot.press("2")
+    await pilot.pause()
+    again = pilot.app.screen
+    assert isinstance(again, LogScreen)
+    await settled(again, pilot)
+    assert again.driver.place == place
+    await pilot.press("escape")
+    await pilot.pause()
+    assert front(pilot) is Dashboard
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50), (45, 30)])
+async def test_every_size_shows_whole_rows(world: LogWorld, size: tuple[int, int]) -> None:
+    async with world.screen(size) as (screen, pilot):
+        assert screen.view.size.height >= size[1] - 6
+        assert all(len(row) <= screen.view.size.width for row in rows(screen))
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause()
+        await settled(screen, pilot)
+        assert "7302/10260" in rows(screen)[-1]
+
+
+async def test_a_log_that_cannot_be_read_says_why(world: LogWorld) -> None:
+    app = world.app()
+    world.second.unlink()
+    world.second.mkdir()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await open_log(app, pilot)
+        assert "s a directory" in screen.key_bar.message
