@@ -8,7 +8,7 @@ its runner, and the next supervisor takes over from the journal.
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 import msgspec
@@ -28,6 +28,8 @@ TICK_S = 0.5
 """Longest time without an observation: deadlines become due at this grain."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal: what an adopting supervisor may have to learn again."""
+LAST_LOOK_S = 0.05
+"""Period of looking whether the last actions are done."""
 HISTORY_COMMIT_S = 1.0
 """Period in which metric history is made visible to screens."""
 
@@ -112,7 +114,9 @@ class Supervisor:
         self._next_commit_t = 0.0
         # One hand that changes the world, in order; looking, telling and a person's kill may go on beside it.
         self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="act")
+        self._awaited: list[Future[None]] = []
         self._aside = ThreadPoolExecutor(max_workers=3, thread_name_prefix="aside")
+        self._voice = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tell")  # people hear things in their order
 
     def ask(self, command: Command) -> None:
         """Hand in an operator command (thread-safe)."""
@@ -192,10 +196,15 @@ class Supervisor:
                 continue
             if isinstance(entry, EndWatch):
                 self.end(entry.exit_code, entry.reason)
+            elif isinstance(entry, NotifyPeople):
+                self._awaited.append(self._voice.submit(self._perform, entry))
             elif _may_overtake(entry):
-                self._aside.submit(self._perform, entry)
+                self._awaited.append(self._aside.submit(self._perform, entry))
             else:
-                self._hand.submit(self._perform, entry)
+                done = self._hand.submit(self._perform, entry)
+                if isinstance(entry, StartAttempt):
+                    self._awaited.append(done)
+        self._awaited = [action for action in self._awaited if not action.done()]
 
     def _perform(self, decision: Decision) -> None:
         try:
@@ -251,13 +260,26 @@ class Supervisor:
     def _close(self) -> None:
         for sensor in self._sensors:
             sensor.stop()
-        self._inbox.close()
-        self._aside.shutdown(wait=True)
         self._hand.shutdown(wait=False, cancel_futures=True)
+        self._aside.shutdown(wait=False)
+        self._voice.shutdown(wait=False)
+        self._hear_last_outcomes()
         self._memory.commit(self._t, self._state)
         self._write((self._snapshot_fact(), SupervisorEnded(pid=self._pid, why=self._ending)))
         self._journal.close()
         self._memory.close()
+
+    def _hear_last_outcomes(self) -> None:
+        """Wait for notices and for a launch that is under way: the lock is ours until its trainer can be found."""
+        while any(not action.done() for action in self._awaited):
+            self._keep_outcome(self._inbox.take(LAST_LOOK_S))
+        self._inbox.close()
+        while (observation := self._inbox.take(0.0)) is not None:
+            self._keep_outcome(observation)
+
+    def _keep_outcome(self, observation: Observation | None) -> None:
+        if isinstance(observation, Outcome):
+            self._write((observation,))
 
 
 def _adopted(live: AttemptTarget, t: float) -> Start:
@@ -275,7 +297,7 @@ def _adopted(live: AttemptTarget, t: float) -> Start:
 def _may_overtake(decision: Decision) -> bool:
     """A gentle stop takes up to its graces, the GPU gate a minute: a kill does not wait for them."""
     match decision:
-        case NotifyPeople() | CaptureStacks():
+        case CaptureStacks():
             return True
         case StopAttempt():
             return decision.mode == "kill"

@@ -169,6 +169,21 @@ def test_a_supervisor_killed_while_it_launches_leaves_one_trainer(
     assert world.story().attempts[-1].pid == world.lives()[-1]
 
 
+def test_a_supervisor_told_to_leave_while_it_launches_leaves_one_trainer(world: World) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    until(lambda: decided(world), "the decision")
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0
+    assert "the training goes on" in first.said
+
+    world.headless()
+
+    world.in_state("running")
+    world.at_step(20)
+    assert len(world.lives()) == 1
+
+
 @pytest.fixture
 def stuck_runner(world: World, tmp_path: Path) -> Iterator[tuple[Path, int]]:
     """An attempt whose runner has taken the order and waits for its log (a pipe without a reader): folder and pid."""

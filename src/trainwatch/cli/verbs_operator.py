@@ -79,7 +79,7 @@ def act(args: argparse.Namespace) -> int:
         verb=args.verb,
         by="command line",
         checkpoint=_checkpoint(getattr(args, "checkpoint", None)),
-        profile=getattr(args, "profile", None),
+        profile=_profile(run, getattr(args, "profile", None)),
         now=getattr(args, "now", False),
         incident=getattr(args, "incident", None),
     )
@@ -126,6 +126,20 @@ def _checkpoint(given: str | None) -> str | None:
     if not path.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{given}: no such checkpoint; see `trainwatch checkpoints list DIR`")
     return str(path)
+
+
+def _profile(run: Any, name: str | None) -> str | None:
+    from trainwatch.core.config.problem import did_you_mean
+    from trainwatch.core.config.project import FILE_NAME
+    from trainwatch.core.config.shipped import load_profiles
+
+    if name is None:
+        return None
+    spec = run.load_spec()
+    known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    if name not in known:
+        raise CliError(ExitCode.NOT_FOUND, f'no profile "{name}"{did_you_mean(name, known)}')
+    return name
 
 
 def _ask(question: str) -> None:

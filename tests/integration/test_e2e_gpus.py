@@ -1,0 +1,63 @@
+"""A driver that loses a GPU, hangs and refuses while a run is watched: the run goes on, and what is seen is said."""
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.e2e_world import World, until, world
+from tests.fakes.nvml.library import FakeNvml, fake_nvml, fake_nvml_library
+
+__all__ = ["fake_nvml", "fake_nvml_library", "world"]
+
+
+@pytest.fixture
+def driver(fake_nvml: FakeNvml, world: World) -> FakeNvml:
+    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.library), "FAKE_NVML_STATE": str(fake_nvml.state)}
+    return fake_nvml
+
+
+def seen(world: World, what: str, wanted: Any) -> Any:
+    """The first status of which ``wanted`` is true."""
+
+    def look() -> Any:
+        status = world.status()
+        return status if wanted(status) else None
+
+    return until(look, what)
+
+
+def test_a_failing_driver_does_not_end_the_watch(world: World, driver: FakeNvml) -> None:
+    driver.show("gpus = 8\n")
+    world.write("--steps", "5000", "--step-time", "0.02", "--save-every", "50", gpus=[0, 1])
+    watcher = world.headless()
+    world.at_step(1)
+
+    status = seen(world, "8 GPUs", lambda s: len(s["gpus"]) == 8)
+    assert [g["index"] for g in status["gpus"]] == list(range(8))
+    assert [g["own"] for g in status["gpus"]] == [True, True] + [False] * 6
+    assert status["gpus"][0]["util"] == 12
+    assert status["gpus"][0]["mem_total"] > 16e9
+    assert status["gpu_trouble"] is None
+
+    driver.show("gpus = 8\n[gpu 3]\nfault = lost\n")
+    status = seen(world, "one lost", lambda s: any("lost" in g.get("trouble", "") for g in s["gpus"]))
+    assert len(status["gpus"]) == 8
+    assert "util" not in status["gpus"][3]
+    assert status["gpus"][4]["util"] == 12
+
+    driver.show("gpus = 8\nhang = 60000\n")
+    status = seen(world, "a driver that hangs", lambda s: s["gpu_trouble"])
+    assert "not answered" in status["gpu_trouble"]
+    assert all("util" not in g for g in status["gpus"])
+
+    driver.show("init_error = driver_mismatch\n")
+    status = seen(world, "a driver mismatch", lambda s: "version" in (s["gpu_trouble"] or ""))
+    assert status["state"] == "running"
+
+    driver.show("gpus = 8\n")
+    status = seen(world, "all is well again", lambda s: s["gpu_trouble"] is None and len(s["gpus"]) == 8)
+    steps = world.steps()
+    assert steps == list(range(1, steps[-1] + 1))
+    assert watcher.process.poll() is None
+    assert world.story().incidents == ()
+    assert len(world.lives()) == 1

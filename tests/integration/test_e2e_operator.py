@@ -1,0 +1,208 @@
+"""What a person can say to a running supervisor, from another terminal."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.e2e_world import World, until, world
+from trainwatch.core.act import tree
+from trainwatch.core.model.decision import StopAttempt
+
+__all__ = ["world"]
+
+LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
+
+
+def said(world: World, *words: str, code: int = 0) -> str:
+    done = world.do(*words)
+    assert done.code == code, done
+    return done.out + done.err
+
+
+def states(world: World) -> set[str]:
+    process = tree.look(world.attempt(world.story().attempts[-1].number).trainer.pid)
+    return {process.state} if process is not None else set()
+
+
+def command_of(world: World, number: int) -> str:
+    line = Path(f"/proc/{world.attempt(number).trainer.pid}/cmdline").read_bytes()
+    return line.replace(b"\0", b" ").decode()
+
+
+def test_stop_holds_and_resume_goes_on(world: World) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    world.at_step(30)
+
+    said(world, "stop", "--yes")
+    story = world.in_state("stopped")
+    assert not world.alive(1)
+    assert "interrupted at step" in world.log(1)
+    stopped_at = world.steps(1)[-1]
+    assert story.incidents == ()
+    assert first.process.poll() is None, "it goes on watching, to take the resume"
+
+    said(world, "resume")
+    world.at_step(stopped_at + 5, 2)
+    story = world.in_state("running")
+    assert story.attempts[-1].resume_step == stopped_at, "the checkpoint that it saved on the way out"
+    assert world.steps(2)[0] == stopped_at + 1
+
+    said(world, "stop", "--yes")
+    world.in_state("stopped")
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0
+    again = world.headless()
+    assert again.ends() == 1
+    assert "trainwatch resume" in again.said
+    assert len(world.lives()) == 2
+
+
+def test_resume_starts_a_supervisor_where_none_is_and_takes_the_checkpoint_that_is_named(world: World) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    world.at_step(70)
+    said(world, "kill", "--yes")
+    world.in_state("stopped")
+    assert "interrupted" not in world.log(1)
+    first.signal(signal.SIGTERM)
+    first.ends()
+    checkpoint = world.out / "net-step00000040.safetensors"
+
+    assert "no such checkpoint" in said(world, "resume", "--from", "nowhere.safetensors", code=3)
+    out = said(world, "resume", "--from", str(checkpoint))
+
+    assert "supervisor" in out
+    world.at_step(45, 2)
+    status = world.status()
+    assert status["supervisor"]["alive"]
+    assert world.steps(2)[0] == 41
+    assert world.story().attempts[-1].resume_from == str(checkpoint)
+    assert world.story().budget_used == 0
+    said(world, "kill", "--yes")
+    world.in_state("stopped")
+
+
+def test_a_damaged_checkpoint_that_is_named_is_refused(world: World) -> None:
+    world.write(*LONG)
+    world.headless()
+    world.at_step(50)
+    said(world, "kill", "--yes")
+    world.in_state("stopped")
+    checkpoint = world.out / "net-step00000040.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-8])
+
+    said(world, "resume", "--from", str(checkpoint))
+
+    def refused() -> Any:
+        story = world.story()
+        return story.state == "stopped" and "cannot be resumed from" in story.state_reason and story
+
+    until(refused, "the refusal")
+    assert len(world.lives()) == 1
+
+
+def test_restart_begins_the_next_attempt(world: World) -> None:
+    world.write(*LONG)
+    world.headless()
+    world.at_step(30)
+    said(world, "restart")
+    world.at_step(35, 2)
+    story = world.in_state("running")
+    assert [a.how for a in story.attempts] == ["stopped", None]
+    assert (story.budget_used, story.incidents) == (0, ())
+    assert world.steps(2)[0] == world.steps(1)[-1] + 1
+
+
+def test_kill_overtakes_a_stop_that_is_under_way(world: World) -> None:
+    world.write(*LONG, "--deaf", more={"restart": {"interrupt_grace_s": 60, "terminate_grace_s": 60}})
+    world.headless()
+    world.at_step(10)
+    said(world, "stop", "--yes")
+    until(lambda: world.decisions(StopAttempt), "the gentle stop")
+    assert world.alive(1)
+
+    said(world, "kill", "--yes")
+
+    world.in_state("stopped")
+    assert not world.alive(1)
+
+
+def test_pause_really_stops_the_tree_and_no_hang_is_declared(world: World) -> None:
+    world.write(*LONG)
+    watcher = world.headless()
+    world.at_step(30)
+    said(world, "pause")
+    world.in_state("paused")
+    until(lambda: states(world) == {"T"}, "state T")
+    before = world.steps()[-1]
+    until(lambda: watcher.said.count("health: job: paused") >= 4, "longer than a hang takes")
+    assert (world.story().state, world.steps()[-1]) == ("paused", before)
+
+    said(world, "unpause")
+    world.at_step(before + 10)
+    story = world.in_state("running")
+    assert story.incidents == ()
+    assert world.status()["attempt"] == 1
+
+
+def test_a_paused_run_can_be_adopted_and_stopped(world: World) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    world.at_step(30)
+    said(world, "pause")
+    until(lambda: states(world) == {"T"}, "state T")
+    first.murder()
+    second = world.headless()
+    until(lambda: "adopts attempt 1" in second.said, "adoption")
+    until(lambda: second.said.count("health: job: paused") >= 3, "longer than a hang takes")
+    assert world.story().state == "paused"
+    said(world, "stop", "--yes")
+    world.in_state("stopped")
+    assert not world.alive(1)
+    assert world.story().incidents == ()
+
+
+def test_a_profile_is_taken_at_the_next_checkpoint_or_now(world: World) -> None:
+    folder = world.project / "profiles"
+    folder.mkdir()
+    (folder / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.01"]\n')
+    (folder / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.03"]\n')
+    world.write(*LONG, "--save-every", "50")
+    world.headless()
+    world.at_step(10)
+    assert 'no profile "brisc"; did you mean "brisk"' in said(world, "profile", "brisc", code=3)
+    said(world, "profile", "brisk")
+    until(lambda: world.story().profile_pending, "the pending profile")
+    assert len(world.story().attempts) == 1
+    world.at_step(55, 2)
+    story = world.in_state("running")
+    assert (story.profile, story.attempts[-1].resume_step) == ("brisk", world.steps(1)[-1])
+    assert "--step-time 0.01" in command_of(world, 2)
+
+    said(world, "profile", "calm", "--now")
+    world.at_step(60, 3)
+    assert world.in_state("running").profile == "calm"
+    assert "--step-time 0.03" in command_of(world, 3)
+
+
+def test_ack_and_wait(world: World) -> None:
+    world.write(*LONG, "--hang-at", "30", "--deaf")
+    watcher = world.headless()
+    world.at_step(25)
+    said(world, "wait")
+    until(lambda: "no hang is declared for" in watcher.said, "the patience")
+    until(lambda: watcher.said.count("health: job: running") >= 5, "longer than a hang takes")
+    assert world.story().incidents == ()
+    said(world, "kill", "--yes")
+    world.in_state("stopped")
+
+
+def test_a_finished_run_is_not_started_again(world: World) -> None:
+    world.write("--steps", "20")
+    assert world.headless().ends() == 0
+    again = world.headless()
+    assert again.ends() == 0
+    assert "finished" in again.said
+    assert "nothing to resume" in said(world, "resume")
+    assert len(world.lives()) == 1

@@ -1,0 +1,129 @@
+"""What follows from what: notices, budgets, what is not worth a retry, and how the watch itself ends."""
+
+import json
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from tests.fakes.e2e_world import World, strict_json, until, world
+
+__all__ = ["world"]
+
+LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
+
+
+def notices(world: World) -> list[Any]:
+    path = world.project / "notices.jsonl"
+    return [strict_json(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def told(world: World) -> dict[str, Any]:
+    """[notify] that keeps every event it gets on its standard input."""
+    code = "import sys; open('notices.jsonl', 'a').write(sys.stdin.read().strip() + chr(10))"
+    return {"notify": {"command": [sys.executable, "-c", code]}}
+
+
+def test_people_hear_of_incident_recovery_and_finish(world: World) -> None:
+    world.write("--steps", "80", "--crash-at", "50", more=told(world))
+    assert world.headless().ends() == 0
+    heard = notices(world)
+    assert sorted(n["event"] for n in heard) == ["finish", "incident", "recovery"]
+    by_event = {n["event"]: n for n in heard}
+    assert by_event["incident"]["run"] == "job"
+    assert by_event["incident"]["incident"] == by_event["recovery"]["incident"] == 1
+    assert "cuda_unknown_error" in by_event["incident"]["title"]
+    assert "10 steps lost" in by_event["recovery"]["body"]
+
+
+def test_a_trainer_that_fails_each_time_is_given_up_and_people_hear_why(world: World) -> None:
+    world.write("--fail-at-once", "cuda", more=told(world) | {"restart": {"max_restarts": 2, "backoff_s": [0, 0.3]}})
+    watcher = world.headless()
+    assert watcher.ends() == 1
+    story = world.story()
+    assert story.state == "given_up"
+    assert len(story.attempts) == len(world.lives()) == 3
+    assert "2 restarts without" in story.state_reason
+    assert story.state_reason in watcher.said
+    assert "trainwatch resume" in watcher.said
+    assert [n["event"] for n in notices(world)][-1] == "give_up"
+
+    again = world.headless()
+    assert again.ends() == 1
+    assert "trainwatch resume" in again.said
+    assert len(world.lives()) == 3
+    done = world.do("resume")
+    assert done.code == 0, done
+    until(lambda: len(world.lives()) >= 4, "a person may try again")
+    world.in_state("given_up")
+
+
+def test_what_no_retry_can_mend_is_given_up_at_once(world: World) -> None:
+    world.write("--fail-at-once", "import")
+    watcher = world.headless()
+    assert watcher.ends() == 1
+    story = world.story()
+    (crash,) = story.incidents
+    assert crash.class_ == "import_error"
+    assert "No module named 'bitsandbytes'" in watcher.said
+    assert len(world.lives()) == 1
+
+
+def test_a_notifier_that_fails_or_hangs_harms_nothing(world: World) -> None:
+    world.write("--steps", "60", "--crash-at", "30", more={"notify": {"command": ["sleep", "60"], "timeout_s": 0.5}})
+    assert world.headless().ends() == 0
+    world.write("--steps", "60", "--crash-at", "30", name="other", more={"notify": {"command": ["no-such-notifier"]}})
+    watcher = world.headless("--run", "other")
+    assert watcher.ends() == 0
+    assert "no-such-notifier" in watcher.said
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
+def test_a_signal_ends_the_watch_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
+    world.write(*LONG)
+    watcher = world.headless()
+    world.at_step(10)
+    watcher.signal(number)
+    assert watcher.ends() == code
+    world.at_step(world.steps()[-1] + 10)
+    status = world.status()
+    assert (status["state"], status["supervisor"]["alive"]) == ("running", False)
+    assert world.alive(1)
+
+
+def test_with_stop_trainer_a_signal_ends_it_too(world: World) -> None:
+    world.write(*LONG)
+    watcher = world.headless("--stop-trainer")
+    world.at_step(10)
+    watcher.signal(signal.SIGTERM)
+    assert watcher.ends() == 0
+    assert not world.alive(1)
+    assert "interrupted at step" in world.log()
+    assert world.story().state == "stopped"
+
+
+def test_detached_runs_go_on_by_themselves(world: World) -> None:
+    trainer = [sys.executable, "-c", "import time; print('a', flush=True); time.sleep(1); print('b')"]
+    done = world.do("run", "--detach", "--name", "bg", "--", *trainer)
+    assert done.code == 0, done
+    assert "trainwatch status" in done.out
+    world.in_state("finished")
+    assert world.log().split() == ["a", "b"]
+    until(lambda: not world.status()["supervisor"]["alive"], "its supervisor ends with it")
+
+
+def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
+    done = world.do("run", "--json", "--", sys.executable, "-c", "print('loss: nan')")
+    assert done.code == 0
+    records = [strict_json(line) for line in done.out.splitlines()]
+    assert records[0]["fact"]["fact"] == "run_created"
+    assert records[-1]["fact"]["fact"] == "supervisor_ended"
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_a_checkpoint_saved_in_the_last_moment_is_the_one_resumed_from(world: World) -> None:
+    world.write("--steps", "80", "--save-every", "40", "--crash-at", "40", more={"watch": {"settle_s": 30}})
+    assert world.headless().ends() == 0
+    assert [a.resume_step for a in world.story().attempts] == [None, 40]
+    assert world.story().checkpoints[-1].step == 80
