@@ -68,7 +68,8 @@ class ControlServer:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        self._wake_send.send(b"x")
+        with contextlib.suppress(OSError):
+            self._wake_send.send(b"x")  # the thread may have seen the flag already, and closed its end
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout=2.0)
         self._close_listener()

@@ -1,11 +1,11 @@
 """The hand-written GPU sensor and the real one (NVML client, child process, fake driver library) keep one contract."""
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+import psutil
 import pytest
 
 from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
@@ -255,10 +255,7 @@ Real = tuple[FakeNvml, GpuSensor, ListInbox]
 
 
 def children_of(pid: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
-    ).stdout.split()
-    return [int(p) for p in listed]
+    return [child.pid for child in psutil.Process(pid).children()]
 
 
 def test_throttling_is_told_in_words(real: Real) -> None:
