@@ -27,7 +27,8 @@ from ..model.ports import AttemptTarget
 from ..model.profile import Preset, Profile
 from ..model.run import RunSpec
 from . import desk
-from .derive import DeriveError, derive
+from .derive import Derived, DeriveError, derive
+from .derive_remaining import remaining
 from .gpu_gate import wait_until_clear
 from .launch import LaunchError, is_alive, launch, read_start
 from .notify import notify
@@ -166,13 +167,22 @@ class RunActor:
                 known = ", ".join(self._profiles)
                 return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
         baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
+        resume = Path(decision.resume_from) if decision.resume_from else None
         try:
+            left = remaining(
+                self._spec,
+                self._preset,
+                profile,
+                resume,
+                epochs_done=decision.epochs_done,
+                steps_done=decision.steps_done,
+            )
             derived = derive(
                 self._spec,
                 self._preset,
                 profile,
-                resume_from=Path(decision.resume_from) if decision.resume_from else None,
-                changes=decision.changes,
+                resume_from=resume,
+                changes=(*decision.changes, *left),
                 attempt_directory=folder,
                 attempt=decision.attempt,
                 base_env=self._base_env,
@@ -202,6 +212,9 @@ class RunActor:
                 "start": msgspec.to_builtins(start),
                 "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),
                 "directory": str(folder),
+                "resume": derived.resume,
+                "told_resume": derived.told_resume,
+                "resume_named": _named(derived, resume),
             },
         )
 
@@ -216,6 +229,14 @@ class RunActor:
             return False, "no attempt to let go on", {}
         report = unpause_attempt(self._target)
         return report.ok, f"{report.processes} processes go on", msgspec.to_builtins(report)
+
+
+def _named(derived: Derived, resume: Path | None) -> tuple[str, ...]:
+    """Where the launch that is in use names the checkpoint."""
+    if resume is None or not derived.told_resume:
+        return ()
+    places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
+    return tuple(place for place, text in places.items() if resume.name in text)
 
 
 def _unused(folder: Path) -> Path:

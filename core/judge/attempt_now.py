@@ -20,6 +20,11 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
     ``stride``: printed counts per optimizer step, where the bar counts batches and gradients are accumulated;
     ``saved_at``: position at which the newest checkpoint was noticed, and the step stored in it.
+
+    ``proof``: whether the resume took (resume_proof.py), judged over the first ``beats``. ``told_resume``: whether the
+    launch could tell the trainer what to resume from, None = not known; ``named``: where that file is named (derived
+    config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
+    attempts; ``total_before``: total steps as the attempt before printed them.
     """
 
     number: int = 0
@@ -40,14 +45,27 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stride: int = 1
     saved_at: tuple[int, int] | None = None
     nan_t: float | None = None
+    proof: str = "none"
+    beats: int = 0
+    told_resume: bool | None = None
+    named: tuple[str, ...] = ()
+    resume_epoch: int | None = None
+    resume_epochs: int | None = None
+    total_before: int | None = None
     patient_until: float = 0.0
     """Active seconds before which no hang is declared (the operator said wait)."""
+
+    @property
+    def resumed_at(self) -> int | None:
+        """Position of the run at its resume point, as well as it is known."""
+        return self.resume_position if self.resume_position is not None else self.resume_step
 
 
 def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
     """The training advanced. ``step``: counted over epochs where the trainer counts within them, None = not printed."""
+    beats = attempt.beats + 1 if attempt.proof == "open" else attempt.beats
     if step is None:
-        return msgspec.structs.replace(attempt, beat_t=t)
+        return msgspec.structs.replace(attempt, beat_t=t, beats=beats)
     offset = attempt.offset
     if offset is None:
         offset = _first_offset(attempt)
@@ -55,7 +73,7 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
         offset += attempt.step
     first = attempt.first_step if attempt.first_step is not None else step
     return msgspec.structs.replace(
-        attempt, beat_t=t, step=step, first_step=first, offset=offset, position=offset + step
+        attempt, beat_t=t, beats=beats, step=step, first_step=first, offset=offset, position=offset + step
     )
 
 
@@ -80,15 +98,8 @@ def read_anew(attempt: AttemptNow, pid: int) -> AttemptNow:
 
 def _first_offset(attempt: AttemptNow) -> int:
     """Only a resume of weights starts the counter anew by design; any other that does has started over."""
-    resumed = attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
+    resumed = attempt.resumed_at
     return resumed if resumed is not None and attempt.weights_only else 0
-
-
-def started_over(attempt: AttemptNow) -> bool:
-    """It was told to resume, and counts as if it had not (reported of several trainers: a resume silently ignored)."""
-    if attempt.weights_only or attempt.resume_position is None or attempt.first_step is None:
-        return False
-    return attempt.resume_position >= STARTED_OVER_STEPS and attempt.first_step < attempt.resume_position * WRAP_SHARE
 
 
 def lost_steps(failed_at: int | None, resumed_at: int | None, stride: int = 1) -> int | None:

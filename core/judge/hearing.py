@@ -27,6 +27,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             state = replace(state, diagnosis=_evidence(knowledge, state, chunk.text))
         return state, NOTHING
     source = chunk.source
+    if state.attempt.proof == "open":
+        state = proof_of_life.heard_name(state, chunk.text)
     before = state.reading if source is None else state.others.get(source, START)
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
@@ -93,14 +95,14 @@ def _on_beat(
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
     )
     entries = NOTHING
-    if not isinstance(state.machine, Running) or first:
+    if not isinstance(state.machine, Running) or first or state.attempt.proof == "open":
         draft = Draft(knowledge, state)
         if isinstance(state.machine, Hung):
             draft.close_incident(state.machine.incident, "the step advanced again by itself")
         if not isinstance(state.machine, Running):
             draft.move(Running(), "training advances")
-        if first:
-            proof_of_life.prove_life(draft)
+        if first or state.attempt.proof == "open":
+            proof_of_life.on_beat(draft)
         state, entries = draft.state, tuple(draft.entries)
     if after.loss_is_nan and not before.loss_is_nan:
         state, entries = _nan(knowledge, state, entries)

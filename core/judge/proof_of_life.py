@@ -1,27 +1,67 @@
-"""A step after a restart, a checkpoint after a failure: what proves that the trouble is over, and what it cost."""
+"""A step after a restart, a checkpoint after a failure: what proves that the trouble is over, and what it cost.
+
+A step alone proves nothing where the attempt was told to resume: the resume must have taken, too (resume_proof.py).
+"""
 
 import msgspec
 
 from ..model.fact import BudgetChanged
-from . import budget, resume_point
-from .attempt_now import lost_steps, started_over
+from . import budget, recovery, resume_point, resume_proof
+from .attempt_now import lost_steps
 from .draft import Draft
 from .resume_point import base_name
+from .run_machine import RestartPlan
 from .state import JudgeState
 
+CHECKS = (
+    "check that the script uses the path it is given, wants a file or a directory, and has no option against it",
+    'a script that restores weights only needs a preset with resume = "weights" (docs/presets.md)',
+    '[restart] if_resume_not_taken = "go_on" lets such an attempt start over',
+)
+"""What to look at when a resume did not take."""
 
-def prove_life(draft: Draft) -> None:
-    """The first step of an attempt: what went wrong before is over."""
+
+def on_beat(draft: Draft) -> None:
+    """The attempt moves: once its resume is proven, what went wrong before is over."""
+    before = draft.state.attempt
+    attempt, proof = resume_proof.prove(before, draft.state.reading.now)
+    draft.set(attempt=msgspec.structs.replace(attempt, proof=proof))
+    match proof:
+        case "open":
+            return
+        case "ignored" if attempt.told_resume is not False and _stops(draft):
+            _stop(draft)
+            return
+        case "ignored":
+            _warn(draft)
+        case "unclear" if attempt.resumed_at:
+            draft.note(f"whether the resume from {_name(attempt.resume_from)} took cannot be told from its output")
+        case "taken" if attempt.weights_only:
+            draft.note(_say_weights(draft.state))
+        case _:
+            pass
+    _recover(draft)
+
+
+def heard_name(draft_state: JudgeState, text: str) -> JudgeState:
+    """The trainer's own log names the file that it was told to resume from."""
+    attempt = draft_state.attempt
+    if attempt.resume_from is None or "log" in attempt.named or base_name(attempt.resume_from) not in text:
+        return draft_state
+    known = msgspec.structs.replace(attempt, named=(*attempt.named, "log"))
+    return msgspec.structs.replace(draft_state, attempt=known)
+
+
+def _recover(draft: Draft) -> None:
     state = draft.state
     attempt = state.attempt
     resumed_at = _resumed_at(state)
-    _doubt_resume(draft)
     for incident in state.incidents:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
         lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
-        resumed = attempt.resume_from is not None and not started_over(attempt)
-        where = f"resumed from {base_name(attempt.resume_from)}" if resumed and attempt.resume_from else "started over"
+        resumed = attempt.resume_from is not None and attempt.proof != "ignored"
+        where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
         at = f" at step {attempt.resume_step}" if resumed and attempt.resume_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
         ending = f"recovered: {where}{at}{cost}"
@@ -35,21 +75,56 @@ def prove_life(draft: Draft) -> None:
         draft.notify("recovery", "recovered", ending, incident=incident.id)
 
 
-def _doubt_resume(draft: Draft) -> None:
-    """Say so when the trainer counts as if it had not resumed at all."""
+def _stops(draft: Draft) -> bool:
+    return draft.knowledge.settings.restart.if_resume_not_taken == "stop"
+
+
+def _stop(draft: Draft) -> None:
+    """It trains from the beginning although it was told not to: every step of it is wasted, and may overwrite."""
+    reason = f"resume did not take: {_say_ignored(draft.state)}"
+    number = draft.open_incident("resume", "started_over", reason)
+    draft.notify("incident", "resume did not take", reason, incident=number)
+    plan = RestartPlan(
+        reason=f"{reason}; end it before it overwrites anything", incident=number, ending=reason, advice=CHECKS
+    )
+    recovery.stop(draft, "give_up", plan)
+
+
+def _warn(draft: Draft) -> None:
     attempt = draft.state.attempt
-    if not started_over(attempt):
-        return
-    reason = f"told to resume at step {attempt.resume_position}, but it counts from {attempt.first_step}: started over?"
-    number = draft.open_incident("resume", "started_over", reason, severity="warning")
-    draft.notify("warning", "resume ignored?", reason, incident=number)
+    why = _say_ignored(draft.state)
+    if attempt.told_resume is False:
+        why = (
+            f"the command has no way to be told of {_name(attempt.resume_from)} (write {{resume}} where its path "
+            f"belongs): {why}"
+        )
+    number = draft.open_incident("resume", "started_over", why, severity="warning")
+    draft.notify("warning", "started over", why, incident=number)
+
+
+def _say_ignored(state: JudgeState) -> str:
+    attempt = state.attempt
+    if attempt.weights_only:
+        return f"neither the derived config nor the log names {_name(attempt.resume_from)}"
+    return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"
+
+
+def _say_weights(state: JudgeState) -> str:
+    attempt = state.attempt
+    at = "" if attempt.resumed_at is None else f"; the run's own count goes on from step {attempt.resumed_at}"
+    named = " and ".join(f"the {place}" for place in attempt.named)
+    return f"resumed the weights of {_name(attempt.resume_from)}, named in {named}; the printed step starts anew{at}"
+
+
+def _name(path: str | None) -> str:
+    return base_name(path) if path is not None else "nothing"
 
 
 def _resumed_at(state: JudgeState) -> int | None:
     attempt = state.attempt
-    if attempt.resume_from is None or started_over(attempt):
+    if attempt.resume_from is None or attempt.proof == "ignored":
         return 0
-    return attempt.resume_position if attempt.resume_position is not None else attempt.resume_step
+    return attempt.resumed_at
 
 
 def saved(draft: Draft, known: resume_point.Known) -> None:

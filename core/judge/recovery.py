@@ -62,14 +62,16 @@ def spent_reason(draft: Draft) -> str:
     return f"{most} restarts without a new checkpoint in between; more would not help, a person is needed"
 
 
-def give_up(draft: Draft, reason: str, incident: int | None) -> None:
-    """Stop trying, loudly."""
+def give_up(draft: Draft, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
+    """Stop trying, loudly. ``advice``: what a person needs to find the root cause, a sentence each."""
     for known in draft.state.incidents:
-        if known.kind in {"crash", "hang"}:
+        if known.kind in {"crash", "hang", "resume"}:
             draft.close_incident(known.id, "given up")
     draft.decide(GiveUp, reason, incident=incident)
     draft.move(GivenUp(), reason)
-    draft.notify("give_up", "given up", reason, incident=incident)
+    for sentence in advice:
+        draft.note(sentence)
+    draft.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
     draft.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)
 
 
@@ -184,7 +186,7 @@ def after_end(draft: Draft, machine: Stopping) -> None:
         case "restart":
             clear_gpu(draft, plan)
         case "give_up":
-            give_up(draft, spent_reason(draft), plan.incident)
+            give_up(draft, plan.ending or spent_reason(draft), plan.incident, plan.advice)
         case "finish":
             conclude(draft, "the training had finished; its process did not end and was ended gently")
         case "hold":
@@ -320,6 +322,7 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
     draft.set(attempts=number, profile_pending=None, switch=False, profile=profile)
     if state.profile_pending is not None:
         draft.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
+    known = resume_point.find(state.shelf, plan.path)
     if plan.path is None:
         where = "from the beginning"
     else:
@@ -332,8 +335,24 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         resume_from=plan.path,
         resume_step=plan.step,
         profile=profile,
+        steps_done=known.position if known is not None else None,
+        epochs_done=known.epochs_done if known is not None else None,
     )
     draft.move(Starting(order=order), f"attempt {number} starts {where}")
+
+
+def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
+    """The trainer exists; the launch says how it was told what to resume from."""
+    told, restores = outcome.data.get("told_resume"), outcome.data.get("resume")
+    named = outcome.data.get("resume_named") or ()
+    draft.set(
+        machine=msgspec.structs.replace(
+            machine,
+            told_resume=told if isinstance(told, bool) else None,
+            restores=restores if isinstance(restores, str) else None,
+            named=tuple(str(place) for place in named),
+        )
+    )
 
 
 def on_start_failed(draft: Draft, outcome: Outcome) -> None:

@@ -17,7 +17,8 @@ GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One checkpoint. ``t``: run time it became complete (or was last seen). ``position``: of the run at that moment.
 
-    ``own``: written by this run. ``bad``: why it must not be used.
+    ``epochs_done``: epochs of the run at that moment, over all attempts. ``own``: written by this run. ``bad``: why it
+    must not be used.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: int | None = None
     epoch: int | None = None
     position: int | None = None
+    epochs_done: int | None = None
     complete: bool = False
     own: bool = True
     bad: str | None = None
@@ -39,30 +41,38 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_event(
-    shelf: Shelf, event: CheckpointEvent, *, position: int | None, created_wall: float, adopted: bool
+    shelf: Shelf, event: CheckpointEvent, *, position: int | None, created_wall: float, epochs_before: int = 0
 ) -> Shelf:
-    """Take a change of a checkpoint. ``position``: where the run is now; ``adopted``: older files are its, too."""
+    """Take a change of a checkpoint. ``position``: where the run is now.
+
+    ``epochs_before``: what to add to the epoch that it tells. A file from before the run (``created_wall``; of an
+    adopted training: its real start) is not its own.
+    """
     others = tuple(k for k in shelf.known if k.path != event.path)
     if event.event == "removed":
         return Shelf(known=others)
     before = find(shelf, event.path)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
-    old = event.mtime is not None and event.mtime < created_wall and not adopted
+    old = event.mtime is not None and event.mtime < created_wall
+    epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = Known(
         path=event.path,
         t=event.t,
         mtime=event.mtime,
         size_bytes=event.size_bytes,
         step=event.step if event.step is not None else before.step if before is not None else None,
-        epoch=event.epoch if event.epoch is not None else before.epoch if before is not None else None,
+        epoch=epoch,
         position=None if old else position,
+        epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
         complete=complete,
         own=not old,
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
     )
     if before is not None and complete and before.complete and event.mtime is not None and before.mtime == event.mtime:
-        # A rescan found it unchanged: when it was written stays what it was.
-        entry = msgspec.structs.replace(entry, t=before.t, position=before.position)
+        # A rescan found it unchanged: when it was written, and what was found wrong with it, stays what it was.
+        entry = msgspec.structs.replace(
+            entry, t=before.t, position=before.position, epochs_done=before.epochs_done, bad=before.bad
+        )
     return Shelf(known=(*others, entry)[-KEPT:])
 
 

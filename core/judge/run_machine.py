@@ -14,6 +14,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     ``wanted``: a checkpoint the operator named. ``fresh``: from the beginning. ``tried``: resume points that turned
     out bad in this round. ``before_t``: only checkpoints completed before this run time (a NaN came then).
+    ``ending``, ``advice``: the reason to give up with and what to look at, where that is what follows.
     """
 
     reason: str
@@ -22,6 +23,8 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     fresh: bool = False
     before_t: float | None = None
     delay_s: float = 0.0
+    ending: str = ""
+    advice: tuple[str, ...] = ()
     path: str | None = None
     step: int | None = None
 
@@ -37,12 +40,16 @@ class Idle(Variant, frozen=True, tag="idle"):
 class Starting(Variant, frozen=True, tag="starting"):
     """A launch was decided, or the trainer exists and has not made a step. ``order``: the decision; None = adopted.
 
-    ``hold``: a person said stop while the launch was under way; it is ended as soon as it is there.
+    ``hold``: a person said stop while the launch was under way; it is ended as soon as it is there. ``told_resume``,
+    ``restores`` ("state", "weights"), ``named``: how the launch said what to resume from, as its outcome told.
     """
 
     order: int | None = None
     launched: bool = False
     hold: bool = False
+    told_resume: bool | None = None
+    restores: str | None = None
+    named: tuple[str, ...] = ()
 
 
 class Running(Variant, frozen=True, tag="running"):

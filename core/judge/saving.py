@@ -9,7 +9,7 @@ from .attempt_now import AttemptNow, with_saved
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
-from .run_machine import is_live, is_watched
+from .run_machine import Stopping, is_live, is_watched
 from .state import NOTHING, JudgeState, Result
 
 replace = msgspec.structs.replace
@@ -32,6 +32,10 @@ def _is_news(before: resume_point.Known | None, event: CheckpointEvent) -> bool:
     return before is None or not before.complete or before.mtime != event.mtime
 
 
+def _is_ending(state: JudgeState) -> bool:
+    return isinstance(state.machine, Stopping) and state.machine.then == "give_up"
+
+
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
     """A checkpoint came, grew, is complete, or went."""
     now = timeline.active(state.timeline)
@@ -44,7 +48,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         event,
         position=saved_position(attempt, event.step),
         created_wall=knowledge.created_wall,
-        adopted=attempt.adopted and attempt.number == 1,
+        epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
     signs = state.vitals
     if event.event != "removed" and is_watched(state.machine):
@@ -59,10 +63,13 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if event.event != "complete" or known is None:
         return overdue(knowledge, state, NOTHING)
     draft = Draft(knowledge, state)
-    if before is None or not before.complete or before.t != known.t or before.bad is not None:
+    if before is None or not before.complete or before.t != known.t or before.bad != known.bad:
         verdict = recovery.verdict_of(event.verdict)
         draft.fact(CheckpointKnown(checkpoint=resume_point.as_checkpoint(known, knowledge.created_wall, verdict)))
-        if known.complete and known.own and is_live(state.machine):
+        if attempt.proof == "ignored" and known.own and _is_ending(state):
+            # A last save of an attempt that had started over must not pass for the newest state of the run.
+            draft.set(shelf=resume_point.mark_bad(shelf, event.path, "written by an attempt that had started over"))
+        elif known.complete and known.own and known.bad is None and is_live(state.machine):
             proof_of_life.saved(draft, known)
             if draft.state.switch:
                 commands.switch_at_checkpoint(draft)

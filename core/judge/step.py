@@ -183,6 +183,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
             recovery.on_verify_outcome(draft, machine, outcome)
         case Starting(order=order, launched=False) if order == outcome.decision and not outcome.ok:
             recovery.on_start_failed(draft, outcome)
+        case Starting(order=order, launched=False) as machine if order == outcome.decision:
+            recovery.on_launched(draft, machine, outcome)
         case Paused(order=order) if order == outcome.decision and not outcome.ok:
             draft.note(f"pausing failed: {outcome.detail}")
             commands.awake(draft, "it could not be paused")

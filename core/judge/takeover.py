@@ -48,7 +48,7 @@ def go_on(draft: Draft) -> None:
             recovery.conclude(draft, "the training had finished")
         case Stopping(then="give_up", plan=plan):
             _lost(draft)
-            recovery.give_up(draft, recovery.spent_reason(draft), plan.incident)
+            recovery.give_up(draft, plan.ending or recovery.spent_reason(draft), plan.incident, plan.advice)
         case Stopping(plan=plan):
             _lost(draft)
             recovery.clear_and_restart(draft, plan)
@@ -94,8 +94,14 @@ def started(draft: Draft, start: Start) -> None:
         resume_position=known.position if known is not None else None,
         profile=start.profile,
         adopted=start.adopted,
-        weights_only=draft.knowledge.preset.resume == "weights",
+        weights_only=_weights_only(draft, start, machine),
         stride=state.attempt.stride,
+        proof="none" if start.resume_from is None else "open",
+        told_resume=machine.told_resume if isinstance(machine, Starting) else None,
+        named=machine.named if isinstance(machine, Starting) else (),
+        resume_epoch=known.epoch if known is not None else None,
+        resume_epochs=known.epochs_done if known is not None else None,
+        total_before=state.progress.total_steps,
     )
     if same:
         # A new supervisor: the attempt is the known one, only its log is read anew.
@@ -135,6 +141,13 @@ def started(draft: Draft, start: Start) -> None:
             )
         )
     _stand(draft, start, same=same, was=machine)
+
+
+def _weights_only(draft: Draft, start: Start, machine: run_machine.Machine) -> bool:
+    """Whether its step counter starts anew by design; the launch knows best (a directory may hold all the state)."""
+    if isinstance(machine, Starting) and machine.restores in {"state", "weights"}:
+        return machine.restores == "weights"
+    return draft.knowledge.preset.resume == "weights" and start.resume_from is not None
 
 
 def _stand(draft: Draft, start: Start, *, same: bool, was: run_machine.Machine) -> None:

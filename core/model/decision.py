@@ -54,13 +54,20 @@ class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_chec
 
 
 class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt"):
-    """Launch. ``resume_from`` None = from the beginning; ``changes`` beyond the profile (remedies), with their why."""
+    """Launch. ``resume_from`` None = from the beginning; ``changes`` beyond the profile (remedies), with their why.
+
+    ``steps_done``, ``epochs_done``: what the whole run had done at the resume point, for trainers that begin their
+    count anew and have to be told how much is left. Outcome data: ``start``, ``order``, ``directory``, ``resume``
+    ("state", "weights", "none"), ``told_resume``, ``resume_named`` (where it is: "derived config", "command line").
+    """
 
     attempt: int
     resume_from: str | None = None
     resume_step: int | None = None
     profile: str | None = None
     changes: tuple[Change, ...] = ()
+    steps_done: int | None = None
+    epochs_done: int | None = None
 
 
 class PauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="pause_attempt"):

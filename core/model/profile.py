@@ -59,6 +59,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What a resume restores: everything, or weights only (the step counter starts again by design)."""
     resume_file: ResumeStyle | None = None
     resume_directory: ResumeStyle | None = None
+    epochs_key: str | None = None
+    steps_key: str | None = None
+    """Settings that say how long to train, for ``resume = "weights"``: lowered by what is done before a resume."""
     checkpoint_globs: tuple[str, ...] = ()
     sample_globs: tuple[str, ...] = ()
     env: dict[str, str] = {}

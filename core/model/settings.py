@@ -64,6 +64,9 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What to do when the time limit passed: go on and say so, or wait for a person."""
     without_checkpoint: bool = True
     """Start over from the beginning when no good checkpoint exists."""
+    if_resume_not_taken: Literal["stop", "go_on"] = "stop"
+    """What to do when a trainer that was told to resume starts over all the same: end it and wait for a person, or let
+    it train from the beginning and say so."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

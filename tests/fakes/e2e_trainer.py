@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument("--step-time", type=float, default=0.02)
     parser.add_argument("--save-every", type=int, default=20)
     parser.add_argument("--resume", type=Path)
+    parser.add_argument("--forget", action="store_true", help="take --resume and start over all the same")
     parser.add_argument("--crash-at", type=int, action="append", default=[])
     parser.add_argument("--hang-at", type=int)
     parser.add_argument("--fail-at-once", choices=FAULTS)
@@ -56,7 +57,7 @@ def main() -> int:
     asked = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN if args.deaf else lambda n, _frame: asked.append(n))
-    step = first = int(args.resume.stem.rpartition("step")[2]) if args.resume else 0
+    step = first = int(args.resume.stem.rpartition("step")[2]) if args.resume and not args.forget else 0
     begun = time.monotonic()
     while step < args.steps:
         time.sleep(args.step_time)

@@ -16,7 +16,7 @@ from trainwatch.core.judge import (
     timeline,
     vitals,
 )
-from trainwatch.core.judge.attempt_now import AttemptNow, lost_steps, started_over, with_beat, with_saved
+from trainwatch.core.judge.attempt_now import AttemptNow, lost_steps, with_beat, with_saved
 from trainwatch.core.judge.gpu_signs import GpuNormal
 from trainwatch.core.judge.health import Band
 from trainwatch.core.judge.step_clock import StepClock
@@ -186,13 +186,6 @@ def test_position_counts_over_epochs_and_attempts() -> None:
     weights = with_beat(AttemptNow(weights_only=True, resume_position=400), 3, 1.0)
     assert weights.position == 403
     assert with_beat(AttemptNow(), None, 7.0).beat_t == 7.0
-
-
-def test_a_resume_that_started_over_is_doubted() -> None:
-    assert started_over(AttemptNow(resume_position=400, first_step=1))
-    assert not started_over(AttemptNow(resume_position=400, first_step=401))
-    assert not started_over(AttemptNow(resume_position=400, first_step=1, weights_only=True))
-    assert not started_over(AttemptNow(resume_position=5, first_step=1))
 
 
 def test_lost_steps_are_unknown_when_an_end_is() -> None:

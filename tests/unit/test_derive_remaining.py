@@ -1,0 +1,43 @@
+"""How long a run of weights has to train after a resume."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
+from trainwatch.core.act.derive_remaining import remaining
+
+
+@pytest.mark.parametrize(("done", "left"), [(4, 8), (11, 1), (12, 1), (40, 1)])
+def test_epochs_that_are_done_are_not_done_again(tmp_path: Path, done: int, left: int) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    saved = checkpoint(tmp_path, "luca-000004.safetensors")
+    (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=done, steps_done=900)
+    assert (change.key, change.before, change.after) == ("max_train_epochs", 12, left)
+    assert "luca-000004.safetensors" in change.why
+
+
+def test_the_number_comes_from_profile_or_command_line_too(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "sdxl_train_network.py", "--max_train_epochs", "20")
+    saved = checkpoint(tmp_path, "a-000006.safetensors")
+    (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=6, steps_done=None)
+    assert (change.before, change.after) == (20, 14)
+    (change,) = remaining(spec, preset("kohya"), profile("stable"), saved, epochs_done=6, steps_done=None)
+    assert (change.before, change.after) == (12, 6)
+
+
+def test_steps_count_where_no_epochs_are_set(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "sdxl_train_network.py", "--max_train_steps=1600")
+    saved = checkpoint(tmp_path, "a.safetensors")
+    (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=3, steps_done=600)
+    assert (change.key, change.after) == ("max_train_steps", 1000)
+
+
+def test_what_is_not_known_is_left_alone(tmp_path: Path) -> None:
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    saved = checkpoint(tmp_path, "a-000002.safetensors")
+    state = checkpoint(tmp_path, "a-000002-state", directory=True)
+    assert remaining(spec, preset("kohya"), None, saved, epochs_done=None, steps_done=100) == ()
+    assert remaining(spec, preset("kohya"), None, None, epochs_done=2, steps_done=100) == ()
+    assert remaining(spec, preset("kohya"), None, state, epochs_done=2, steps_done=100) == ()
+    assert remaining(spec, preset("dit"), None, saved, epochs_done=2, steps_done=100) == ()

@@ -1,0 +1,157 @@
+"""A resume is proven by what the trainer says; one that did not take is ended before it wastes a night."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import crash, quick, running, save, story
+from trainwatch.core.judge.attempt_now import AttemptNow, with_beat
+from trainwatch.core.judge.reading import Reading
+from trainwatch.core.judge.resume_proof import prove
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import Note
+from trainwatch.core.model.observation import CheckpointEvent, LogChunk
+from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.progress import Progress
+
+KOHYA = Preset(name="kohya", resume="weights")
+RESUMED = AttemptNow(number=2, resume_from="out/step-400", resume_position=400, resume_step=400, proof="open")
+
+
+def proof_after(attempt: AttemptNow, *steps: int, **reading: object) -> str:
+    for step in steps:
+        attempt = with_beat(attempt, step, 1.0)
+    return prove(attempt, Reading(**reading))[1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("steps", "proof"),
+    [
+        ((401,), "taken"),
+        ((0, 401), "taken"),  # a bar is drawn at 0 and then jumps
+        ((0,), "open"),
+        ((1, 2), "open"),
+        ((1, 2, 3), "ignored"),
+        ((380,), "taken"),  # noticed late, named a little off
+    ],
+)
+def test_the_step_goes_on_or_it_does_not(steps: tuple[int, ...], proof: str) -> None:
+    assert proof_after(RESUMED, *steps) == proof
+
+
+def test_a_bar_that_counts_what_is_left_is_a_resume() -> None:
+    attempt = with_beat(with_beat(AttemptNow(**fields(total_before=1000)), 1, 1.0), 2, 2.0)
+    after, proof = prove(attempt, Reading(progress=Progress(step=2, total_steps=600)))
+    assert proof == "taken"
+    assert after.position == 402
+    assert proof_after(attempt, 3, progress=Progress(step=3, total_steps=1000)) == "ignored"
+
+
+def test_a_bar_that_begins_anew_in_each_epoch_is_judged_by_the_epoch() -> None:
+    late = AttemptNow(**fields(resume_epoch=7))
+    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "ignored"
+    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=8), per_epoch=True) == "taken"
+    first = AttemptNow(**fields(resume_epoch=0))
+    assert proof_after(first, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "unclear"
+
+
+def test_little_was_resumed_so_that_nothing_is_proven() -> None:
+    assert proof_after(AttemptNow(**fields(resume_position=5, resume_step=5)), 1) == "unclear"
+
+
+def fields(**more: Any) -> dict[str, Any]:
+    return {"number": 2, "resume_from": "out/a", "resume_position": 400, "resume_step": 400, "proof": "open", **more}
+
+
+def resumed_but_started_over(world: World) -> World:
+    return crash(save(world)).watch(story(6))
+
+
+def test_a_resume_that_did_not_take_is_ended_and_a_person_called() -> None:
+    world = resumed_but_started_over(running())
+    assert world.word == "given_up"
+    assert world.decisions[-3:] == ["stop_attempt", "give_up", "end_watch"]
+    assert world.of(StopAttempt)[-1].mode == "gentle"
+    assert "resume did not take: told to resume at step 40, but it counts from 1" in world.of(GiveUp)[0].reason
+    assert "if_resume_not_taken" in world.of(NotifyPeople)[-1].body
+    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "incident", "give_up"]
+
+
+def test_or_trains_on_where_asked_to() -> None:
+    world = resumed_but_started_over(running(judge(quick(if_resume_not_taken="go_on"))))
+    assert world.word == "running"
+    assert [(i.kind, i.severity) for i in world.incidents] == [("crash", "danger"), ("resume", "warning")]
+
+
+def test_asked_to_begin_anew_nothing_is_to_be_proven() -> None:
+    world = save(running()).command("restart", fresh=True).watch(story(10))
+    assert world.word == "running"
+    assert world.incidents == []
+
+
+def test_a_command_that_cannot_be_told_starts_over_and_says_what_is_missing() -> None:
+    world = save(running())
+    world.answer("start_attempt", told_resume=False, resume="none")
+    crash(world).watch(story(10))
+    assert world.word == "running"
+    assert "write {resume} where its path belongs" in world.incidents[-1].reason
+
+
+def test_the_last_save_of_an_attempt_that_started_over_is_not_resumed_from() -> None:
+    world = save(running())
+    crash(world)
+    world.silent = {"stop_attempt"}
+    world.watch(story(6))
+    world.see(CheckpointEvent(t=world.t, path="out/step-6", event="complete", step=6, mtime=world.t))
+    world.silent = set()
+    world.command("kill").command("resume")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_weights_are_proven_by_the_name_in_the_derived_config() -> None:
+    world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
+    world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["derived config"])
+    crash(world).watch(story(5))
+    assert world.word == "running"
+    assert "named in the derived config; the printed step starts anew" in _notes(world)
+    assert world.state.attempt.position == 45
+    assert [i.open for i in world.incidents] == [False]
+
+
+def test_or_by_the_name_in_the_log() -> None:
+    world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
+    world.answer("start_attempt", told_resume=True, resume="weights")
+    crash(world).see(LogChunk(t=world.t, text="load network weights from: out/net-000004.safetensors\n"))
+    world.watch(story(5))
+    assert "named in the log" in _notes(world)
+
+
+def test_weights_that_nothing_names_were_not_resumed() -> None:
+    world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
+    world.answer("start_attempt", told_resume=True, resume="weights")
+    crash(world).watch(story(5))
+    assert world.word == "given_up"
+    assert "neither the derived config nor the log names net-000004.safetensors" in world.of(GiveUp)[0].reason
+
+
+def test_a_state_directory_of_a_weights_framework_must_go_on() -> None:
+    world = save(running(judge(preset=KOHYA)), "out/net-000004-state")
+    world.answer("start_attempt", told_resume=True, resume="state", resume_named=["command line"])
+    crash(world).watch(story(6))
+    assert world.word == "given_up"
+
+
+def test_epochs_are_counted_on_over_attempts_of_weights() -> None:
+    world = running(judge(preset=KOHYA))
+    for n in range(2):
+        world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["derived config"])
+        world.see(CheckpointEvent(t=world.t, path=f"out/net-{n}.safetensors", event="complete", epoch=4, mtime=world.t))
+        crash(world).watch(Story(meta=False, period_s=5.0).load(10).train(30 + n))
+    starts = world.of(StartAttempt)
+    assert [s.epochs_done for s in starts] == [None, 4, 8]
+    assert [s.steps_done for s in starts] == [None, 40, 70]
+
+
+def _notes(world: World) -> str:
+    return "\n".join(n.text for n in world.of(Note))
