@@ -25,6 +25,7 @@ _DEVICES = frozenset(
 _MAX_WRAPPED_CALLS = 8
 """How deep calls may be wrapped in ``_rebuild_from_type_v2``."""
 _BYTE = Element("uint8", 8)
+_GETATTR = "builtins.getattr"
 
 _OBJECT_MODULES = ("torch.nn.modules.", "torch.optim.", "torch.fx.")
 """Where a file that mentions torch's own classes holds whole objects instead of their state."""
@@ -48,15 +49,24 @@ class TorchInterpreter:
         self._copied = 0
         self._nested_bytes = 0
         self._wrapped = 0
+        self._members = 0
+        self._misused = False
 
     def name(self, wanted: Global) -> Global:
         """An import: noted when it is one of those that nobody stores in good faith."""
         if len(wanted.module) + len(wanted.name) > _MAX_NAME_LENGTH:
             raise Corrupt("asks for a name of impossible length")
         dotted = canonical(wanted.module, wanted.name)
-        if is_never(dotted):
+        if dotted == _GETATTR:
+            if not self._members:
+                _note(self.refused, _GETATTR)  # until it is called for a member
+        elif is_never(dotted):
             _note(self.hostile, wanted.dotted)
-        elif dotted not in PLAIN and wanted.module.partition(".")[0] not in {"torch", "collections"}:
+        elif (
+            dotted not in PLAIN
+            and dotted != _GETATTR
+            and wanted.module.partition(".")[0] not in {"torch", "collections"}
+        ):
             _note(self.opaque, wanted.dotted)
         return wanted
 
@@ -127,6 +137,22 @@ class TorchInterpreter:
         package = target.module.partition(".")[0]
         if package not in {"torch", "collections"} or target.module.startswith(_OBJECT_MODULES):
             _note(self.opaque, target.dotted)
+
+    def member(self, arguments: Arguments) -> PickleValue:
+        """``getattr(Enum, "MEMBER")``: how Python 3.11.0 to 3.11.3 store an enum (``enum.Enum.__reduce_ex__`` there).
+
+        Only a public name of a class that is known itself; anything else is a way to reach what was not named.
+        """
+        match arguments:
+            case (Global() as holder, str() as name) if name.isidentifier() and not name.startswith("_"):
+                if is_known_call(canonical(holder.module, holder.name)):
+                    self._members += 1
+                    if not self._misused:
+                        self.refused.pop(_GETATTR, None)
+                    return Instance(holder.dotted, (name,))
+        self._misused = True
+        _note(self.refused, _GETATTR)
+        return Instance("?", arguments)
 
     def count_copies(self, count: int) -> None:
         """Raise Sealed when calls copy more than any framework's file needs."""
@@ -299,6 +325,8 @@ def _bag(*, frozen: bool) -> Callable[[TorchInterpreter, Arguments], PickleValue
 
 
 _CONTAINERS = frozenset({"collections.OrderedDict", "collections.defaultdict", "collections.Counter", "builtins.dict"})
+
+
 _REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
     "torch._utils._rebuild_tensor": _rebuild_tensor(4),
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor(6, 7),
@@ -312,6 +340,7 @@ _REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
     "torch._utils._rebuild_nested_tensor": _rebuild_sparse,
     "torch._tensor._rebuild_from_type_v2": TorchInterpreter.wrapped_call,
     "torch.storage._load_from_bytes": _rebuild_bytes,
+    _GETATTR: TorchInterpreter.member,
     "builtins.set": _bag(frozen=False),
     "builtins.frozenset": _bag(frozen=True),
     **dict.fromkeys(_CONTAINERS, _mapping),
