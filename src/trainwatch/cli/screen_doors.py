@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainwatch.core.config.project import FILE_NAME
-from trainwatch.core.config.shipped import load_presets, load_profiles
+from trainwatch.core.config.shipped import load_profiles
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import Preset, Profile
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.sense.log_pages import LogPages
@@ -24,8 +24,7 @@ from trainwatch.tui.store_feed import StoreFeed
 
 from .detached import start_detached
 from .known_runs import home
-from .screen_jobs import IncidentFolder, RunCheckpoints, RunLaunch
-from .wiring import attach_argv
+from .late_doors import LateCheckpoints, LateIncidents, LateLaunch
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool) -> TrainwatchApp:
@@ -61,9 +60,9 @@ class MachineRuns:
             feed=StoreFeed(run, spec.created_wall),
             profiles=_profiles(spec),
             ladder=spec.settings.profiles.ladder,
-            incident_files=IncidentFolder(run),
-            checkpoints=RunCheckpoints(spec.output_dir),
-            launch=RunLaunch(spec, _preset(spec)),
+            incident_files=LateIncidents(run),
+            checkpoints=LateCheckpoints(spec.output_dir),
+            launch=LateLaunch(spec),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=RunPlan(
@@ -106,6 +105,8 @@ class RunAttacher:
 
     def command(self, run_id: str) -> Sequence[str]:
         """argv for the foreground. Raises RuntimeError with a sentence."""
+        from .wiring import attach_argv  # loads all of core: the first picture does not wait for it
+
         return attach_argv(find_known_run(home(), run_id))
 
 
@@ -114,12 +115,6 @@ def _profiles(spec: RunSpec) -> tuple[Profile, ...]:
     known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
     ladder = spec.settings.profiles.ladder
     return tuple(known[name] for name in ladder if name in known) if ladder else tuple(known.values())
-
-
-def _preset(spec: RunSpec) -> Preset:
-    """What is known of the run's framework."""
-    presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
-    return presets.get(spec.preset, presets["generic"])
 
 
 def _card(run: RunDirectory) -> RunCard:

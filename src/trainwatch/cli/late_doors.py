@@ -1,0 +1,107 @@
+"""Doors of the screen that load what stands behind them when they are first used, so that the first picture is soon."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
+from trainwatch.core.model.checkpoint_jobs import Progress
+from trainwatch.core.model.incident import EvidenceFile
+from trainwatch.core.model.profile import Change, Preset, Profile
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from trainwatch.core.checkpoints import CheckpointOverview, Comparison, PrunePlan
+
+    from .screen_jobs import RunCheckpoints, RunLaunch
+
+
+class LateIncidents:
+    """As screen_jobs.IncidentFolder."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+
+    def files(self, incident: int) -> Sequence[EvidenceFile]:
+        """See there."""
+        from .screen_jobs import IncidentFolder
+
+        return IncidentFolder(self._run).files(incident)
+
+
+class LateCheckpoints:
+    """As screen_jobs.RunCheckpoints; each method is its namesake there."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._directory = directory
+
+    @cached_property
+    def _jobs(self) -> "RunCheckpoints":
+        from .screen_jobs import RunCheckpoints
+
+        return RunCheckpoints(self._directory)
+
+    @property
+    def directory(self) -> str | None:
+        """Where the trainer saves."""
+        return self._directory
+
+    def listing(self) -> CheckpointListing:
+        """Newest first."""
+        return self._jobs.listing()
+
+    def verify(self, path: str, *, deep: bool, progress: Progress) -> Checkpoint:
+        """At a limited rate."""
+        return self._jobs.verify(path, deep=deep, progress=progress)
+
+    def show(self, path: str) -> "CheckpointOverview":
+        """What it holds."""
+        return self._jobs.show(path)
+
+    def compare(self, a: str, b: str, *, progress: Progress) -> "Comparison":
+        """How far the weights moved."""
+        return self._jobs.compare(a, b, progress=progress)
+
+    def backup(self, path: str, destination: str, *, progress: Progress) -> str:
+        """A proven copy."""
+        return self._jobs.backup(path, destination, progress=progress)
+
+    def plan_prune(self, keep: int, *, progress: Progress) -> "PrunePlan":
+        """A dry run."""
+        return self._jobs.plan_prune(keep, progress=progress)
+
+    def prune(self, plan: Any) -> str:
+        """Delete what the plan lists."""
+        return self._jobs.prune(plan)
+
+
+class LateLaunch:
+    """As screen_jobs.RunLaunch."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+
+    @cached_property
+    def _launch(self) -> "RunLaunch":
+        from .screen_jobs import RunLaunch
+
+        return RunLaunch(self._spec, self._preset())
+
+    def _preset(self) -> Preset:
+        from pathlib import Path
+
+        from trainwatch.core.config.project import FILE_NAME
+        from trainwatch.core.config.shipped import load_presets
+
+        spec = self._spec
+        presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+        return presets.get(spec.preset, presets["generic"])
+
+    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
+        """The value of each key that a launch would use."""
+        return self._launch.values(profile, keys)
+
+    def changes(self, profile: Profile | None) -> Sequence[Change]:
+        """What a launch with this profile would change."""
+        return self._launch.changes(profile)
