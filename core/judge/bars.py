@@ -158,7 +158,14 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
         return now if now in ("eval", "sample", "save", "preprocess", "load", "compile") else "eval"
     if now in ("eval", "sample", "preprocess", "save") and 0 < reading.announced >= number - ANNOUNCED_LINES:
         return now
+    if now == "load" and total is None and reading.announced == number - 1:  # "Loading images ...", then "100it ["
+        return now
     return None
+
+
+def _are_columns(words: list[str]) -> bool:
+    """True where an epoch's columns follow: GPU memory, or at least three losses."""
+    return len(words) == 3 and (words[0][-1:] in "GMK" or all("." in word and parse_number(word) for word in words))
 
 
 def _read_columns(news: News, groups: dict[str, str | None], before: str) -> None:
@@ -169,7 +176,7 @@ def _read_columns(news: News, groups: dict[str, str | None], before: str) -> Non
     words = before.replace(":", " ").split()
     for at, word in enumerate(words):
         epoch, slash, epochs = word.partition("/")
-        if slash and epoch.isdecimal() and epochs.isdecimal() and len(words) > at + 2 and words[at + 1][-1:] in "GMK":
+        if slash and epoch.isdecimal() and epochs.isdecimal() and _are_columns(words[at + 1 : at + 4]):
             news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
             # YOLOv7's fourth column is the sum of the first three: the total loss. Others print parts only.

@@ -19,8 +19,10 @@ def _words(*lines: str) -> frozenset[str]:
 
 _STEP = re.compile(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
-    r"(?P<key>steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i)\b(?:\.\.\.)?"
-    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
+    r"(?P<key>steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
+    r"|episodes?)\b(?:\.\.\.)?"
+    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
+    r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
     r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
 )
 _STEP_RANK = {
@@ -36,15 +38,18 @@ _STEP_RANK = {
     "updates": 4,
 }
 _EPOCH = re.compile(
-    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)\b\.?(?:_(?:num|idx"
-    r"|id))?['\"]?\s*[:=#\-|]{0,2}\s*['\"\[(<]*\s*"
-    r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))(?![\w])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])\.?(?:_(?:num|idx"
+    r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
+    r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
+    r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
 )
-_NOT_EPOCH = re.compile(r"(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+_NOT_EPOCH = re.compile(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
 _LOSS = re.compile(
-    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>loss)(?:[/_](?:train|total|all|avg|mean|sum"
+    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy)?loss)"
+    r"(?:[/_](?:train|total|all|avg|mean|sum"
     r"|batch|step|epoch|ce))*"
-    rf"(?:\s*\((?!nan|inf)[a-z ]+\))?{_GLUE}(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z/])"
+    rf"(?:\s*\((?!nan|inf)[a-z ]+\))?(?: so far)?{_GLUE}"
+    rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z/])"
 )
 _OWN = _words(
     "train training avg avr average mean total tot running",
@@ -77,16 +82,18 @@ _RATE_KEY = re.compile(
 )
 _TIMED = re.compile(
     r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
-    r"|\bavg_batch_cost|per[- ](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
-    r"|\btime/(?:step|iter|itr|it)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
-    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
+    r"|\bavg_batch_cost|per[- _](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
+    r"|\btime/(?:step|iter|itr|it)|\btiming_s/step"
+    r"|\bms/(?P<per_ms>batch|step|iter)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
+    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
     r"(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
 )
 _BARE_TIME = re.compile(
-    r"(?<![a-z_])time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))\s?(?P<unit>ms|s|secs?)?(?![a-z\d:])"
+    r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
+    r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?![a-z\d:])"
 )
 _SECONDS_KEY = re.compile(r"\bseconds: (?P<value>\d+\.?\d*)")
-_TRAILING_MS = re.compile(r"\((?P<value>\d+\.?\d*) ms\)\s*$")
+_TRAILING_MS = re.compile(r"\((?P<value>\d+\.?\d*) ms(?:\)\s*$| \|)")
 _EVAL_WORD = re.compile(
     r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
     r"|inference)(?![a-z])"
@@ -98,10 +105,14 @@ _ETA = re.compile(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )
 
 
 class Loss(NamedTuple):
-    """A printed loss: ``value`` None where it is NaN or infinite. ``at``: where in the line it begins."""
+    """A printed loss: ``value`` None where it is NaN or infinite. ``at``: where in the line it begins.
+
+    ``own`` False: a word before it says that it may be one part of several ("value function loss").
+    """
 
     value: float | None
     at: int
+    own: bool = True
 
 
 class Epoch(NamedTuple):
@@ -153,7 +164,8 @@ def find_loss(low: str) -> Loss | None:
         words = re.split(r"[_/ .\-]", found["before"])[:-1]
         if not _FOREIGN.isdisjoint(words):
             continue
-        loss = Loss(parse_number(found["loss"]), found.start("key"))
+        own = all(word in _OWN or word.isdigit() for word in words)
+        loss = Loss(parse_number(found["loss"]), found.start("key"), own)
         joined = re.split(r"[_/.\-]", found["before"].rpartition(" ")[2])[:-1]
         if _OWN.issuperset(joined):
             return loss
@@ -178,6 +190,12 @@ def find_lr(low: str) -> float | None:
     return None if found is None else parse_number(found["lr"])
 
 
+def is_only_lr(low: str) -> bool:
+    """True where the line says the learning rate and nothing after it: "Current learning rate: 0.01"."""
+    found = _LR.search(low)
+    return found is not None and not low[found.end() :].strip(" |)]}\"'")
+
+
 def find_seconds_per_step(low: str) -> float | None:
     """Seconds for one step, where the line says how long one took and not how long all did."""
     found = _PER_UNIT.search(low)
@@ -189,10 +207,13 @@ def find_seconds_per_step(low: str) -> float | None:
         return None if not rate else 1.0 / rate
     found = _TIMED.search(low)
     if found is not None:
-        return seconds_of(found["value"], found["unit"] or found["in"] or found["in2"] or "s")
+        unit = found["unit"] or found["in"] or found["in2"] or found["in3"] or ("ms" if found["per_ms"] else "s")
+        return seconds_of(found["value"], unit)
     found = _BARE_TIME.search(low)
-    if found is not None and (found["unit"] == "ms" or "data" in low or "eta" in low):
-        return seconds_of(found["value"], found["unit"] or "s")
+    if found is not None:
+        unit = (found["unit"] or "").strip("()")
+        if unit == "ms" or (found["unit"] or "").startswith("(") or "data" in low or "eta" in low:
+            return seconds_of(found["value"], unit or "s")
     found = _SECONDS_KEY.search(low) if "step" in low else None
     if found is not None:
         return seconds_of(found["value"], "s")

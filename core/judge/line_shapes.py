@@ -168,6 +168,50 @@ ROWS: tuple[LineShape, ...] = (
         source="pytorch/examples dcgan; eriklindernoren/PyTorch-GAN",
     ),
     _row(
+        "iteration-comma-total",
+        "CenterNet, MMTracking-like scripts",
+        r"(?i:epoch):? \[?(?P<epoch>\d+)\]?,? (?i:iter) \[(?P<step>\d+), (?P<total>\d+)\]",
+        ("iter [", "Iter ["),
+        source="scripts that print epoch, iter [step, steps]",
+    ),
+    _row(
+        "epoch-pipe-counter",
+        "Demucs and other Dora programs",
+        r"(?i:epoch):? (?P<epoch>\d+)(?:/(?P<epochs>\d+))? \| "
+        r"(?:(?i:batch|iter|step) )?(?P<step>\d+)/(?P<total>\d+) \|",
+        ("poch ", "poch: "),
+        source="dora.log.LogProgress",
+    ),
+    _row(
+        "lerobot",
+        "LeRobot",
+        rf"\bstep:(?P<step>{COUNT}) smpl:\S+ ep:\S+ epch:(?P<epoch>[\d.]+) loss:(?P<loss>{NUMBER}|nan)"
+        rf"(?:.*? lr:(?P<lr>{NUMBER}))?(?: updt_s:(?P<sec_per_step>[\d.]+))?",
+        (" epch:",),
+        source="lerobot.utils.logging_utils.MetricsTracker",
+    ),
+    _row(
+        "counter-pair-in-brackets",
+        "scripts",
+        r"\[\s*(?P<epoch>\d+)\s*/\s*(?P<epochs>\d+)\s*\]\s*\[\s*(?P<step>\d+)\s*/\s*(?P<total>\d+)\s*\](?=.*(?i:loss))",
+        ("oss",),
+        source="scripts that print [epoch/epochs][step/steps]",
+    ),
+    _row(
+        "batches-of-epoch",
+        "PyTorch word language model",
+        r"\|\s*epoch\s+(?P<epoch>\d+)\s*\|\s*(?P<step>\d+)/\s*(?P<total>\d+) batches \|",
+        (" batches",),
+        source="pytorch/examples word_language_model main.py",
+    ),
+    _row(
+        "leading-counter",
+        "scripts",
+        r"^\W{0,3}\[\s*(?P<step>\d{3,})\s*/\s*(?P<total>\d{3,})\s*\](?=.*(?i:loss))",
+        ("oss",),
+        source="scripts that print [step/steps] before the losses; two digits may be epochs",
+    ),
+    _row(
         "epoch-iteration-pair",
         "I-JEPA, PyTorch CIFAR tutorial",
         r"(?:^|[\s:])\[\s*(?P<epoch>\d+),\s*(?P<step>\d+)(?:\s*/\s*(?P<total>\d+))?\s*\]\s*(?:-\s*)?(?=.*(?i:loss))",
@@ -221,8 +265,8 @@ ROWS: tuple[LineShape, ...] = (
     _row(
         "coqui",
         "Coqui TTS",
-        r"-- STEP: (?P<step>\d+)/(?P<total>\d+) -- GLOBAL_STEP",
-        ("-- STEP",),
+        r"--?>? STEP: (?P<step>\d+)/(?P<total>\d+) -- GLOBAL_STEP",
+        (" STEP: ",),
         source="coqui trainer ConsoleLogger",
     ),
     _row(
@@ -377,7 +421,7 @@ def _table(rows: tuple[LineShape, ...]) -> ShapeTable:
     return ShapeTable(rows, gates_of((*literals, *_FIELD_GATES, *WORD_GATES), patterns))
 
 
-_FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss")
+_FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss", "atch ", "earning rate", "_lr", "pisode")
 """What lines of no listed shape have that name a step, an epoch or a loss."""
 _GROUPS = frozenset(
     {

@@ -88,10 +88,12 @@ def split_rank(line: str) -> tuple[str, str]:
 class Gates(msgspec.Struct, frozen=True):
     """Fixed strings and patterns of which a line with news must have one.
 
-    ``any`` is the same as one pattern; ``common`` is the literal worth trying first.
+    ``any`` is the same as one pattern; ``common`` is the literal worth trying first. ``keys``: for each literal the
+    longest run in it that cannot stand in two words ("" = none), by which ``_present`` looks it up.
     """
 
     literals: tuple[str, ...]
+    keys: tuple[bytes, ...]
     patterns: tuple[re.Pattern[str], ...]
     any: re.Pattern[str]
     common: str = ""
@@ -107,14 +109,30 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
     common = "<" if "<" in kept else kept[0]
     every = "|".join([*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows)])
     compiled = tuple(re.compile(row, re.MULTILINE) for row in rows)
-    return Gates(tuple(kept), compiled, re.compile(every or r"(?!)", re.MULTILINE), common)
+    keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
+    return Gates(tuple(kept), keys, compiled, re.compile(every or r"(?!)", re.MULTILINE), common)
+
+
+_DIGITS = b"0123456789"
+_SPACED = bytes.maketrans(b":,.=/|[]()-_'\"{}<>\r", b" " * 19)
+"""Characters that part words. Numbers are left out: they make most of a log's words differ."""
+
+
+def _present(text: str, gates: Gates) -> list[str]:
+    """The literals that may be in ``text``: those whose key is part of one of its distinct words.
+
+    A log repeats its words, so looking among the few hundred distinct ones replaces one scan of the whole text for
+    each of fifty literals: twice as fast as scanning, and no literal that is there is missed.
+    """
+    words = b"\n".join(set(text.encode(errors="surrogatepass").translate(_SPACED, _DIGITS).split()))
+    return [literal for literal, key in zip(gates.literals, gates.keys, strict=True) if key in words]
 
 
 def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
     """Like ``Finished.segments``, but only segments that pass ``gates``.
 
-    Scans the whole text once per literal with ``str.find`` (about 1.5 GB/s each), which is what makes a gigabyte
-    without news cheap: a regular expression over all literals runs at a tenth of that.
+    A literal that no word of the text has is not looked for; each other one is scanned for with ``str.find`` (about
+    1.5 GB/s), because a regular expression over all of them runs at a tenth of that.
     """
     text = done.text
     passes = gates.any.search
@@ -126,7 +144,7 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
         return
     flat = text.replace("\r", "\n") if "\r" in text else text
     starts: set[int] = set()
-    for literal in gates.literals:
+    for literal in _present(flat, gates):
         at = flat.find(literal)
         while at >= 0:
             starts.add(flat.rfind("\n", 0, at) + 1)

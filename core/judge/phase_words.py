@@ -29,6 +29,7 @@ BAR_LABELS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "sample",
         (
             r"\bsampl", r"\bdenois", r"\brollout", r"\broll-out", r"\bprocessed prompts", r"\brendering",
+            r"experiences?\b",
         ),
     ),
     (
@@ -51,6 +52,7 @@ BAR_LABELS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
             r"\bscanning", r"\bflattening", r"\bextract", r"\bencod", r"\bconvert", r"\bpars(?:e|ing)\b",
             r"\bbucket", r"\bcollect", r"\bcomput", r"\bresiz", r"\bcasting", r"\bsort", r"\bindexing",
             r"\badding eos", r"\bapplying", r"\btruncating", r"\bformatting", r"\bdetokeniz", r"\bcaption",
+            r"^\W*data(?:set|loader|s)?\b(?!.*\bepoch)",
             r"\bcreating (?:json|parquet|features|dataset)", r"\bplotting", r"\bwriting examples", r"\bsplit",
         ),
     ),
@@ -179,14 +181,26 @@ _BAR = tuple((phase, re.compile("|".join(patterns))) for phase, patterns in BAR_
 _LINE = tuple((phase, re.compile("|".join(patterns))) for phase, patterns in LINE_WORDS)
 
 
+_TASK = re.compile(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
+_LEARNING = re.compile(
+    r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"
+)
+"""Labels that begin with what is being done ("Analyzing graphs") are of another task unless that task is learning."""
+
+
 def phase_of_label(label: str) -> Phase | None:
-    """The phase that a bar's label names, None when it names none: the first word that says something decides."""
+    """The phase that a bar's label names, None when it names none: the first word that says something decides.
+
+    A label that begins with a doing ("Analyzing graphs") which is not training is preparation.
+    """
     best: tuple[int, Phase] | None = None
     for phase, pattern in _BAR:
         found = pattern.search(label)
         if found is not None and (best is None or found.start() < best[0]):
             best = (found.start(), phase)
-    return None if best is None else best[1]
+    if best is not None:
+        return best[1]
+    return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
 
 
 def phase_of_line(line: str) -> Phase | None:

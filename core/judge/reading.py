@@ -32,7 +32,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     training. ``proven``: the main bar has shown a loss or a training label. ``firm``: the main bar's
     count is exact and has a total, so lines without a total do not override its step. ``per_epoch``: the count
     begins anew each epoch; learned from the label, or from what the bar did at the turn of an epoch (``bar_epoch``:
-    the epoch at its last redraw).
+    the epoch at its last redraw). ``lossy``: a loss was printed since the counter last stood in a line.
     """
 
     progress: Progress = Progress()
@@ -49,6 +49,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     bar_epoch: float | None = None
     zero_based: bool = False
     counters: tuple[Counter, ...] = ()
+    lossy: bool = False
 
 
 class News(msgspec.Struct):
@@ -129,6 +130,7 @@ def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
         finished_words=False,
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         zero_based=reading.zero_based or epoch == 0,
+        lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
     )
 
 

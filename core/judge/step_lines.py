@@ -15,6 +15,7 @@ from .line_fields import (
     find_seconds_per_step,
     find_step,
     is_evaluation,
+    is_only_lr,
 )
 from .line_shapes import LineShape
 from .phase_words import phase_of_line
@@ -69,6 +70,8 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     step = find_step(low)
     epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
+    if loss is not None and not loss.own and reading.lossy and step is None and epoch is None:
+        return reading  # a further part of the loss that was printed already
     lr = find_lr(low) if "lr" in low or "learning" in low else None
     words = phase_of_line(low) if loss is None else None
     if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
@@ -76,11 +79,13 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
         return enter(reading, "eval", number) if evaluated else reading
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
+    if lr is not None and loss is None and step is None and epoch is None:
+        if reading.progress.phase == "train" and is_only_lr(low):
+            return advance(reading, News(lr=lr), "line", number)
+        return reading  # a line of settings
     alone = loss is None and lr is None
     if alone and not (_leads(low, step, epoch)):
         return announce(reading, words, number) if words is not None else reading
-    if loss is None and step is None and epoch is None:  # a learning rate alone: a line of settings
-        return reading
     news = News(loss=loss, lr=lr, seconds=find_seconds_per_step(low) if step is not None or loss is not None else None)
     if step is not None:
         news.step, news.total = step.value, step.total
@@ -116,5 +121,6 @@ def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
 LONGEST_COUNTER_LINE = 60
 """Characters after which a line that begins with a counter is a sentence about something else."""
 _HEAD_OF_COUNTER = re.compile(
-    r"(?:^|: |\] ?| - |\| |> )[\W_]*(?:(?:end of|finished|starting|start|begin|completed|now at) )?$"
+    r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
+    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at) )?$"
 )

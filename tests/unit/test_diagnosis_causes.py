@@ -59,6 +59,24 @@ CAUSES = [
     ("port_in_use", "[W socket.cpp:4] server socket failed to bind (errno: 98 - Address already in use).\nValueError: Default process group has not been initialized"),
     ("segfault", "77 segmentation fault (core dumped)  python train.py"),
     ("killed_by_user", "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***"),
+    ("driver_mismatch", "nvrtc: error: invalid value for --gpu-architecture (-arch)"),
+    ("killed_by_user", "[INFO] [launch.py:9:sigkill_handler] Main process received SIGTERM, exiting"),
+    ("host_oom", "9 steps done\n已杀死\n"),
+    ("segfault", "段错误 (核心已转储)\n"),
+    ("segfault", "Windows fatal exception: access violation"),
+    ("segfault", "api:failed (exitcode: -7) local_rank: 0 (pid: 77) of binary: /usr/bin/python"),
+    ("cuda_oom", "x.h:77: cudaMalloc retry failed: out of memory"),
+    ("cuda_oom", "F01 syncedmem.cpp:7] Check failed: error == cudaSuccess (2 vs. 0)  out of memory"),
+    ("nan_loss", "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 0.0\nZeroDivisionError: float division by zero"),
+    ("cudnn_cublas_error", "CUBLAS failure 13: CUBLAS_STATUS_EXECUTION_FAILED ; GPU=0 ; expr=gemm(a)"),
+    ("nccl_timeout", "RuntimeError: [2] is setting up NCCL communicator and retrieving ncclUniqueId from [0], but store->get('0') got error: gone"),
+    ("dataloader_crash", "    ForkingPickler(file, protocol).dump(obj)\nBrokenPipeError: [Errno 32] Broken pipe"),
+    ("checkpoint_mismatch", "ValueError: Requested shape: (7, 9) is not compatible with the stored shape: (8, 9)."),
+    ("checkpoint_mismatch", "KeyError: 'Missing key in checkpoint state_dict: optimizer.state.x.'"),
+    ("config_error", "ValueError: --keep_best requires the save and eval strategy to match, but found"),
+    ("config_error", "ValueError: Unrecognized model in ./mine. Should have a `model_type` key in its config.json"),
+    ("config_error", "OSError: Can't load tokenizer for 'mine'. If you were trying to load it from a hub"),
+    ("config_error", 'Lmod has detected the following error: The following module(s) are unknown: "cuda/99"'),
     ("killed_by_user", TRACE + "KeyboardInterrupt\n^C\n"),
 ]  # fmt: skip
 
@@ -252,3 +270,18 @@ def test_diagnosis_line_numbers_count_newlines_over_all_chunks() -> None:
 )
 def test_diagnosis_is_news(line: str, news: bool) -> None:
     assert is_news(line, CATALOGUE) is news
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("2024-01-01 - INFO - 预训练任务圆满结束 (总耗时: 2 小时)\n", "success"),
+        ("Training of experiment is done and the best AP is 50.00\n", "success"),
+        ("Monitored metric val_loss did not improve in the last 9 records. Signaling Trainer to stop.\n", "success"),
+        ("Total Training Time: 9.50 min\n", "success"),
+        ("{'train_runtime': 90.5, 'train_loss': 1.5, 'epoch': 2.0}\n", "success"),
+        ("{'loss': 0.5, 'learning_rate': 1e-05, 'epoch': 2.3, 'train_runtime': 90.5}\n" * 3, "unknown"),
+    ],
+)
+def test_diagnosis_end_that_is_told_without_an_exit_status(text: str, failure: str) -> None:
+    assert diagnosis_of([text], CATALOGUE).failure == failure
