@@ -84,8 +84,9 @@ def _resume(draft: Draft, command: Command) -> None:
         draft.note("resume: the run is going already")
         return
     _take_profile(draft, command)
+    # A person looked at it: what happened so far is forgiven.
+    draft.set(trail=())
     if draft.state.budget.used:
-        # A person looked at it: the restarts so far are forgiven.
         draft.set(budget=Budget(used=0, best=draft.state.budget.best))
         draft.fact(BudgetChanged(used=0, max=draft.knowledge.settings.restart.max_restarts))
     plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint, fresh=command.fresh)

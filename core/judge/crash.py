@@ -4,12 +4,13 @@ from ..model.fact import AttemptEnded
 from ..model.failure import Diagnosis
 from ..model.incident import Evidence
 from ..model.observation import Exit
-from . import budget as restart_budget
 from . import recovery, resume_point
+from .answer import Failure, answer
+from .cause import Cause
 from .diagnosis import diagnose
 from .draft import Draft
 from .ended_well import ended_well, proven_done
-from .run_machine import RestartPlan, Stopped
+from .run_machine import Stopped
 from .state import JudgeState
 
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
@@ -74,16 +75,26 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     if diagnosis.failure == "checkpoint_corrupt" and state.attempt.resume_from is not None:
         recovery.distrust(draft, state.attempt.resume_from, "the trainer could not read it")
     cured = diagnosis.failure in CURED_BY_OLDER and resume_point.newest_good(draft.state.shelf, before_t=before_t)
-    if not diagnosis.retryable and not cured:
-        recovery.give_up(
-            draft, f"{diagnosis.failure} does not go away by starting again: {_reason(diagnosis, observation)}", number
-        )
-        return
-    if restart_budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
-        recovery.give_up(draft, recovery.spent_reason(draft), number)
-        return
-    plan = RestartPlan(reason=f"restart after {incident}", incident=number, before_t=before_t)
-    recovery.clear_and_restart(draft, recovery.charge(draft, plan))
+    plan = answer(
+        draft,
+        Failure(
+            cause=Cause(
+                kind="crash",
+                class_=diagnosis.failure,
+                attempt=state.attempt.number,
+                position=state.attempt.position,
+            ),
+            incident=number,
+            reason=_reason(diagnosis, observation),
+            curable=diagnosis.retryable or bool(cured),
+            advice=diagnosis.remedies,
+            before_t=before_t,
+        ),
+    )
+    if plan.ending:
+        recovery.give_up(draft, plan.ending, number, plan.advice)
+    else:
+        recovery.clear_and_restart(draft, plan)
 
 
 def _diagnose(draft: Draft, observation: Exit) -> Diagnosis:

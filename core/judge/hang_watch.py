@@ -5,7 +5,9 @@ import msgspec
 from ..model.decision import CaptureStacks
 from ..model.incident import Evidence
 from ..model.record import Entry
-from . import budget, hang, recovery, resume_point, timeline
+from . import hang, recovery, resume_point, timeline
+from .answer import Failure, answer
+from .cause import Cause
 from .draft import Draft
 from .ended_well import ended_well
 from .knowledge import Knowledge
@@ -80,10 +82,15 @@ def end_hung(draft: Draft, machine: Hung) -> None:
         plan = RestartPlan(reason="the training is done: end its process gently", incident=machine.incident)
         recovery.stop(draft, "finish", plan)
         return
-    plan = RestartPlan(
-        reason=f"restart after a hang ({incident.class_ if incident else '?'})", incident=machine.incident
+    attempt = draft.state.attempt
+    class_ = incident.class_ if incident is not None else "idle"
+    plan = answer(
+        draft,
+        Failure(
+            cause=Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
+            incident=machine.incident,
+            reason=incident.reason if incident is not None else "it hung",
+            advice=draft.knowledge.catalogue.rule("hang").remedies,
+        ),
     )
-    if budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
-        recovery.stop(draft, "give_up", replace(plan, reason="hung, and no restarts are left"))
-        return
-    recovery.stop(draft, "restart", recovery.charge(draft, plan))
+    recovery.stop(draft, "give_up" if plan.ending else "restart", plan)

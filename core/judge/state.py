@@ -14,6 +14,7 @@ from ..model.progress import Progress
 from ..model.record import Entry
 from .attempt_now import AttemptNow
 from .budget import Budget
+from .cause import Trail
 from .diagnosis import DiagnosisState
 from .eta import Pace
 from .health import Bands
@@ -38,7 +39,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
-    written down. ``taken_over``: a trainer that was found running was told of since this supervisor began.
+    written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told of since this supervisor began.
     ``profile_pending``: a profile asked for; ``switch``: stop for it at the next checkpoint.
     """
 
@@ -62,6 +63,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bands: Bands = {}
     shelf: Shelf = Shelf()
     budget: Budget = Budget()
+    trail: Trail = ()
     incidents: tuple[Incident, ...] = ()
     failed_position: int | None = None
     told_t: float | None = None

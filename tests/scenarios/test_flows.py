@@ -58,10 +58,18 @@ def out_of_memory_gives_up() -> World:
 
 def budget_runs_out() -> World:
     world = World(judge(Settings(restart=Restart(max_restarts=2, backoff_s=(0.0, 30.0))))).begin()
-    for _ in range(3):
-        world.watch(story(0, 10)).wait(1.0)
+    for n in range(3):
+        world.watch(story(0, 10 + 7 * n)).wait(1.0)
         crash(world)
         world.wait(40.0)
+    return world
+
+
+def the_same_step_twice() -> World:
+    world = World().begin().watch(story())
+    save(world, 40)
+    crash(world)
+    crash(world.watch(story(40, 20)))
     return world
 
 
@@ -118,6 +126,7 @@ FLOWS: tuple[Callable[[], World], ...] = (
     crash_then_hang_then_finish,
     out_of_memory_gives_up,
     budget_runs_out,
+    the_same_step_twice,
     torn_newest_checkpoint,
     resume_is_ignored_by_the_trainer,
     operator_stops_and_resumes,

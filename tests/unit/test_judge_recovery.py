@@ -6,7 +6,7 @@ from tests.builders import Story, World, judge
 from trainwatch.core.judge import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, StateChanged
-from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Outcome
+from trainwatch.core.model.observation import CheckpointEvent, Exit, KernelLine, LogChunk, Outcome
 from trainwatch.core.model.profile import Preset
 from trainwatch.core.model.settings import Restart, Settings
 
@@ -72,12 +72,54 @@ def test_not_retryable_gives_up_and_says_why() -> None:
 
 def test_budget_is_charged_by_lack_of_progress() -> None:
     world = running(judge(quick(max_restarts=2, backoff_s=(0.0,))))
-    for _ in range(3):
+    for n in range(3):
         crash(world)
-        world.watch(story(10))
+        world.watch(story(10 + 10 * n))
     assert world.word == "given_up"
     assert [b.used for b in world.of(BudgetChanged)] == [1, 2]
     assert len(world.of(StartAttempt)) == 3
+
+
+def test_giving_up_shows_what_a_person_needs() -> None:
+    world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
+    crash(crash(world).see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 999")).watch(story(12)))
+    assert "1 restart without a new checkpoint" in world.of(GiveUp)[0].reason
+    body = world.of(NotifyPeople)[-1].body
+    assert "attempt 1: crash (cuda_unknown_error) at step 40; attempt 2: crash" in body
+    assert "the kernel said" in body
+    assert "trainwatch report" in body
+
+
+def test_the_same_cause_at_the_same_step_is_deterministic() -> None:
+    world = save(running(judge(quick(max_restarts=9, backoff_s=(0.0,)))), "out/step-20", 20)
+    crash(world)
+    again = Story(meta=False, period_s=5.0)
+    again.step = 20
+    crash(world.watch(again.load(10).train(20)))
+    assert world.word == "given_up"
+    assert "cuda_unknown_error) at step 40 again" in world.of(GiveUp)[0].reason
+
+
+def test_the_same_hang_at_the_same_step_is_deterministic_too() -> None:
+    world = running(judge(quick(max_restarts=9)), steps=100).watch(Story(meta=False).dead(200))
+    world.watch(story(100)).watch(Story(meta=False).dead(200))
+    assert [i.kind for i in world.incidents] == ["hang", "hang"]
+    assert world.decisions[-4:] == ["capture_stacks", "stop_attempt", "give_up", "end_watch"]
+    assert "hang (idle) at step 100 again" in world.of(GiveUp)[0].reason
+
+
+def test_a_person_who_resumes_forgives_what_was_before() -> None:
+    world = running(judge(quick(max_restarts=9, backoff_s=(0.0,))))
+    crash(crash(world).watch(story(40)))
+    assert world.word == "given_up"
+    crash(world.command("resume").watch(story(40)))
+    assert world.word == "starting"
+
+
+def test_before_the_first_step_there_is_no_place_to_compare() -> None:
+    world = World(judge(quick(max_restarts=2, backoff_s=(0.0,)))).begin()
+    crash(crash(world))
+    assert world.word == "starting"
 
 
 def test_a_new_checkpoint_pays_the_budget_back() -> None:
@@ -87,7 +129,7 @@ def test_a_new_checkpoint_pays_the_budget_back() -> None:
         crash(world)
         more = Story(meta=False)
         more.step = at
-        world.watch(more.load(10).train(20))
+        world.watch(more.load(10).train(25))
         at = more.step
         save(world, f"out/step-{at}", at)
         assert world.word == "running", n
@@ -107,12 +149,12 @@ def test_the_same_checkpoint_written_again_pays_nothing_back() -> None:
 def test_backoff_waits_longer_each_time() -> None:
     world = running(judge(quick(max_restarts=4, backoff_s=(0.0, 10.0, 60.0))))
     waits = []
-    for _ in range(4):
+    for n in range(4):
         crash(world)
         due = [s.until_t - world.t for s in world.of(StateChanged) if s.state == "backing_off" and s.until_t]
         waits.append(due[-1] if world.word == "backing_off" else 0.0)
         world.wait(waits[-1] + 1.0)
-        world.watch(story(5))
+        world.watch(story(5 + 5 * n))
     assert waits == pytest.approx([0.0, 10.0, 60.0, 60.0])
 
 

@@ -1,0 +1,61 @@
+"""What follows a failure: a restart as planned, or giving up with all that a person needs.
+
+One order for crashes and hangs: no use → give up; the same place again → give up; budget spent → give up; else restart.
+"""
+
+import msgspec
+
+from . import budget, cause, recovery
+from .cause import Cause
+from .draft import Draft
+from .run_machine import RestartPlan
+
+replace = msgspec.structs.replace
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """An end to be answered. ``curable``: starting again may help. ``advice``: what to look at, from the catalogue."""
+
+    cause: Cause
+    incident: int
+    reason: str
+    curable: bool = True
+    advice: tuple[str, ...] = ()
+    before_t: float | None = None
+
+
+def answer(draft: Draft, failure: Failure) -> RestartPlan:
+    """The plan of what follows; one with an ``ending`` is a plan to give up. Charges the budget for a restart."""
+    state = draft.state
+    seen = state.trail
+    draft.set(trail=cause.with_cause(seen, failure.cause))
+    name = f"{'a hang' if failure.cause.kind == 'hang' else 'crash'} ({failure.cause.class_})"
+    plan = RestartPlan(reason=f"restart after {name}", incident=failure.incident, before_t=failure.before_t)
+    if not failure.curable:
+        ending = f"{failure.cause.class_} does not go away by starting again: {failure.reason}"
+    elif cause.repeats(seen, failure.cause, state.attempt.stride):
+        ending = (
+            f"{failure.cause.kind} ({failure.cause.class_}) at step {failure.cause.position} again: the same cause at the same step is no accident, "
+            "and starting again would run into it again"
+        )
+    elif budget.is_spent(state.budget, draft.knowledge.settings.restart):
+        ending = recovery.spent_reason(draft)
+    else:
+        return recovery.charge(draft, plan)
+    reason = f"{name}, and no restart follows"
+    return replace(plan, reason=reason, ending=ending, advice=root_cause(draft, failure.advice))
+
+
+def root_cause(draft: Draft, advice: tuple[str, ...]) -> tuple[str, ...]:
+    """Where to look (requirement A7: hardware? driver? config?), a sentence each."""
+    state = draft.state
+    told = [f"what ended it: {cause.say(state.trail)}"]
+    kernel = [f.text for f in state.diagnosis.findings if f.line == 0]
+    hot = [i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}]
+    if kernel:
+        told.append(f"hardware or driver: the kernel said: {'; '.join(kernel[:2])}")
+    if hot:
+        told.append(f"still open: {'; '.join(hot[:3])}")
+    told += [f"try: {sentence}" for sentence in advice[:4]]
+    told.append("evidence: `trainwatch events`, and `trainwatch report` for all of it in one file")
+    return tuple(told)
