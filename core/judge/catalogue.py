@@ -85,6 +85,7 @@ TROUBLE = (
 """Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep
 the list short. Every row of the catalogue is tried on the lines that pass."""
 CONFIG_READS = ("args[", "cfg[", "onfig[")
+CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[")
 """Source lines of tracebacks that decide what a KeyError means."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Words of lines that may show a moving step; scanned for only while evidence waits to be confirmed or outlived."""
@@ -135,7 +136,7 @@ class CompiledCatalogue(msgspec.Struct, frozen=True):
 def compile_catalogue(catalogue: FailureCatalogue) -> CompiledCatalogue:
     """Compile a catalogue, once per process. Raises ``ValueError`` naming a signature that does not compile."""
     rows = tuple(_compile(row) for row in sorted(catalogue.signatures, key=lambda row: row.role != "noise"))
-    words = (*TROUBLE, *CONFIG_READS)
+    words = (*TROUBLE, *CONFIG_READS, *CHECKPOINT_READS)
     rules = {rule.failure: rule for rule in catalogue.rules}
     return CompiledCatalogue(rules, rows, gates_of(words), gates_of((*words, *POSITIONS)))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ..model.failure import Diagnosis, EvidenceLine, FailureClass
-from .catalogue import CONFIG_READS, CompiledCatalogue, compile_catalogue
+from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue, compile_catalogue
 from .exits import SIGNALS, signal_of
 from .lines import Finished, LineFold, fold, lines_with, plain, split_rank
 from .phase_words import phase_of_line
@@ -66,6 +66,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     cascade: tuple[EvidenceLine, ...] = ()
     watch: Reading | None = None
     config_read: int = 0
+    restored: int = 0
     raised: int = 0
 
 
@@ -101,6 +102,8 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
         return state
     if _reads_config(line):
         return msgspec.structs.replace(state, config_read=number)
+    if line[:1] in " \t│[" and any(word in line for word in CHECKPOINT_READS) and "rror" not in line:
+        return msgspec.structs.replace(state, restored=number)
     if _SOURCE.match(line):
         return state
     rows = catalogue.matches(line)
@@ -110,7 +113,11 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
     best = max((row for row in rows if row.role == "root"), key=lambda row: row.weight, default=None)
     if raised is not None:
         state = msgspec.structs.replace(state, raised=number)
-        known = class_of(raised, configured=bool(state.config_read) and number - state.config_read <= NEAR_LINES)
+        known = class_of(
+            raised,
+            configured=bool(state.config_read) and number - state.config_read <= NEAR_LINES,
+            restored=bool(state.restored) and number - state.restored <= NEAR_LINES,
+        )
         if known is not None and (best is None or known[1] > best.weight):
             return _found(state, known[0], "root", known[1], number=number, line=line)
         if raised.type in CONSEQUENCES:

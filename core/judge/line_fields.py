@@ -75,7 +75,7 @@ _PER_UNIT = re.compile(
 )
 _RATE = re.compile(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
-    r"|secs?|seconds?)\b(?!\s*[=:])"
+    r"|secs?|seconds?)\b(?!\s*[=:](?!:))"
 )
 _RATE_KEY = re.compile(
     rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?\s*[:=]\s*['\"]?(?P<value>{NUMBER})"
@@ -93,7 +93,7 @@ _BARE_TIME = re.compile(
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?![a-z\d:])"
 )
 _SECONDS_KEY = re.compile(r"\bseconds: (?P<value>\d+\.?\d*)")
-_TRAILING_MS = re.compile(r"\((?P<value>\d+\.?\d*) ms(?:\)\s*$| \|)")
+_TRAILING = re.compile(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _EVAL_WORD = re.compile(
     r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
     r"|inference)(?![a-z])"
@@ -217,8 +217,8 @@ def find_seconds_per_step(low: str) -> float | None:
     found = _SECONDS_KEY.search(low) if "step" in low else None
     if found is not None:
         return seconds_of(found["value"], "s")
-    found = _TRAILING_MS.search(low)
-    return None if found is None else seconds_of(found["value"], "ms")
+    found = _TRAILING.search(low)
+    return None if found is None else seconds_of(found["value"], found["ms"] or "s")
 
 
 def find_eta(low: str) -> str | None:

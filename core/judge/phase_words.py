@@ -96,7 +96,7 @@ LINE_WORDS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     (
         "eval",
         (
-            r"\*{3,} ?running (?:evaluation|prediction)",
+            r"\*{3,} ?running (?:evaluation|prediction)", r"^\W*stage\.(?:eval|test)\b",
             r"^\W*(?:starting |start |running |begin )?(?:validat(?:ing|ion)|evaluat(?:ing|ion)|testing)\b",
             r"\brunning (?:validation|evaluation)", r"\bsanity check", r"\bbegin validation", r"\bbegin on '?valid",
         ),
@@ -163,6 +163,7 @@ WORD_GATES = (
         "rain",
         "alid",
         "valuat",
+        "Stage.",
         "ampling",
         "nerat",
         "aving",

@@ -70,6 +70,8 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     step = find_step(low)
     epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
+    if loss is not None and step is None and epoch is None and _is_under_evaluation(reading, number):
+        return reading
     if loss is not None and not loss.own and reading.lossy and step is None and epoch is None:
         return reading  # a further part of the loss that was printed already
     lr = find_lr(low) if "lr" in low or "learning" in low else None
@@ -97,6 +99,15 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, "step" if step is not None else "line", number)
+
+
+def _is_under_evaluation(reading: Reading, number: int) -> bool:
+    """True where words have just announced an evaluation: the bare loss below "Validation results:" is its own."""
+    return reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES
+
+
+HEADING_LINES = 3
+"""Lines below a heading that still belong to it."""
 
 
 def _prove(reading: Reading) -> Reading:

@@ -111,6 +111,9 @@ CONSEQUENCES = frozenset(
         "BrokenProcessPool",
         "RayTaskError",
         "RayActorError",
+        "ActorDiedError",
+        "ActorUnavailableError",
+        "WorkerCrashedError",
         "CancelledError",
         "Empty",
     }
@@ -134,10 +137,15 @@ def reads_configuration(line: str) -> bool:
     return _CONFIGURED.search(line) is not None
 
 
-def class_of(raised: Raised, *, configured: bool) -> tuple[FailureClass, float] | None:
-    """What the type says. ``configured``: the line that raised it read a configuration. None for consequences."""
+def class_of(raised: Raised, *, configured: bool, restored: bool = False) -> tuple[FailureClass, float] | None:
+    """What the type says; None for consequences.
+
+    ``configured``: the line that raised it read a configuration; ``restored``: it read a checkpoint.
+    """
     if raised.type in CONSEQUENCES:
         return None
+    if restored and raised.type == "KeyError":
+        return "checkpoint_mismatch", 0.75
     if configured and raised.type in ("KeyError", "AttributeError", "AssertionError", "ValueError"):
         return "config_error", 0.75
     known = EXCEPTIONS.get(raised.type)

@@ -77,6 +77,9 @@ CAUSES = [
     ("config_error", "ValueError: Unrecognized model in ./mine. Should have a `model_type` key in its config.json"),
     ("config_error", "OSError: Can't load tokenizer for 'mine'. If you were trying to load it from a hub"),
     ("config_error", 'Lmod has detected the following error: The following module(s) are unknown: "cuda/99"'),
+    ("checkpoint_mismatch", TRACE + "    optimizer.load_state_dict(saved['optimizer'])\nKeyError: 'optimizer'"),
+    ("checkpoint_mismatch", TRACE + "    best = checkpoint['best']\nKeyError: 'best'"),
+    ("host_oom", "ERROR: error code -9\n"),
     ("killed_by_user", TRACE + "KeyboardInterrupt\n^C\n"),
 ]  # fmt: skip
 
@@ -285,3 +288,9 @@ def test_diagnosis_is_news(line: str, news: bool) -> None:
 )
 def test_diagnosis_end_that_is_told_without_an_exit_status(text: str, failure: str) -> None:
     assert diagnosis_of([text], CATALOGUE).failure == failure
+
+
+def test_diagnosis_of_an_actor_that_is_gone_is_not_a_bug_of_the_program() -> None:
+    answer = diagnosis_of(["ray.exceptions.ActorUnavailableError: The actor 77 is unavailable\n"], CATALOGUE, 1)
+    assert answer.failure == "unknown"
+    assert answer.cascade
