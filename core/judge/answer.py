@@ -6,6 +6,7 @@ One order for crashes and hangs: no use → give up; the same place again → gi
 import msgspec
 
 from . import budget, cause, recovery
+from .attempt_now import knows_its_step
 from .cause import Cause
 from .draft import Draft
 from .run_machine import RestartPlan
@@ -33,10 +34,10 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
     plan = RestartPlan(reason=f"restart after {name}", incident=failure.incident, before_t=failure.before_t)
     if not failure.curable:
         ending = f"{failure.cause.class_} does not go away by starting again: {failure.reason}"
-    elif cause.repeats(seen, failure.cause, state.attempt.stride):
+    elif cause.repeats(seen, failure.cause, state.attempt.stride) and knows_its_step(state.attempt):
         ending = (
-            f"{failure.cause.kind} ({failure.cause.class_}) at step {failure.cause.position} again: the same cause at the same step is no accident, "
-            "and starting again would run into it again"
+            f"{failure.cause.kind} ({failure.cause.class_}) at step {failure.cause.position} again: "
+            "the same cause at the same step is no accident, and starting again would run into it again"
         )
     elif budget.is_spent(state.budget, draft.knowledge.settings.restart):
         ending = recovery.spent_reason(draft)

@@ -10,6 +10,8 @@ WRAP_SHARE = 0.5
 """A counter that falls below this share of its last value began a new epoch."""
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
+PLACES = 10
+"""Places that an attempt's printed steps must tell apart for two ends at the same one to be no accident."""
 STRIDE_TOLERANCE = 0.1
 """Checkpoints are noticed a little late; two of them tell the stride when they come this near to a whole number."""
 
@@ -24,7 +26,8 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``proof``: whether the resume took (resume_proof.py), judged over the first ``beats``. ``told_resume``: whether the
     launch could tell the trainer what to resume from, None = not known; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
-    attempts; ``total_before``: total steps as the attempt before printed them.
+    attempts; ``total_before``: total steps as the attempt before printed them. ``grain``: steps from the last printed
+    one to that before.
     """
 
     number: int = 0
@@ -52,6 +55,7 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resume_epoch: int | None = None
     resume_epochs: int | None = None
     total_before: int | None = None
+    grain: int = 1
     patient_until: float = 0.0
     """Active seconds before which no hang is declared (the operator said wait)."""
 
@@ -71,10 +75,24 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
         offset = _first_offset(attempt)
     elif attempt.step is not None and step < attempt.step * WRAP_SHARE:
         offset += attempt.step
+    moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.grain
     first = attempt.first_step if attempt.first_step is not None else step
     return msgspec.structs.replace(
-        attempt, beat_t=t, beats=beats, step=step, first_step=first, offset=offset, position=offset + step
+        attempt,
+        beat_t=t,
+        beats=beats,
+        step=step,
+        grain=moved,
+        first_step=first,
+        offset=offset,
+        position=offset + step,
     )
+
+
+def knows_its_step(attempt: AttemptNow) -> bool:
+    """Whether the last printed step tells one place from another, for this attempt's length."""
+    made = (attempt.position or 0) - (attempt.resumed_at or 0)
+    return attempt.grain <= attempt.stride or made >= PLACES * attempt.grain
 
 
 def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:

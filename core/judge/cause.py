@@ -2,7 +2,7 @@
 
 Source: fault-tolerant launchers that restart blindly burn whole nights on one bad sample; an error that comes back at
 the same step comes from the data, the code or the settings, and starting again runs into it again. Known false alarm:
-a log that is written every hundred steps makes two different places look alike; then the budget would have said so soon.
+a log that is written every hundred steps makes different places look alike (answer.py asks for enough of them).
 """
 
 from collections.abc import Iterable

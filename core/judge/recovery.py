@@ -59,7 +59,8 @@ def charge(draft: Draft, plan: RestartPlan) -> RestartPlan:
 def spent_reason(draft: Draft) -> str:
     """Why no further restart is made."""
     most = draft.knowledge.settings.restart.max_restarts
-    return f"{most} restart{'' if most == 1 else 's'} without a new checkpoint in between; more would not help, a person is needed"
+    tries = f"{most} restart{'' if most == 1 else 's'}"
+    return f"{tries} without a new checkpoint in between; more would not help, a person is needed"
 
 
 def give_up(draft: Draft, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:

@@ -39,7 +39,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
-    written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told of since this supervisor began.
+    written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told
+    of since this supervisor began.
     ``profile_pending``: a profile asked for; ``switch``: stop for it at the next checkpoint.
     """
 

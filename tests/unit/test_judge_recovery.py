@@ -82,7 +82,8 @@ def test_budget_is_charged_by_lack_of_progress() -> None:
 
 def test_giving_up_shows_what_a_person_needs() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
-    crash(crash(world).see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 999")).watch(story(12)))
+    crash(world).watch(story(12))
+    crash(world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 999")))
     assert "1 restart without a new checkpoint" in world.of(GiveUp)[0].reason
     body = world.of(NotifyPeople)[-1].body
     assert "attempt 1: crash (cuda_unknown_error) at step 40; attempt 2: crash" in body
@@ -114,6 +115,15 @@ def test_a_person_who_resumes_forgives_what_was_before() -> None:
     assert world.word == "given_up"
     crash(world.command("resume").watch(story(40)))
     assert world.word == "starting"
+
+
+def test_a_log_too_coarse_to_tell_the_step_does_not_end_a_run() -> None:
+    """Two ends within the same hundred steps look alike where only every hundredth is printed."""
+    world = running(judge(quick(max_restarts=9, backoff_s=(0.0,))), steps=1)
+    for _ in range(3):
+        world.watch(Story(meta=False, period_s=5.0).load(10).train(200, every=100, step_s=0.1))
+        crash(world)
+    assert world.word != "given_up"
 
 
 def test_before_the_first_step_there_is_no_place_to_compare() -> None:
