@@ -83,7 +83,7 @@ def test_budget_is_charged_by_lack_of_progress() -> None:
 def test_giving_up_shows_what_a_person_needs() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
     crash(world).watch(story(12))
-    crash(world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 999")))
+    crash(world.see(KernelLine(t=world.t, text="misc dxg: make_resident: -12")))
     assert "1 restart without a new checkpoint" in world.of(GiveUp)[0].reason
     body = world.of(NotifyPeople)[-1].body
     assert "attempt 1: crash (cuda_unknown_error) at step 40; attempt 2: crash" in body
