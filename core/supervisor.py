@@ -17,7 +17,16 @@ from .inbox import BoundedInbox
 from .judge.state import JudgeState
 from .model.attempt import StartRecord
 from .model.decision import CaptureStacks, Decision, EndWatch, NotifyPeople, StartAttempt, StopAttempt
-from .model.fact import Fact, IncidentOpened, JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
+from .model.fact import (
+    AttemptStarted,
+    Fact,
+    IncidentOpened,
+    JudgeSnapshot,
+    Note,
+    StateChanged,
+    SupervisorEnded,
+    SupervisorStarted,
+)
 from .model.observation import Command, Exit, Observation, Outcome, Start, Tick
 from .model.ports import Actor, AttemptTarget, Clock, Sensor
 from .model.record import Entry, Record
@@ -91,6 +100,7 @@ class Supervisor:
         actor: Actor,
         pid: int,
         live: AttemptTarget | None = None,
+        live_order: StartAttempt | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
     ) -> None:
         self._judge = judge
@@ -106,6 +116,7 @@ class Supervisor:
         self._notes: deque[str] = deque()
         self._pid = pid
         self._live = live
+        self._live_order = live_order
         self._on_records = on_records
         self._exit_code: int | None = None
         self._ending = "the run is over"
@@ -155,7 +166,7 @@ class Supervisor:
         live = self._live
         if live is not None:
             self._follow(live)
-            self._take(_adopted(live, self._t))
+            self._take(_adopted(live, self._live_order, self._t))
         self._state, entries = self._judge.begin(self._state, self._t)
         self._carry_out(entries)
 
@@ -189,7 +200,7 @@ class Supervisor:
         if not entries:
             return
         # What the judge now knows goes with every turn of the story, so that an adopting supervisor knows it, too.
-        turning = any(isinstance(e, Decision | StateChanged | IncidentOpened) for e in entries)
+        turning = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if turning else entries)
         for entry in entries:
             if not isinstance(entry, Decision):
@@ -282,7 +293,8 @@ class Supervisor:
             self._write((observation,))
 
 
-def _adopted(live: AttemptTarget, t: float) -> Start:
+def _adopted(live: AttemptTarget, order: StartAttempt | None, t: float) -> Start:
+    """``order``: what it was to be, where the last supervisor did not live to write down that it began."""
     return Start(
         t=t,
         attempt=live.number,
@@ -291,6 +303,9 @@ def _adopted(live: AttemptTarget, t: float) -> Start:
         runner_pid=live.runner.pid if live.runner else None,
         log=live.log,
         directory=live.directory,
+        resume_from=order.resume_from if order is not None else None,
+        resume_step=order.resume_step if order is not None else None,
+        profile=order.profile if order is not None else None,
     )
 
 

@@ -26,6 +26,7 @@ from .run_machine import (
     Stopped,
 )
 from .state import JudgeState, from_snapshot
+from .step_clock import begin_attempt
 from .timeline import Timeline
 
 _MACHINES: dict[RunState, Machine] = {
@@ -60,10 +61,12 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         incident=max([state.incident, *(i.id for i in story.incidents)]),
         attempts=max([state.attempts, *(a.number for a in story.attempts)]),
         attempt=_attempt(state.attempt, last),
+        clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
         budget=Budget(used=story.budget_used, best=state.budget.best),
         incidents=story.open_incidents,
         shelf=Shelf(known=_shelf(state.shelf, story)),
-        failed_position=story.overall_step if story.overall_step is not None else state.failed_position,
+        # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
+        failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         profile=story.profile if story.profile is not None else profile,
         profile_pending=story.profile if story.profile_pending else None,
         told_t=None,

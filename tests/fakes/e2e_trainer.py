@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--fail-at-once", choices=FAULTS)
     parser.add_argument("--deaf", action="store_true", help="ignore SIGINT and SIGTERM")
     parser.add_argument("--hold-at", type=int, help="wait there until the file `go` appears in the output directory")
+    parser.add_argument("--talk", type=int, default=0, metavar="BYTES", help="print so much more with each step")
     parser.add_argument("--diary", type=Path, help="folder of the diary, where it is not the output directory")
     args = parser.parse_args()
     out: Path = args.output_dir
@@ -69,6 +70,8 @@ def main() -> int:
             f"[00:{step % 60:02d}<00:{int(left) % 60:02d}, {1 / pace:5.2f}it/s, avr_loss={2 / step:.4f}]",
             flush=True,
         )
+        if args.talk:
+            print("." * args.talk, flush=True)
         if step % args.save_every == 0 and step < args.steps:
             save(out, step)
         if asked:

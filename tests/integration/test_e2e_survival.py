@@ -100,10 +100,12 @@ def test_a_killed_tmux_server_harms_nobody(world: World) -> None:
     assert len(world.lives()) == 1
 
 
-def test_a_trainer_that_crashes_unwatched_is_understood_and_resumed(world: World) -> None:
-    world.write("--steps", "100", "--save-every", "20", "--crash-at", "50", "--hold-at", "30")
+@pytest.mark.parametrize("talk", [0, 5000], ids=["short log", "log of many chunks"])
+def test_a_trainer_that_crashes_unwatched_is_understood_and_resumed(world: World, talk: int) -> None:
+    world.write("--steps", "100", "--save-every", "20", "--crash-at", "50", "--hold-at", "30", "--talk", str(talk))
     first = world.headless()
     world.at_step(30)
+    until(lambda: world.story().checkpoints, "a snapshot")
     first.murder()
     (world.out / "go").touch()
     until(lambda: not world.alive(1), "the crash")
@@ -293,6 +295,23 @@ def test_a_restart_goes_on_when_the_supervisor_dies_in_the_backoff(world: World)
     assert len(world.lives()) == 2
 
 
+@pytest.mark.parametrize("name", [desk.ORDER, desk.START])
+def test_a_resume_that_was_not_written_down_any_more_is_known_as_one(world: World, name: str) -> None:
+    world.write(*LONG, "--crash-at", "50")
+    first = world.headless()
+    until(lambda: any((run.attempt(2) / name).exists() for run in world.runs()), "the second launch")
+    first.murder()
+
+    world.headless()
+
+    until(lambda: world.story().incidents and not world.story().incidents[0].open, "proof of life")
+    story = world.in_state("running")
+    (crash,) = story.incidents
+    assert (crash.lost_steps, crash.resumed_step) == (10, 40)
+    assert [a.resume_step for a in story.attempts] == [None, 40]
+    assert len(world.lives()) == 2
+
+
 def test_a_supervisor_that_is_killed_again_and_again_loses_nothing(world: World) -> None:
     world.write("--steps", "160", "--save-every", "20", "--crash-at", "50", "--crash-at", "110")
     codes = []
@@ -309,6 +328,6 @@ def test_a_supervisor_that_is_killed_again_and_again_loses_nothing(world: World)
     assert codes[-1] == 0
     story = world.story()
     assert story.state == "finished"
-    assert [i.class_ for i in story.incidents if i.kind == "crash"] == ["cuda_unknown_error"] * 2
+    assert [(i.kind, i.class_, i.lost_steps) for i in story.incidents] == [("crash", "cuda_unknown_error", 10)] * 2
     assert len(world.lives()) == 3
     assert [a.resume_step for a in story.attempts] == [None, 40, 100]

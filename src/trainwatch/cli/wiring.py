@@ -20,6 +20,7 @@ from trainwatch.core.judge.line_shapes import SHAPES
 from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import RunCreated
 from trainwatch.core.model.observation import Meta
 from trainwatch.core.model.ports import AttemptTarget, Inbox, Sensor
@@ -38,7 +39,7 @@ from trainwatch.core.sense.process_tree import ProcessTree
 from trainwatch.core.sense.simulated_gpu import SimulatedGpu
 from trainwatch.core.store.clock import RunClock
 from trainwatch.core.store.history import HistoryWriter
-from trainwatch.core.store.journal import JournalWriter, latest_snapshot
+from trainwatch.core.store.journal import JournalWriter, latest_snapshot, read_journal
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor import Supervisor
@@ -92,6 +93,7 @@ def build_supervisor(
         actor=actor,
         pid=os.getpid(),
         live=live,
+        live_order=None if live is None else _unwritten_order(run, story, live.number),
         on_records=on_records,
     )
     supervisor.sense_with(_sensors(spec, inbox, clock, supervisor.note))
@@ -139,6 +141,14 @@ def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
     ended = {a.number for a in story.attempts if a.ended_t is not None}
     newest = _newest_attempt(run, settle_launch)
     return None if newest is None or newest.number in ended else newest
+
+
+def _unwritten_order(run: RunDirectory, story: RunStory, number: int) -> StartAttempt | None:
+    """The decision to launch this attempt, where the journal does not tell that it began."""
+    if any(attempt.number == number for attempt in story.attempts):
+        return None
+    decisions = (r.decision for r in read_journal(run.journal) if isinstance(r.decision, StartAttempt))
+    return max((d for d in decisions if d.attempt == number), key=lambda d: d.id, default=None)
 
 
 def _newest_attempt(
