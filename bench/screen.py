@@ -1,0 +1,387 @@
+"""What the screen costs, beside nvitop and a textual hello-world in the same run.
+
+    python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,paint,flood,open] [--log-mb 1000]
+
+Everything is real but the driver: a trainer that paints a progress bar twice a second, its supervisor, 8 GPUs of the
+fake NVML library that move (or stand still), each program on a PTY of 200x50. Prints a table with the bound of each
+number and PASS or FAIL; ends with 1 if something failed. nvitop is used where it is found (PATH or --nvitop); without
+it its ratio is not claimed.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from screen_terminal import OnTerminal
+
+ROOT = Path(__file__).parent.parent
+SIZE = (200, 50)
+SETTLE_S = 6.0
+AGE_S = 5 * 3600
+NAME = "benchrun"
+NVML = ROOT / "tests" / "fakes" / "nvml" / "fake_nvml.c"
+LAST_LINE = "the very last line of the big log"
+MOVING = """gpus = 8
+[gpu *]
+name = NVIDIA GeForce RTX 4080
+util_gpu = 10~95/30
+util_mem = 5~60/30
+mem_used = 2000~14000/60
+power = 40~300/30
+temp = 42~74/45
+clock_gfx = 2100~2800/20
+"""
+STILL = """gpus = 8
+[gpu *]
+name = NVIDIA GeForce RTX 4080
+util_gpu = 90
+mem_used = 14000
+power = 290
+temp = 62
+"""
+HELLO = """
+from textual.app import App
+from textual.widgets import Static
+class Hello(App):
+    def compose(self):
+        yield Static("Hello, world")
+Hello().run()
+"""
+TRAINER = """
+import sys, time
+mode, size = sys.argv[1], int(sys.argv[2])
+out = sys.stdout
+def line(i):
+    return f"steps: {i}/100000000 [2.0it/s, avr_loss={0.09 + (i % 97) / 5000:.4f}] resolution (1024, 1024) ok"
+if mode == "big":
+    i = 0
+    while size > 0:
+        text = "\\n".join(line(i + n) for n in range(10000)) + "\\n"
+        out.write(text); i += 10000; size -= len(text)
+    print(LAST, flush=True)
+if mode == "flood":
+    i, began = 0, time.monotonic()
+    time.sleep(float(size))
+    began = time.monotonic()
+    while True:
+        due = int((time.monotonic() - began) * 50000)
+        if due > i:
+            out.write("\\n".join(line(n) for n in range(i, due)) + "\\n"); out.flush(); i = due
+        time.sleep(0.01)
+i = 0
+while mode == "steps":
+    end = "\\n" if i % 20 == 19 else ""
+    print("\\r" + line(i), end=end, flush=True)
+    i += 1
+    time.sleep(0.5)
+time.sleep(1e6)
+""".replace("LAST", repr(LAST_LINE))
+
+
+class Row:
+    """One number of the table."""
+
+    def __init__(self, name: str, value: float | None, unit: str, bound: float | None, note: str = "") -> None:
+        self.name, self.value, self.unit, self.bound, self.note = name, value, unit, bound, note
+
+    @property
+    def verdict(self) -> str:
+        if self.bound is None:
+            return ""
+        if self.value is None:
+            return "NOT MEASURED"
+        return "PASS" if self.value <= self.bound else "FAIL"
+
+
+class World:
+    """A project with a trainer, its supervisor, and the fake driver."""
+
+    def __init__(self, folder: Path, mode: str, gpus: str, size: float = 0, age_s: float = 0) -> None:
+        self.folder, self.project, self.home = folder, folder / "project", folder / "home"
+        self.project.mkdir(parents=True)
+        library = folder / "nvml"
+        library.mkdir()
+        flags = ["-O1", "-std=gnu11", "-fvisibility=hidden", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-w"]
+        subprocess.run(["cc", *flags, "-o", str(library / "libnvidia-ml.so.1"), str(NVML), "-lpthread"], check=True)
+        (folder / "gpus").write_text(gpus)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH", "NO_COLOR"))}
+        self.env |= {
+            "TRAINWATCH_HOME": str(self.home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(folder / "gpus"),
+        }  # fmt: skip
+        command = [sys.executable, str(self.project / "trainer.py"), mode, str(int(size))]
+        (self.project / "trainer.py").write_text(TRAINER)
+        (self.project / "trainwatch.toml").write_text(
+            f"[run]\nname = {NAME!r}\ncommand = {command!r}\n[tmux]\nenabled = false\n".replace("'", '"')
+        )
+        if age_s:
+            self._age(age_s)
+        self._said = (folder / "supervisor.txt").open("wb")
+        self.supervisor = subprocess.Popen(
+            [sys.executable, "-m", "trainwatch", "--headless", "--stop-trainer"],
+            cwd=self.project, env=self.env, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def _age(self, age_s: float) -> None:
+        """Let the run have been made so long ago: charts of a young run move with every look, later hardly ever."""
+        subprocess.run(
+            [sys.executable, "-m", "trainwatch"], cwd=self.project, env=self.env, stdin=subprocess.DEVNULL,
+            capture_output=True, check=False,
+        )  # fmt: skip
+        (paper,) = self.home.rglob("run.json")
+        spec = json.loads(paper.read_text())
+        spec["created_wall"] -= age_s
+        paper.write_text(json.dumps(spec))
+
+    @property
+    def log(self) -> Path | None:
+        """The newest attempt's log."""
+        return next(iter(sorted(self.home.rglob("*.log"), key=lambda p: p.stat().st_size, reverse=True)), None)
+
+    def screen(self, keys: str = "") -> OnTerminal:
+        """The screen on this run, drawn."""
+        shown = OnTerminal([sys.executable, "-m", "trainwatch"], self.env, SIZE, self.project)
+        if shown.wait_for(NAME) is None:
+            raise SystemExit(f"the screen did not come up: {shown.last_words}")
+        if keys:
+            time.sleep(1)
+            shown.press(keys)
+        return shown
+
+    def close(self) -> None:
+        """End supervisor and trainer."""
+        self.supervisor.send_signal(signal.SIGTERM)
+        try:
+            self.supervisor.wait(40)
+        except subprocess.TimeoutExpired:
+            self.supervisor.kill()
+            self.supervisor.wait()
+        self._said.close()
+
+
+@contextlib.contextmanager
+def world(mode: str, gpus: str, size: float = 0, age_s: float = 0) -> Iterator[World]:
+    """A running training; its first lines are there."""
+    with tempfile.TemporaryDirectory(prefix="screen-bench-") as folder:
+        made = World(Path(folder), mode, gpus, size, age_s)
+        try:
+            deadline = time.monotonic() + 60
+            while made.log is None:
+                if time.monotonic() > deadline or made.supervisor.poll() is not None:
+                    raise SystemExit(f"no training: {(Path(folder) / 'supervisor.txt').read_text()[-2000:]}")
+                time.sleep(0.1)
+            time.sleep(2)
+            yield made
+        finally:
+            made.close()
+
+
+def cost(shown: OnTerminal, seconds: float) -> tuple[float, float, float]:
+    """(CPU seconds a minute, bytes a second, MB) after a time to settle."""
+    time.sleep(SETTLE_S)
+    cpu, written = shown.cpu_s, shown.written
+    time.sleep(seconds)
+    if not shown.alive:
+        raise SystemExit(f"it ended: {shown.last_words}")
+    return (shown.cpu_s - cpu) * 60 / seconds, (shown.written - written) / seconds, shown.rss_mb
+
+
+def hello(env: Mapping[str, str], cwd: Path) -> OnTerminal:
+    """The smallest textual application."""
+    return OnTerminal([sys.executable, "-c", HELLO], {**env, "TEXTUAL_ANIMATIONS": "none"}, SIZE, cwd)
+
+
+def bench_cpu(seconds: float, nvitop: str | None) -> list[Row]:
+    """CPU, bytes and memory with 8 moving GPUs and with still ones, on a run of five hours and on a new one."""
+    with world("steps", MOVING, age_s=AGE_S) as busy:
+        small = hello(busy.env, busy.project)
+        small.wait_for("Hello")
+        hello_cpu, _, hello_mb = cost(small, min(seconds, 20))
+        small.end("\x11")
+        theirs = their_bytes = their_mb = None
+        if nvitop is not None:
+            other = OnTerminal([nvitop], busy.env, SIZE, busy.project)
+            other.wait_for("RTX")
+            theirs, their_bytes, their_mb = cost(other, seconds)
+            other.end()
+        shown = busy.screen()
+        ours, ours_bytes, ours_mb = cost(shown, seconds)
+        shown.end()
+    with world("steps", MOVING) as young:
+        shown = young.screen()
+        young_cpu, young_bytes, _ = cost(shown, min(seconds, 30))
+        shown.end()
+    with world("silent", STILL, age_s=AGE_S) as idle:
+        shown = idle.screen()
+        idle_cpu, idle_bytes, _ = cost(shown, min(seconds, 30))
+        shown.end()
+    absent = "" if nvitop is not None else "nvitop not found (PATH, --nvitop): not claimed"
+    return [
+        Row("CPU of nvitop", theirs, "CPU-s/min", None, absent),
+        Row("CPU of hello-world", hello_cpu, "CPU-s/min", None),
+        Row("CPU, 8 moving GPUs", ours, "CPU-s/min", None),
+        Row("  ratio to nvitop", ours / theirs if theirs else None, "x", 1.0, absent),
+        Row("CPU, 8 moving GPUs, run of one minute", young_cpu, "CPU-s/min", None),
+        Row("  ratio to nvitop", young_cpu / theirs if theirs else None, "x", 1.0, absent),
+        Row("CPU, nothing changes", idle_cpu, "CPU-s/min", None),
+        Row("bytes of nvitop", their_bytes / 1000 if their_bytes else None, "kB/s", None, absent),
+        Row("bytes, 8 moving GPUs", ours_bytes / 1000, "kB/s", 6.0),
+        Row("bytes, 8 moving GPUs, run of one minute", young_bytes / 1000, "kB/s", 6.0),
+        Row("bytes, nothing changes", idle_bytes / 1000, "kB/s", 1.0),
+        Row("memory of nvitop", their_mb, "MB", None, absent),
+        Row("memory of hello-world", hello_mb, "MB", None),
+        Row("memory", ours_mb, "MB", None),
+        Row("  ratio to hello-world", ours_mb / hello_mb, "x", 1.6),
+    ]
+
+
+def bench_paint(rounds: int) -> list[Row]:
+    """First paint: from start until the name of the run (or the greeting) is on the terminal; medians, by turns."""
+    with world("steps", MOVING) as made:
+        ours, theirs = [], []
+        for _ in range(rounds):
+            shown = OnTerminal([sys.executable, "-m", "trainwatch"], made.env, SIZE, made.project)
+            shown.wait_for(NAME)
+            ours.append(time.perf_counter() - shown.began)
+            time.sleep(0.5)
+            shown.end()
+            small = hello(made.env, made.project)
+            small.wait_for("Hello")
+            theirs.append(time.perf_counter() - small.began)
+            time.sleep(0.5)
+            small.end("\x11")
+    mine, other = statistics.median(ours), statistics.median(theirs)
+    return [
+        Row("first paint", mine * 1000, "ms", None, f"{rounds} rounds"),
+        Row("first paint of hello-world", other * 1000, "ms", None),
+        Row("first paint ratio to hello-world", mine / other, "x", 1.5),
+    ]
+
+
+def latencies(shown: OnTerminal, presses: int) -> list[float]:
+    """Seconds from pressing space until the title says held or following, by turns."""
+    dice = random.Random(1)
+    found = []
+    for number in range(presses):
+        time.sleep(dice.uniform(0.2, 0.5))
+        shown.forget()
+        shown.press(" ")
+        took = shown.wait_for("held" if number % 2 == 0 else "following", 5)
+        found.append(took if took is not None else 5.0)
+    return found
+
+
+def p95(values: list[float]) -> float:
+    """The 95th of 100."""
+    return statistics.quantiles(values, n=20)[-1]
+
+
+def bench_flood(seconds: float) -> list[Row]:
+    """50 000 lines a second through trainer, log, supervisor and screen; keys on the dashboard and the log screen."""
+    rows = []
+    for place, keys in (("dashboard", ""), ("log screen", "2")):
+        with world("flood", MOVING, size=12) as made:
+            shown = made.screen(keys)
+            time.sleep(8)
+            quiet_mb = shown.rss_mb
+            waited = time.monotonic() + 40
+            while (made.log is None or made.log.stat().st_size < 10_000_000) and time.monotonic() < waited:
+                time.sleep(0.2)
+            assert made.log is not None
+            size, began = made.log.stat().st_size, time.monotonic()
+            found = latencies(shown, max(20, int(seconds)))
+            with made.log.open("rb") as log:
+                per_line = 65536 / log.read(65536).count(b"\n")
+            lines = (made.log.stat().st_size - size) / (time.monotonic() - began) / per_line
+            rows += [
+                Row(f"flood, {place}: lines", lines, "lines/s", None),
+                Row(f"flood, {place}: key latency p50", statistics.median(found) * 1000, "ms", None),
+                Row(f"flood, {place}: key latency p95", p95(found) * 1000, "ms", 150.0),
+                Row(f"flood, {place}: memory gained", shown.rss_mb - quiet_mb, "MB", 15.0, "flat means: within 15 MB"),
+            ]
+            shown.end()
+    return rows
+
+
+def bench_open(megabytes: int) -> list[Row]:
+    """A big log: from the key until its last line is there; then keys while all of it is searched."""
+    with world("big", MOVING, size=megabytes * 1e6) as made:
+        deadline = time.monotonic() + 180
+        while made.log is None or made.log.stat().st_size < megabytes * 1e6 * 0.999:
+            if time.monotonic() > deadline:
+                raise SystemExit("the big log was not written")
+            time.sleep(0.5)
+        time.sleep(5)
+        opened, gained, keys = [], 0.0, []
+        for number in range(5):
+            shown = made.screen()
+            time.sleep(4)
+            before = shown.rss_mb
+            shown.forget()
+            shown.press("2")
+            took = shown.wait_for("GB" if megabytes >= 1000 else "MB", 10)
+            opened.append(took if took is not None else 10.0)
+            time.sleep(1)
+            gained = max(gained, shown.rss_mb - before)
+            if number == 4:
+                shown.press("/")
+                time.sleep(0.5)
+                shown.press("no such text\r")
+                time.sleep(0.3)
+                keys = latencies(shown, 20)
+            shown.end()
+    assert opened
+    return [
+        Row(f"{megabytes} MB log: from the key to its end", statistics.median(opened) * 1000, "ms", 300.0,
+            f"worst of 5: {max(opened) * 1000:.0f} ms"),
+        Row(f"{megabytes} MB log: memory gained", gained, "MB", 15.0),
+        Row("key latency p95 while all of it is searched", p95(keys) * 1000, "ms", 150.0),
+    ]  # fmt: skip
+
+
+def table(rows: list[Row]) -> str:
+    """The numbers in columns."""
+    lines = [f"{'':<46}{'':>10}  {'':<10}{'bound':>8}"]
+    for row in rows:
+        value = "–" if row.value is None else f"{row.value:.2f}" if row.value < 100 else f"{row.value:.0f}"
+        bound = "" if row.bound is None else f"≤ {row.bound:g}"
+        lines.append(f"{row.name:<46}{value:>10}  {row.unit:<10}{bound:>8}  {row.verdict:<6} {row.note}".rstrip())
+    return "\n".join(lines)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seconds", type=float, default=60.0, help="of measuring CPU and bytes")
+    options.add_argument("--nvitop", default=shutil.which("nvitop"), help="path of nvitop (default: as found on PATH)")
+    options.add_argument("--only", default="cpu,paint,flood,open", help="parts, by commas")
+    options.add_argument("--log-mb", type=int, default=1000, help="size of the big log")
+    options.add_argument("--rounds", type=int, default=7, help="of first paint")
+    chosen = options.parse_args()
+    parts: dict[str, Callable[[], list[Row]]] = {
+        "cpu": lambda: bench_cpu(chosen.seconds, chosen.nvitop),
+        "paint": lambda: bench_paint(chosen.rounds),
+        "flood": lambda: bench_flood(chosen.seconds),
+        "open": lambda: bench_open(chosen.log_mb),
+    }
+    rows = []
+    for name in chosen.only.split(","):
+        print(f"{name} …", file=sys.stderr, flush=True)
+        rows += parts[name]()
+    print(table(rows))
+    return 1 if any(row.verdict == "FAIL" for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""A program on a terminal of our own: what it writes, when, and what it costs. Used by bench/screen.py."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+KEPT_BYTES = 1 << 20
+
+
+class OnTerminal:
+    """Starts ``argv`` on a PTY of ``size`` (columns, rows) and reads all that it writes, as a terminal would."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], size: tuple[int, int], cwd: Path) -> None:
+        self.began = time.perf_counter()
+        self._primary, secondary = pty.openpty()
+        fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+        def take_terminal() -> None:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.process = subprocess.Popen(
+            argv, stdin=secondary, stdout=secondary, stderr=secondary, cwd=cwd, env=dict(env),
+            start_new_session=True, preexec_fn=take_terminal,  # noqa: PLW1509  no threads share this moment
+        )  # fmt: skip
+        os.close(secondary)
+        self.written = 0
+        self._recent = b""
+        self._news = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while True:
+            select.select([self._primary], [], [])
+            try:
+                data = os.read(self._primary, 1 << 16)
+            except OSError:
+                data = b""
+            if not data:
+                return
+            with self._news:
+                self.written += len(data)
+                self._recent = (self._recent + data)[-KEPT_BYTES:]
+                self._news.notify_all()
+
+    def forget(self) -> None:
+        """What was written until now is not looked at by ``wait_for`` any more."""
+        with self._news:
+            self._recent = b""
+
+    def wait_for(self, text: str, patience_s: float = 30.0) -> float | None:
+        """Seconds until ``text`` was written since ``forget``; None when it was not."""
+        began, sought = time.perf_counter(), text.encode()
+        with self._news:
+            if self._news.wait_for(lambda: sought in self._recent, patience_s):
+                return time.perf_counter() - began
+        return None
+
+    def press(self, keys: str) -> None:
+        """Type."""
+        os.write(self._primary, keys.encode())
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds used, user and system, with children that ended."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(fields[i]) for i in (11, 12, 13, 14)) / TICKS
+
+    @property
+    def rss_mb(self) -> float:
+        """Resident memory."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    @property
+    def alive(self) -> bool:
+        """It runs."""
+        return self.process.poll() is None
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote."""
+        return self._recent[-2000:].decode("utf-8", "replace")
+
+    def end(self, keys: str = "q") -> None:
+        """Leave it as a person would; what does not leave is killed."""
+        with contextlib.suppress(OSError):
+            self.press(keys)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(5)
+        self._thread.join(2)
+        with contextlib.suppress(OSError):
+            os.close(self._primary)
