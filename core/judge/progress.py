@@ -69,6 +69,8 @@ class ProgressState(msgspec.Struct, frozen=True):
 
 
 START = ProgressState()
+_GROWING = "0123456789.,+-eE"
+"""Characters after which a number may go on."""
 
 
 def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES) -> ProgressState:
@@ -79,7 +81,7 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES) 
     after, done = fold(before, text)
     settled = state.settled
     if done.text:
-        if before.rest and text[0] in "\r\n":  # the rest was complete as it stood, and is read already
+        if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # the rest is read already
             settled = state.now
             done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
         if len(done.text) > 1:
@@ -90,6 +92,9 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES) 
         rest = plain(after.rest)
         if shapes.gates.any.search(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
+            if after.rest[-1] in _GROWING:  # "loss=0.0" may be the beginning of "loss=0.0912", and zero would be news
+                progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
+                now = msgspec.structs.replace(now, progress=progress, loss_is_nan=settled.loss_is_nan)
     return ProgressState(after, settled, now)
 
 
@@ -98,4 +103,4 @@ def progress_of(chunks: Iterable[str], shapes: ShapeTable = SHAPES) -> Progress:
     state = START
     for chunk in chunks:
         state = read_progress(state, chunk, shapes)
-    return state.progress
+    return read_progress(state, "\n", shapes).progress

@@ -167,3 +167,12 @@ def test_progress_words_about_epochs_behind_a_bar_are_no_epoch() -> None:
     assert read(" 50%|█| 5/10 [00:05<00:05,  1.00s/it] of this epoch").progress.epoch is None
     assert read("| epoch-wise training | [2, 40] loss: 0.5\n").progress.epoch == 2
     assert read("iters: 5, epoch-wise, Step: 40/50 loss = 0.5, step = 40\n").progress.epoch is None
+
+
+def test_progress_loss_whose_digits_may_go_on_is_not_news_yet() -> None:
+    state = read_progress(START, "step 8 loss=0.2500\nstep 9 loss=0.")
+    assert (state.progress.step, state.progress.loss) == (9, 0.25)
+    state = read_progress(state, "75")
+    assert state.progress.loss == 0.25
+    assert read_progress(state, "\n").progress.loss == 0.75
+    assert read_progress(START, "step 9 loss=0.75\x1b[0m").progress.loss == 0.75
