@@ -15,8 +15,8 @@ import msgspec
 from .judge import Judge, JudgeState, Knowledge
 from .judge.diagnosis import compile_catalogue
 from .judge.line_shapes import SHAPES
-from .judge.run_machine import WORDS, name_of
-from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
+from .judge.run_machine import WORDS, Stopping, name_of
+from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from .model.fact import IncidentOpened
 from .model.failure import FailureCatalogue
 from .model.observation import Meta, Observation, Outcome
@@ -26,6 +26,10 @@ from .model.settings import Settings
 
 _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)
 """Decisions whose outcome the judge does not wait for (or, for a launch, that only the trace can answer)."""
+
+
+END_LEFTOVERS = "end_leftovers"
+"""How a stop is told whose trainer had ended by itself before: only what it left behind is ended, no attempt."""
 
 
 class TraceError(ValueError):
@@ -73,6 +77,7 @@ class Replay:
         self.state: JudgeState = judge.start()
         self.entries: list[tuple[float, Entry]] = []
         self.observations = 0
+        self._leftovers: set[int] = set()
 
     def feed(self, observation: Observation) -> None:
         """Take one observation of the trace."""
@@ -87,6 +92,12 @@ class Replay:
             entry = waiting.popleft()
             t = self.state.timeline.t
             self.entries.append((t, entry))
+            if (
+                isinstance(entry, StopAttempt)
+                and isinstance(self.state.machine, Stopping)
+                and self.state.machine.exited
+            ):
+                self._leftovers.add(entry.id)
             if isinstance(entry, Decision) and not isinstance(entry, _UNANSWERED):
                 outcome = Outcome(t=t, decision=entry.id, action=str(entry.__struct_config__.tag), ok=True)
                 self.state, more = self._judge.step(self.state, outcome)
@@ -108,7 +119,11 @@ class Replay:
             if isinstance(e, IncidentOpened)
         ]
         decisions = [
-            {"t": round(t, 3), "decision": str(e.__struct_config__.tag), "reason": e.reason}
+            {
+                "t": round(t, 3),
+                "decision": END_LEFTOVERS if e.id in self._leftovers else str(e.__struct_config__.tag),
+                "reason": e.reason,
+            }
             for t, e in self.entries
             if isinstance(e, Decision)
         ]

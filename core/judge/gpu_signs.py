@@ -2,7 +2,8 @@
 
 Utilisation alone lies: a GPU that waits in a collective shows 100 % and draws a third of its usual power (the common
 report "GPU 100 % and frozen"), and a monitor or a desktop shows a few per cent on an idle one. So: busy = usual power,
-spin = pinned utilisation at low power, idle = neither, and with no power reading "pinned" stays undecided.
+spin = pinned utilisation at low power, idle = neither, and with no power reading "pinned" stays undecided; so does
+"dim", pinned at a power between a spin's and the usual one (a smaller phase may draw that for a while).
 """
 
 from typing import Literal
@@ -11,9 +12,9 @@ import msgspec
 
 from ..model.observation import GpuReading, GpuSample
 
-GpuState = Literal["busy", "pinned", "spin", "active", "idle", "unknown"]
-"""busy: works at its usual power. pinned: near 100 %, power unknown. spin: near 100 % at low power. active: something
-between. unknown: no reading."""
+GpuState = Literal["busy", "pinned", "dim", "spin", "active", "idle", "unknown"]
+"""busy: works at its usual power. pinned: near 100 %, power unknown. dim: near 100 %, power well below usual. spin:
+near 100 % at low power. active: something between. unknown: no reading."""
 
 PINNED_UTIL_PCT = 95.0
 """A spinning kernel keeps utilisation at 99–100."""
@@ -23,12 +24,16 @@ WORKING_UTIL_PCT = 15.0
 """Above this a GPU did something in the sample."""
 BUSY_SHARE = 0.47
 """Share of the way from idle to usual power from which a GPU counts as working. Spins were seen at 0.2–0.4."""
+DIM_SHARE = 0.72
+"""Below this share a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
 IDLE_SHARE = 0.15
 """Below this share the GPU rests, whatever utilisation says."""
 BUSY_LIMIT_SHARE = 0.42
 """Where no usual power is known yet: share of the power limit from which a GPU counts as working."""
 REST_LIMIT_SHARE = 0.12
 """Idle power where none was seen: share of the power limit."""
+RESTING_UTIL_SHARE = 0.2
+"""Share of the usual utilisation below which a GPU rests, where power is unknown: a desktop makes up to 15 %."""
 LEARN_SAMPLES = 6
 """Samples with progress around them that make one lesson."""
 LESSON_WEIGHT = 0.2
@@ -116,7 +121,8 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
             return "unknown"
         if util >= PINNED_BLINDLY_PCT:
             return "pinned"
-        return "idle" if util < max(idle_util_pct, 0.1 * (normal.util_pct or 0.0)) else "active"
+        resting = min(WORKING_UTIL_PCT, RESTING_UTIL_SHARE * (normal.util_pct or 0.0))
+        return "idle" if util < max(idle_util_pct, resting) else "active"
     share = power_share(normal, gpu)
     if util is None:
         if share is None:
@@ -127,7 +133,7 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     if share is None:
         return "pinned" if util >= PINNED_BLINDLY_PCT else "active"
     if share >= BUSY_SHARE:
-        return "busy"
+        return "dim" if share < DIM_SHARE and util >= PINNED_BLINDLY_PCT and normal.busy_w is not None else "busy"
     if util >= (PINNED_BLINDLY_PCT if normal.busy_w is None else PINNED_UTIL_PCT):
         return "spin"
     if util >= WORKING_UTIL_PCT:

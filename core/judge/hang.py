@@ -15,6 +15,7 @@ import msgspec
 from ..model.incident import HangKind
 from ..model.settings import Hang
 from . import vitals as signs
+from .hang_evidence import duration, evidence_of
 from .step_clock import StepClock
 from .vitals import Vitals
 from .voice import ANNOUNCED, Voice
@@ -27,10 +28,15 @@ SPIN_ANNOUNCED = 6.2
 SPIN_TALKING = 9.0
 """In an announced phase whose bar still moves."""
 SPIN_FIRST_STEP = 4.2
-"""Before the first step, measured against the power limit; autotuning and warm-up end sooner or use CPUs."""
+"""Before the first step of several GPUs, measured against the power limit; autotuning and warm-up end sooner or use
+CPUs. One GPU alone waits for no other, and a small model on a big GPU draws little: it gets ``PINNED``."""
 PINNED = 9.2
 """830 s: 100 % without a power reading may be honest work."""
 PINNED_ANNOUNCED = 16.0
+DIM = 1.5
+"""x the patience of a GPU whose power is unknown, while it draws half to two thirds of the usual: 20 min."""
+WAITING_CORES = 0.5
+"""Cores per trainer process that waits for its GPU: it polls, and burns most of one."""
 TALKING = 4.2
 ANNOUNCED_PHASE = 6.2
 """560 s without any sign in an evaluation or a save."""
@@ -56,7 +62,7 @@ PAUSES_MADE = 2.6
 SPIN_AGAIN = 2.0
 LINE_AGAIN = 1.5
 """x the slowest usual distance of progress lines must have passed in any case …"""
-BEYOND_DOUBT = 2.5
+BEYOND_DOUBT = 2.0
 """… unless the evidence lasts this many times its patience: a GPU that was never silent needs no missed line."""
 SHORT_S = 45.0
 """A patience below this is set by hand, for short runs; signs of life are then too few to be waited for as long."""
@@ -67,8 +73,6 @@ FRESH_PERIODS = 3.0
 """A reading older than this says nothing about now."""
 TALK_FRESH = 2.0
 """x min_s: the newest line may be this old for the log to count as talking."""
-TALK_TOLD_S = 180.0
-"""Talk older than this is not told as evidence."""
 BLIND_AFTER_SIGHT = 2.0
 """x max_s where telemetry was there and went away together with the steps: likelier a blind watcher."""
 POLLING_BLIND = 3.0
@@ -119,7 +123,7 @@ def first_silence(min_s: float, period_s: float) -> float:
 def judge(sight: Sight, hang: Hang) -> Verdict | None:
     """Return a verdict, or None while there is no reason (yet)."""
     clock, vitals, voice, now = sight.clock, sight.vitals, sight.voice, sight.now
-    since = max(clock.last, voice.phase_at if voice.trusted else 0.0)
+    since = _since(clock, voice)
     silence = now - since
     if silence < floor_s(hang.min_s, sight.period_s):
         return None
@@ -132,8 +136,9 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
     still_s = now - max(signs.last_sign(vitals, cpu=False), since)
     spinning = sees_gpu and vitals.spin_at is not None and vitals.spin_at == vitals.gpu_at
     pinned = sees_gpu and not spinning and vitals.pinned_at is not None and vitals.pinned_at == vitals.gpu_at
+    dim = sees_gpu and vitals.dim_at is not None and vitals.dim_at == vitals.gpu_at
     if sight.ended_well:
-        return _exiting(sight, hang, dead_s, still_s, gpu_waits=spinning or pinned)
+        return _exiting(sight, hang, still_s if spinning or pinned or dim or not sees_gpu else dead_s, still_s)
     if sight.checkpoint_age_s is not None and hang.checkpoint_age_s is not None:
         late = silence >= min(hang.max_s, _overdue(sight, hang))
         if late and sight.checkpoint_age_s > hang.checkpoint_age_s:
@@ -145,10 +150,10 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
         if still_s >= patience and (silence >= overdue or still_s >= BEYOND_DOUBT * patience):
             return _verdict(sight, "spin", "no step while the GPU spins far below its usual power")
         return None
-    if pinned:
-        overdue = max(_overdue(sight, hang), hang.deadline_factor * (clock.slow_s or 0.0))
-        if still_s >= _pinned_patience(sight, hang) and silence >= overdue:
-            return _verdict(sight, "spin", "no step while the GPU says 100 % (its power is unknown)")
+    if pinned or dim:
+        if still_s >= _pinned_patience(sight, hang) * (DIM if dim else 1.0) and silence >= _far_overdue(sight, hang):
+            known = "at much less power than usual" if dim else "(its power is unknown)"
+            return _verdict(sight, "spin", f"no step while the GPU says 100 % {known}")
         return None
     patience = _dead_patience(sight, hang, one_eyed=not (sees_gpu and sees_process))
     if dead_s >= _weak_for(hang, patience) and silence >= patience:
@@ -169,6 +174,8 @@ def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdic
     cap = max(hang.max_s, LULL_AGAIN * clock.pause_s, 1.5 * hang.startup_s if clock.beats == 0 else 0.0)
     if vitals.gpu_at is None:
         cap *= POLLING_BLIND
+    if _waits_unseen(sight) and still_s >= _pinned_patience(sight, hang) and silence >= _far_overdue(sight, hang):
+        return _verdict(sight, "spin", "no step and no byte moved for long, only busy cores (no GPU can be read)")
     if silence < hang.deadline_factor * (clock.slow_s or 0.0):
         return None
     if still_s >= cap:
@@ -177,6 +184,22 @@ def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdic
     if clock.beats and not _announced(sight.voice) and idle_s >= max(POLLING * hang.max_s, cap):
         return _verdict(sight, _dead_kind(sight), "no step for very long; cores are busy, but no GPU works")
     return None
+
+
+def _since(clock: StepClock, voice: Voice) -> float:
+    """When the training was last heard of: its step, a phase it announced, a bar of such a phase that grew."""
+    return max(clock.last, voice.phase_at if voice.trusted else 0.0, voice.moved_at)
+
+
+def _waits_unseen(sight: Sight) -> bool:
+    """No GPU was ever read, the pace is known, and the cores are busy as when a process polls for its GPU."""
+    vitals = sight.vitals
+    busy = (vitals.cpu or 0.0) >= max(WAITING_CORES, WAITING_CORES * (vitals.cpu_normal or 0.0))
+    return vitals.gpu_at is None and sight.clock.slow_s is not None and busy
+
+
+def _far_overdue(sight: Sight, hang: Hang) -> float:
+    return max(_overdue(sight, hang), hang.deadline_factor * (sight.clock.slow_s or 0.0))
 
 
 def _announced(voice: Voice) -> bool:
@@ -197,7 +220,8 @@ def _overdue(sight: Sight, hang: Hang) -> float:
 
 def _spin_patience(sight: Sight, hang: Hang) -> float:
     if sight.clock.beats == 0:
-        factor = SPIN_FIRST_STEP if sight.voice.phase not in {"preprocess", "compile"} else PINNED
+        several = len(sight.vitals.normals) > 1 and sight.voice.phase not in {"preprocess", "compile"}
+        factor = SPIN_FIRST_STEP if several or sight.vitals.spin_known else PINNED
     elif not _announced(sight.voice):
         factor = SPIN
     else:
@@ -235,9 +259,8 @@ def _dead_patience(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
     return min(max(patience, LULL_AGAIN * vitals.longest_lull_s), hang.max_s)
 
 
-def _exiting(sight: Sight, hang: Hang, dead_s: float, still_s: float, *, gpu_waits: bool) -> Verdict | None:
+def _exiting(sight: Sight, hang: Hang, quiet_s: float, still_s: float) -> Verdict | None:
     patience = (EXITING if sight.voice.exit_work_at is None else EXIT_WORK) * hang.min_s
-    quiet_s = still_s if gpu_waits else dead_s
     if quiet_s >= patience or still_s >= 3.0 * patience:
         return _verdict(sight, "exiting", "the training is done, but its process does not end")
     return None
@@ -266,60 +289,10 @@ def _dead_kind(sight: Sight) -> HangKind:
 
 def _verdict(sight: Sight, kind: HangKind, reason: str) -> Verdict:
     clock, voice = sight.clock, sight.voice
-    silence = sight.now - max(clock.last, voice.phase_at if voice.trusted else 0.0)
+    silence = sight.now - _since(clock, voice)
     return Verdict(
         kind=kind,
-        reason=f"{reason} ({_for(silence)})",
-        evidence=tuple(_evidence(sight)),
+        reason=f"{reason} ({duration(silence)})",
+        evidence=tuple(evidence_of(clock, sight.vitals, voice, step=sight.step, now=sight.now)),
         silence_s=silence,
     )
-
-
-def _evidence(sight: Sight) -> list[str]:
-    clock, vitals, voice, now = sight.clock, sight.vitals, sight.voice, sight.now
-    said = []
-    if clock.beats == 0:
-        said.append(f"no step yet, {_for(now - clock.start)} after the start")
-    else:
-        usual = f"; usually one progress line every {clock.typical_s:.3g} s" if clock.typical_s is not None else ""
-        at = f"step {sight.step}" if sight.step is not None else "the last step"
-        said.append(f"{at} was {_for(now - clock.last)} ago{usual}")
-    if _announced(voice):
-        said.append(f"phase {voice.phase}, announced {_for(now - voice.phase_at)} ago")
-    said.extend(_gpu_evidence(vitals))
-    if vitals.process_at is not None and vitals.cpu is not None:
-        usual = f" (usually {vitals.cpu_normal:.2f})" if vitals.cpu_normal is not None else ""
-        of = f" of {vitals.procs} processes" if vitals.procs is not None else ""
-        said.append(f"CPU{of}: {vitals.cpu:.2f} cores{usual}")
-        moved = vitals.io_at
-        said.append("nothing read or written yet" if moved is None else f"last bytes moved {_for(now - moved)} ago")
-    if vitals.blocked:
-        said.append(f"a process is blocked in the kernel (state D) for {vitals.blocked} samples")
-    if vitals.zombies > vitals.zombies_normal:
-        said.append(f"{vitals.zombies} dead worker processes were not collected (state Z)")
-    if vitals.procs_normal is not None and vitals.procs is not None and vitals.procs < vitals.procs_normal:
-        said.append(f"{vitals.procs_normal - vitals.procs} processes fewer than usual")
-    if voice.talk_at is not None and voice.talk_n > 1 and now - voice.talk_at <= TALK_TOLD_S:
-        said.append(f"the log still talks ({voice.talk_n} pieces since the last step), but the step stands")
-    return said
-
-
-def _gpu_evidence(vitals: Vitals) -> list[str]:
-    said = []
-    for normal, state in zip(vitals.normals, vitals.gpu, strict=False):
-        usual = f", usually {normal.busy_w:.0f} W" if normal.busy_w is not None else ""
-        match state:
-            case "spin":
-                power = f"{vitals.spin_seen_w:.0f} W" if vitals.spin_seen_w is not None else "low power"
-                said.append(f"GPU {normal.index}: near 100 % at {power}{usual}: it waits in a kernel")
-            case "pinned":
-                said.append(f"GPU {normal.index}: near 100 %, power unknown")
-            case "idle":
-                said.append(f"GPU {normal.index}: idle{usual}")
-            case _:
-                pass
-    return said
-
-
-def _for(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 600.0 else f"{seconds / 60.0:.0f} min"

@@ -33,7 +33,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
     now = timeline.active(state.timeline)
-    beats = after.heartbeats - before.heartbeats
+    beats = _settled_beats(after) - _settled_beats(before)
     if source is not None:
         state = replace(state, others={**state.others, source: after})
     if beats <= 0:
@@ -47,6 +47,14 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             return _tell(state, changed=True)
         return overdue(knowledge, state, NOTHING)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
+
+
+def _settled_beats(read: ProgressState) -> int:
+    """Heartbeats, but of a line that is still being written only a bar's: half a line may read as another counter."""
+    now, settled = read.now, read.settled
+    if now.heartbeats != settled.heartbeats and now.counters[-1].name != "bar":
+        return settled.heartbeats
+    return now.heartbeats
 
 
 def _is_alive(state: JudgeState, now: float) -> bool:

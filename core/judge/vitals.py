@@ -17,8 +17,9 @@ WINDOW_S = 20.0
 """CPU and I/O count as a sign when most samples of this window show them."""
 WINDOW_MIN, WINDOW_MAX = 3, 15
 """Samples in that window, at least and at most."""
-IO_AT_ONCE = 32.0
-"""x the idle bound: this much in one sample is a sign by itself (bursty writers)."""
+IO_AT_ONCE_S = 256.0
+"""What the idle bound allows in this time, moved in one sample (17 MB), is a sign by itself: writers of big files come
+in bursts. A metrics writer that flushes a few MB a minute beside a dead trainer is none."""
 CPU_CORES_ALIVE = 0.25
 """One trainer process that does something uses more; a metrics thread less."""
 CPU_CORES_PER_GPU = 0.6
@@ -45,6 +46,8 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Some GPU worked (busy or active)."""
     pinned_at: float | None = None
     """Some GPU was near 100 % and its power is unknown."""
+    dim_at: float | None = None
+    """Some GPU was near 100 % well below its usual power, and none worked."""
     spin_at: float | None = None
     spin_seen_w: float | None = None
     spin_known: bool = False
@@ -117,6 +120,11 @@ def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang) -> Vita
         return msgspec.structs.replace(
             vitals, normals=normals, gpu=states, gpu_at=now, pinned_at=now, spin_from=since, spin_seen_w=None
         )
+    if "dim" in states:
+        watts = gpus[states.index("dim")].power_w
+        return msgspec.structs.replace(
+            vitals, normals=normals, gpu=states, gpu_at=now, dim_at=now, spin_from=None, spin_seen_w=watts
+        )
     return msgspec.structs.replace(vitals, normals=normals, gpu=states, gpu_at=now, spin_from=None)
 
 
@@ -134,14 +142,14 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang) 
     if cpu is not None and cpu >= alive_cores(vitals):
         cpu_bits |= 1
         # Ranks that wait for a spinning GPU burn a core each: that is no work.
-        waits = vitals.gpu_at is not None and vitals.gpu_at in {vitals.spin_at, vitals.pinned_at}
+        waits = vitals.gpu_at in {None, vitals.spin_at, vitals.pinned_at, vitals.dim_at}
         many = cpu >= (max(CPU_MANY_CORES, WAITING_CORES * len(vitals.normals)) if waits else CPU_MANY_CORES)
     moved = _moved(vitals.read_bytes, sample.read_bytes) + _moved(vitals.write_bytes, sample.write_bytes)
     io_bits = (vitals.io_bits << 1) & mask
     io_now = False
     if elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed:
         io_bits |= 1
-        io_now = moved >= IO_AT_ONCE * hang.idle_io_bytes_per_s * elapsed or 2 * io_bits.bit_count() > window
+        io_now = moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or 2 * io_bits.bit_count() > window
     cpu_alive = bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window
     states = sample.states
     procs = sample.procs

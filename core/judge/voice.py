@@ -2,6 +2,8 @@
 
 A log that talks while the step stands still is no heartbeat, but it earns patience; an announced phase re-arms the
 step clock, once per phase between two steps (a hung trainer that prints "waiting for save" for ever earns it once).
+A bar of another phase than training re-arms it each time its count grows: an evaluation that asks a remote model, a
+download that maps its file and a decoder bound by memory show no other sign.
 """
 
 import re
@@ -23,6 +25,13 @@ ANNOUNCED: frozenset[Phase] = frozenset({"load", "preprocess", "compile", "eval"
 """Phases in which no step is due."""
 
 
+BAR_COUNT = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([kKMGT]?)i?B?/(\d[\d.]*[kKMGT]?i?B?) *\[")
+"""A bar's count and total: ``412/2000 [``, ``1.20G/9.60G [``."""
+UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+BAR_CHARS = 400
+"""The newest bar stands in so many characters at the end."""
+
+
 class Voice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Times in active seconds. ``heard``: phases announced since the last step; ``exit_work_at``: words like upload.
 
@@ -36,6 +45,10 @@ class Voice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     talk_n: int = 0
     exit_work_at: float | None = None
     tail: str = ""
+    moved_at: float = 0.0
+    """A bar that is no step grew."""
+    bar_total: str = ""
+    bar_count: float = 0.0
     trusted: bool = True
     """The phase was announced by a living trainer; words that come out of a dead one re-arm nothing."""
 
@@ -60,6 +73,7 @@ def spoken(voice: Voice, phase: Phase, text: str, now: float, *, alive: bool) ->
     if work is None and alive and EXIT_WORK.search(said) is not None:
         work = now
     known = phase == voice.phase or phase in voice.heard
+    total, count = (voice.bar_total, voice.bar_count) if phase == "train" else _bar(voice, said)
     return Voice(
         phase=phase,
         phase_at=voice.phase_at if known else now,
@@ -68,8 +82,21 @@ def spoken(voice: Voice, phase: Phase, text: str, now: float, *, alive: bool) ->
         talk_n=voice.talk_n + text.count("\n") + text.count("\r"),
         exit_work_at=work,
         tail=said[said.rfind("\n") + 1 :][-TAIL_CHARS:],
+        moved_at=now if total == voice.bar_total and count > voice.bar_count else voice.moved_at,
+        bar_total=total,
+        bar_count=count,
         trusted=voice.trusted if phase == voice.phase else alive,
     )
+
+
+def _bar(voice: Voice, said: str) -> tuple[str, float]:
+    """Total and count of the newest bar, or those known."""
+    newest = None
+    for newest in BAR_COUNT.finditer(said[-BAR_CHARS:]):  # noqa: B007 the last one is wanted
+        pass
+    if newest is None:
+        return voice.bar_total, voice.bar_count
+    return newest[3], float(newest[1]) * UNITS[newest[2]]
 
 
 def after_gap(voice: Voice, now: float) -> Voice:

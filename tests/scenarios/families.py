@@ -4,6 +4,7 @@ A healthy one must pass without a hang or a stop. A sick one says when its troub
 soon it must be found. The latencies are those that trainwatch promises for steps of one to three seconds.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -395,6 +396,52 @@ def helper_died_long_ago(s: Story) -> Story:
     return s
 
 
+@healthy
+def eval_asks_a_remote_model(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/150 [00:10<00:10, 6.00s/it]") for n in range(150)]
+    return s.go(900, cpu=0.03, logs=logs).train(60)
+
+
+@healthy
+def eval_decodes_at_low_power(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/200 [00:10<00:10, 6.00s/it]") for n in range(200)]
+    return s.spinning(1200, logs=logs).train(60)
+
+
+@healthy
+def download_that_shows_only_its_bar(s: Story) -> Story:
+    logs = [(5.0 * n, f"\rmodel.bin: {n // 6}%|  | {n / 60:.2f}G/9.90G [01:00<40:00, 3.4MB/s]") for n in range(500)]
+    return s.start().go(2500, cpu=0.02, logs=logs).train(60)
+
+
+@healthy
+def writes_in_bursts(s: Story) -> Story:
+    begun(s)
+    for _ in range(9):
+        s.go(35, cpu=0.05).go(2.5 * s.period_s, cpu=0.4, write_per_s=4e8)
+    return s.train(60)
+
+
+@healthy
+def small_model_on_one_big_gpu(s: Story) -> Story:
+    def light(rng: object, gpu: int) -> tuple[float, float]:
+        return 99, 118
+
+    s.gpus = 1
+    s.start().load()
+    for n in range(1, 4):
+        s.go(700, gpu=light, cpu=1.1)
+        s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def waits_for_its_peers_to_come(s: Story) -> Story:
+    return s.start().log("waiting for 1 more worker\n").dead(950).load().train(100)
+
+
 # --- sick -------------------------------------------------------------------------------------------------------
 
 
@@ -625,3 +672,78 @@ def second_attempt_spins(s: Story) -> Story:
     begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
     s.go(30).start().load().train(6)
     return in_trouble(s).spinning(1500)
+
+
+@sick("idle", TALKING_S)
+def dies_redrawing_in_pieces(s: Story) -> Story:
+    def line(step: int) -> str:
+        return f"\rEpoch 0: {step // 5}%|  | {step}/500 [01:00<12:30,  2.50s/it, v_num=3, train_loss=0.555]"
+
+    s.start().load().train(200, line=line)
+    bar = line(s.step)
+    logs = [
+        (20.0 * n + after, piece) for n in range(1, 70) for after, piece in ((0, bar[: 5 + n]), (0.1, bar[5 + n :]))
+    ]
+    return in_trouble(s).go(1500, logs=logs)
+
+
+@sick("spin", 1300.0)
+def spins_at_half_its_power(s: Story) -> Story:
+    def dim(rng: object, gpu: int) -> tuple[float, float]:
+        return 100, 185
+
+    return in_trouble(begun(s, 300)).spinning(2000, gpu=dim)
+
+
+@sick("spin", PINNED_S)
+def spins_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    return in_trouble(begun(s)).spinning(2000)
+
+
+@sick("idle", DEAD_S)
+def dies_under_a_desktop(s: Story) -> Story:
+    def desktop(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return rng.choice([0, 0, 3, 7, 12]), 50
+
+    s.power = False
+    return in_trouble(begun(s)).go(900, gpu=desktop, cpu=0.01)
+
+
+@sick("idle", DEAD_S)
+def dies_at_the_end_of_its_first_epoch(s: Story) -> Story:
+    def line(step: int) -> str:
+        head = "Epoch 1/50\n" if step == 1 else ""
+        return f"{head}\r{step}/250 [====>.........] - ETA: 3:12 - loss: 0.5023"
+
+    return in_trouble(s.start().load().train(250, line=line)).dead(900)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_but_named_its_save_final(s: Story) -> Story:
+    def line(step: int) -> str:
+        return f"iter {step}: loss 2.5{step % 10}, time 250.12ms, mfu 31.20%\n"
+
+    s.start().load().train(200, line=line).save(20, "out/model_final.pth", announce=False)
+    return in_trouble(s).dead(1500)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    s.total = 400
+    return in_trouble(begun(s, 350).finish()).spinning(1500)
+
+
+@sick("idle", DEAD_S)
+def dies_but_flushes_its_metrics(s: Story) -> Story:
+    in_trouble(begun(s))
+    for _ in range(15):
+        s.dead(60 - s.period_s).dead(s.period_s, cpu=0.1, write_per_s=5e6 / s.period_s)
+    return s
+
+
+@sick("idle", PHASE_S)
+def dies_after_its_eval_bar_stood_still(s: Story) -> Story:
+    begun(s).evaluate(600)
+    return in_trouble(s).dead(2000)
