@@ -1,43 +1,83 @@
-"""Draws docs/screens/*.svg, the dashboard in each state and size: python docs/make_screens.py."""
+"""Draws docs/screens/*.svg, every screen in its states and sizes, and docs/screens.md: python docs/make_screens.py."""
 
 import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "docs" / "screens"
+GALLERY = ROOT / "docs" / "screens.md"
 SIZES = ((80, 24), (120, 40), (200, 50))
-SCENES = ("empty", "healthy", "busy", "hung", "finished")
+SCENES = {
+    "empty": "Before the first start",
+    "healthy": "Training",
+    "busy": "Training on eight GPUs",
+    "hung": "A suspected hang",
+    "finished": "Finished",
+}
+PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
+    "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.kept.display or s._spreads is not None),
+    "stacks": ("Two looks at a stuck process (s on an incident)", ("3", "s"), lambda s: bool(s.pages)),
+    "checkpoints": ("Checkpoints (key 4)", ("4", "down", "s"), lambda s: s.kept.report is not None),
+    "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes)),
+    "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
+}
+PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)
 
 
-async def draw(scene: str, size: tuple[int, int], path: Path) -> None:
-    """One picture."""
-    from tests.fakes.feed import SCENES as SITUATIONS
-    from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, open_run
+async def draw(
+    situation: Any, size: tuple[int, int], path: Path, keys: tuple[str, ...], drawn: Callable[..., bool]
+) -> None:
+    """One picture, after ``keys`` and once ``drawn`` is true of the screen in front."""
+    from tests.fakes.feed import FakePicker, FakeReader, FakeStarter
+    from tests.fakes.screen_jobs import rich_run
     from trainwatch.tui.app import TrainwatchApp
 
-    app = TrainwatchApp(
-        open_run(SITUATIONS[scene]()), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0
-    )
+    app = TrainwatchApp(rich_run(situation), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         assert app.dashboard is not None
         app.dashboard.look()
+        for key in keys:
+            await pilot.press(key)
+        deadline = time.monotonic() + 20
+        while not drawn(app.screen):
+            assert time.monotonic() < deadline, path
+            await pilot.pause(0.02)
         await pilot.pause()
         path.write_text(app.export_screenshot(title=f"trainwatch · {size[0]}×{size[1]}"))
+    sys.stdout.write(f"{path.relative_to(ROOT)}\n")
 
 
 async def draw_all() -> None:
-    """All of them."""
+    """All of them, and the page that shows them."""
+    from tests.fakes.feed import SCENES as SITUATIONS
+    from tests.fakes.screen_jobs import troubled
+
     OUT.mkdir(exist_ok=True)
-    for scene in SCENES:
-        for size in (*SIZES, PHONE) if scene == "hung" else SIZES:
-            path = OUT / f"{scene}-{size[0]}x{size[1]}.svg"
-            await draw(scene, size, path)
-            sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+    page = ["# The screens", "", "Drawn by `python docs/make_screens.py`; numbers are columns × rows.", ""]
+    for scene, title in SCENES.items():
+        sizes = (*SIZES, PHONE) if scene == "hung" else SIZES
+        for size in sizes:
+            await draw(SITUATIONS[scene](), size, OUT / f"{scene}-{size[0]}x{size[1]}.svg", (), lambda _: True)
+        page += section(f"Dashboard: {title}", scene, sizes)
+    for place, (title, keys, drawn) in PLACES.items():
+        sizes = (*PLACE_SIZES, PHONE) if place in {"incidents", "checkpoints"} else PLACE_SIZES
+        for size in sizes:
+            await draw(troubled(), size, OUT / f"{place}-{size[0]}x{size[1]}.svg", keys, drawn)
+        page += section(title, place, sizes)
+    GALLERY.write_text("\n".join(page).rstrip() + "\n")
+
+
+def section(title: str, name: str, sizes: tuple[tuple[int, int], ...]) -> list[str]:
+    """A heading and its pictures."""
+    pictures = [f"![{title}, {w}×{h}](screens/{name}-{w}x{h}.svg)" for w, h in sizes]
+    return [f"## {title}", "", *(line for picture in pictures for line in (picture, ""))]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from ..core.model.ports import Attacher, LogReader
 from ..core.model.run import TERMINAL_STATES
 from .doors import OpenRun, RunPicker, Starter
 from .keys import applying
+from .pane_focus import PaneMemory
 from .places import PLACES
 from .screens.dashboard import Dashboard
 from .screens.open_place import place_screen
@@ -58,6 +59,7 @@ class TrainwatchApp(App[None]):
         super().__init__()
         self.first_run, self.log_reader, self.starter = run, log_reader, starter
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
+        self.pane_memory = PaneMemory()
         self.farewell = ""
         """What to print on the terminal after the screen is gone."""
         self.animation_level = "none"
@@ -101,6 +103,7 @@ class TrainwatchApp(App[None]):
             read_only=self.read_only,
             has_runs=self.picker is not None,
             interval_s=self.interval_s,
+            memory=self.pane_memory,
         )
         self._uncover()
         if self.dashboard is None and not isinstance(self.screen, PlaceScreen):
@@ -137,7 +140,14 @@ class TrainwatchApp(App[None]):
         if board is None:
             return
         self._uncover()
-        board.find_in_log(log, line, text)
+        if board.run.logs is None:
+            board.find_in_log(log, line, text)
+            return
+        from .screens.log import LogScreen
+
+        screen = LogScreen(board)
+        self.push_screen(screen)
+        screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 
     def action_leave(self) -> None:
         """Close the screen and say what goes on."""

@@ -118,7 +118,14 @@ KEYS: tuple[Key, ...] = (
         footer=False),
     Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="zoom",
         help="sparklines show a shorter or longer time", footer=False),
-    Key(key="1", shown="1…6", action="place('dashboard')", label="screens",
+    Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)", footer=False),
+    Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back", footer=False),
+    Key(key="left", shown="← →", action="event(-1)", label="events",
+        help="walk the events of the timeline; its numbers are of that moment", footer=False,
+        when=lambda c: c.started),
+    Key(key="o", shown="o", action="open", label="open", help="open the screen of the pane, or of the event",
+        footer=False, when=lambda c: c.started),
+    Key(key="1", shown="1…6", action="place('dashboard')", label="more", always=True,
         help="dashboard · log · incidents · checkpoints · profiles · runs"),
     Key(key="R", shown="R", action="runs", label="runs", help="all runs of this machine", footer=False,
         when=lambda c: c.has_runs),
@@ -133,7 +140,10 @@ ALSO: tuple[tuple[str, str], ...] = (
     ("home", "scroll(100000)"),
     ("end", "follow_end"),
     ("right_square_bracket", "zoom(1)"),
-    ("escape", "follow_end"),
+    ("right", "event(1)"),
+    ("shift+tab", "pane(-1)"),
+    ("enter", "open"),
+    ("escape", "back"),
 )
 """Keys that need no line of their own in footer and help."""
 

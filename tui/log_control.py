@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .screens.dashboard import Dashboard
 
 PAGE_LINES = 400
+CONTEXT_ROWS = 2
+"""Lines shown above a match, where the pane has room for them."""
 BEYOND = 1 << 62
 """An offset behind the end of every log."""
 KEPT_LINES = 4000
@@ -113,7 +115,8 @@ class LogControl:
             return
         self.follow(False)
         pane = self.pane
-        pane.page, pane.top, pane.back = hit.lines, hit.top, 0
+        above = min(CONTEXT_ROWS, pane.size.height // 3)
+        pane.page, pane.top, pane.back = hit.lines, max(0, hit.top - above), 0
         self._start, self._match = hit.start, hit.offset
         self._show()
 

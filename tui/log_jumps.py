@@ -25,6 +25,26 @@ class LogJumps:
         self.last = kind
         {"error": self._error, "incident": self._to_incident, "attempt": self._attempt}[kind](screen, direction)
 
+    def to_line(self, screen: "LogScreen", log: str | None, number: int) -> None:
+        """To a line, counted from 1, of one of the run's logs."""
+        file = next((f for f in screen.files if f.path == log), None)
+        if file is None:
+            screen.say(f"Line {number:,} stands in a log that is not known here: {log or 'no log'}")
+            return
+        if screen.file != file:
+            screen.choose(file)
+        screen.say(f"Looking for line {number:,} …")
+
+        def found(offset: int | None) -> None:
+            if offset is None:
+                screen.say(f"The log has no line {number:,} any more")
+                return
+            screen.hush()
+            screen.driver.go(offset)
+
+        source = screen.driver.source
+        screen.hunt.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
+
     def _error(self, screen: "LogScreen", direction: int) -> None:
         place = screen.driver.place
         older = direction < 0

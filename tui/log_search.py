@@ -10,7 +10,7 @@ AFTER_BYTES = 65536
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A page around a match: ``top``: index of the first line to show; ``offset``: the match's place in the file."""
+    """A page around a match: ``top``: index of its line; ``offset``: the match's place in the file."""
 
     lines: tuple[str, ...]
     start: int
@@ -26,4 +26,4 @@ def find(reader: LogReader, path: str, pattern: str, offset: int, *, older: bool
     above = reader.before(path, found, CONTEXT)
     below = reader.after(path, found, AFTER_BYTES)
     lines = above.lines + below.lines + ((below.unfinished,) if below.unfinished else ())
-    return Hit(lines=lines, start=above.start, top=max(0, len(above.lines) - 2), offset=found)
+    return Hit(lines=lines, start=above.start, top=len(above.lines), offset=found)

@@ -82,7 +82,9 @@ def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
 
 def _state(view: IncidentView, incident: Incident) -> str:
     step = "" if incident.step is None else f" at step {quantity.count(incident.step)}"
-    seen = "" if incident.detect_s is None else f" · seen after {quantity.duration(incident.detect_s)}"
+    seen = ""
+    if incident.detect_s is not None:
+        seen = " · seen at once" if incident.detect_s < 1 else f" · seen after {quantity.duration(incident.detect_s)}"
     return f"{view.status} · try {incident.attempt}{step}{seen}"
 
 
@@ -109,7 +111,8 @@ def _action(a: ActionStory, now: Situation) -> DetailLine:
         waits = a.kind not in {"give_up", "end_watch"}
         return DetailLine(part="did", text=f"{text} → under way" if waits else text)
     how = a.detail if a.kind != "capture_stacks" else ""
-    took = f" ({quantity.duration(a.done_t - a.t)})" if a.done_t - a.t >= 1 else ""
+    told = how.endswith(" s)")
+    took = f" ({quantity.duration(a.done_t - a.t)})" if a.done_t - a.t >= 1 and not told else ""
     end = f" → {'' if a.ok else 'failed: '}{how or 'done'}{took}"
     return DetailLine(part="did", text=text + end, level=None if a.ok else "warning")
 

@@ -25,6 +25,16 @@ RANK: dict[MarkKind, int] = {
     "crash": 7,
 }
 """Which mark is drawn where two fall on the same column."""
+MARK_WORDS: dict[MarkKind, str] = {
+    "start": "start",
+    "checkpoint": "checkpoint",
+    "bad_checkpoint": "damaged checkpoint",
+    "profile": "profile",
+    "restart": "restart",
+    "incident": "incident",
+    "hang": "hang",
+    "crash": "crash",
+}
 INCIDENT_MARKS: dict[str, MarkKind] = {"crash": "crash", "hang": "hang"}
 TICK_STEPS_S = (
     10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
@@ -96,6 +106,18 @@ def timeline_view(now: Situation) -> TimelineView:
         wall0=story.wall0,
         message=None if story.attempts else "Nothing has happened yet",
     )
+
+
+def events(view: TimelineView) -> tuple[Mark, ...]:
+    """Everything that happened, in the order of time: what a cursor walks."""
+    return tuple(sorted(view.marks, key=lambda m: (m.t, RANK[m.kind])))
+
+
+def event_words(view: TimelineView, mark: Mark) -> str:
+    """00:57:48 · crash · exit code 1: CUDA out of memory."""
+    at = quantity.clock(view.wall0 + mark.t, view.wall0 + view.now_t, seconds=True)
+    text = f" · {mark.text}" if mark.text else ""
+    return f"{at} · {MARK_WORDS[mark.kind]}{text}"
 
 
 def ticks(view: TimelineView, columns: int, apart: int = 10) -> tuple[tuple[float, str], ...]:

@@ -67,7 +67,7 @@ class FakeIncidentFiles:
     def files(self, incident: int) -> Sequence[EvidenceFile]:
         if self.error is not None:
             raise self.error
-        return self.kept
+        return self.kept if incident == 2 else ()
 
 
 class Member(msgspec.Struct, frozen=True):

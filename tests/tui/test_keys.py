@@ -144,7 +144,7 @@ async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now
         difference = str(app.screen.query_one("#difference").render())
         assert "vae_batch_size  2 → 4" in difference
         await pilot.press(key)
-        assert type(app.screen) is (ConfirmByName if now else Confirm)
+        assert type(app.screen_stack[-1]) is (ConfirmByName if now else Confirm)
         await pilot.press(*(("l", "u", "c", "a", "enter") if now else ("y",)))
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)

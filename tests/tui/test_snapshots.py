@@ -1,12 +1,15 @@
-"""Pictures of the dashboard, looked at by a person when they change: pytest tests/tui --snapshot-update."""
+"""Pictures of the screens, looked at by a person when they change: pytest tests/tui --snapshot-update."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import SCENES
-from tests.tui.conftest import app_of, look
+from tests.fakes.feed import SCENES, FakePicker, FakeReader, FakeStarter
+from tests.fakes.screen_jobs import rich_run, troubled
+from tests.tui.conftest import app_of, look, until
+from trainwatch.tui.app import TrainwatchApp
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
@@ -33,3 +36,46 @@ def test_dialogs(snap_compare: Callable[..., bool], key: str) -> None:
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(80, 24), run_before=ready)
+
+
+PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
+    "incidents": (("3",), lambda s: s.chosen == 2 and (not s.kept.display or s._spreads is not None)),
+    "stacks": (("3", "s"), lambda s: bool(s.pages)),
+    "checkpoints": (("4", "down", "s"), lambda s: s.kept.report is not None),
+    "profiles": (("5", "down"), lambda s: bool(s.changes)),
+    "runs": (("6",), lambda s: bool(s.cards)),
+}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("place", PLACES)
+def test_places(snap_compare: Callable[..., bool], place: str, size: tuple[int, int]) -> None:
+    keys, drawn = PLACES[place]
+    app = TrainwatchApp(rich_run(troubled()), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+
+    async def ready(pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        look(app)
+        for key in keys:
+            await pilot.press(key)
+        await until(pilot, lambda: drawn(app.screen))
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=ready)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+def test_timeline_cursor(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    app = app_of(troubled())
+
+    async def ready(pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        look(app)
+        board = app.dashboard
+        assert board is not None
+        while board.timeline.cursor is None or board.timeline.cursor.kind != "crash":
+            await pilot.press("left")
+        look(app)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=ready)

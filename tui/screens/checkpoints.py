@@ -2,26 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
 from ...core.model.checkpoint import Checkpoint
-from ...core.model.checkpoint_jobs import CheckpointJobs, Prune
-from ...core.views import quantity
+from ...core.model.checkpoint_jobs import CheckpointJobs
 from ...core.views.checkpoint_table import (
     CheckpointRow,
     Fact,
-    Proof,
     checkpoint_facts,
     checkpoint_rows,
-    delta_facts,
-    overview_facts,
-    prune_facts,
 )
-from ...core.views.price import Price
 from ..arrange import Box
-from ..job import Work
+from ..checkpoint_work import CheckpointWork, Kept
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.checkpoint_rows import CheckpointRows
@@ -29,7 +23,6 @@ from ..widgets.job_pane import JobPane
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
-from .dialog import Ask, confirm
 from .place import PlaceScreen, bindings_of, share
 
 if TYPE_CHECKING:
@@ -37,8 +30,6 @@ if TYPE_CHECKING:
 
 SIDE_FROM = 160
 """Columns from which table and detail stand side by side."""
-USUAL_KEEP = 3
-"""Offered where the settings keep everything."""
 NO_DIRECTORY = (
     "Nobody said where this training saves its checkpoints, so none is known. Set output_dir in trainwatch.toml, "
     "or start with: trainwatch run --output-dir DIR"
@@ -70,18 +61,6 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-class Kept:
-    """What stays while one looks at other screens: proofs, marks, the newest report."""
-
-    def __init__(self) -> None:
-        self.listing: tuple[Checkpoint, ...] | None = None
-        self.proofs: dict[str, Proof] = {}
-        self.marked: list[str] = []
-        self.chosen: str | None = None
-        self.report: tuple[str, tuple[Fact, ...]] | None = None
-        """(title, facts) of what a job found; None: the detail of the chosen one is shown."""
-
-
 class CheckpointsScreen(PlaceScreen):
     """Table, detail, and the work under way."""
 
@@ -95,6 +74,7 @@ class CheckpointsScreen(PlaceScreen):
         kept = board.kept.setdefault("checkpoints", Kept())
         assert isinstance(kept, Kept)
         self.kept = kept
+        self.doing = CheckpointWork(self)
         self.rows: tuple[CheckpointRow, ...] = ()
         self._story_seen: tuple[Checkpoint, ...] | None = None
         self._reading = False
@@ -119,7 +99,7 @@ class CheckpointsScreen(PlaceScreen):
         if width >= SIDE_FROM:
             left = width * 3 // 5
             return boxes | {"table": (0, top, left, height), "detail": (left, top, width - left, height)}
-        rows = share(height, len(self._checkpoints) + 3, 4, max(5, height * 5 // 9))
+        rows = share(height, len(self.checkpoints) + 3, 4, max(5, height * 5 // 9))
         if height - rows < 3:
             return boxes | {"table": (0, top, width, height)}
         return boxes | {"table": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
@@ -130,7 +110,7 @@ class CheckpointsScreen(PlaceScreen):
         self.reload()
 
     @property
-    def _checkpoints(self) -> tuple[Checkpoint, ...]:
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
         """As read from the disk; before that as the journal knows them."""
         if self.kept.listing is not None:
             return self.kept.listing
@@ -143,33 +123,25 @@ class CheckpointsScreen(PlaceScreen):
             self.reload()
         self._story_seen = story
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self._checkpoints, self.kept.proofs, wall)
+        self.rows = checkpoint_rows(self.checkpoints, self.kept.proofs, wall)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.kept.chosen), 0)
         self.table.cursor = at
-        self.table.show_checkpoints(self.rows, self.kept.marked, self._message())
+        self.table.show_checkpoints(self.rows, self.kept.marked, self.message())
         self.kept.chosen = self.rows[at].path if self.rows else None
         self.work.show(self.board.jobs.state)
         self._show_detail(wall)
 
-    def _message(self) -> str:
-        if self._trouble:
-            return self._trouble
-        door = self.door
-        directory = door.directory if door is not None else None
-        plan = self.board.run.plan
-        directory = directory or (plan.output_dir if plan is not None else None)
-        return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
-
     def _show_detail(self, wall: float) -> None:
         if self.kept.report is not None:
             title, facts = self.kept.report
-            self.page.show(paragraphs(facts), title=title, hint="[↑ ↓] the chosen one")
+            can_delete = self.kept.plan is not None and not self.context.read_only
+            self.page.show(paragraphs(facts), title=title, hint="[D] delete these" if can_delete else "[Esc] close")
             return
         row = self._row
         if row is None:
             self.page.show((), title="")
             return
-        checkpoint = self._checkpoints[self.table.cursor]
+        checkpoint = self.checkpoints[self.table.cursor]
         self.page.show(paragraphs(checkpoint_facts(row, checkpoint, wall)), title=row.name)
 
     @property
@@ -201,10 +173,16 @@ class CheckpointsScreen(PlaceScreen):
         self._trouble = trouble
         self.draw()
 
+    def renew(self) -> None:
+        """A job is done: what it changed is read again."""
+        self.page.top = 0
+        self.reload()
+        self.draw()
+
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
         """Another checkpoint: its own detail."""
         self.kept.chosen = self.rows[message.pane.cursor].path
-        self.kept.report = None
+        self.kept.close()
         self.page.top = 0
         self.draw()
 
@@ -215,7 +193,7 @@ class CheckpointsScreen(PlaceScreen):
     def action_move(self, rows: int) -> None:
         """Choose another."""
         if self.kept.report is not None:
-            self.kept.report = None
+            self.kept.close()
             self.draw()
         self.table.move(rows)
 
@@ -238,57 +216,15 @@ class CheckpointsScreen(PlaceScreen):
 
     def action_verify(self, deep: bool) -> None:
         """Prove the chosen one."""
-        row, door = self._row, self.door
-        if row is None or door is None:
-            self.say(self._message() if row is None else CANNOT)
-            return
-        word = "verify every byte of" if deep else "verify"
-
-        def work(progress: Callable[[int, int], None]) -> Checkpoint:
-            return door.verify(row.path, deep=deep, progress=progress)
-
-        def done(found: Checkpoint) -> str:
-            self.kept.proofs[found.path] = Proof(checkpoint=found, deep=deep, wall=time())
-            why = f": {found.reason}" if found.reason else ""
-            return f"{found.name} is {found.verdict}{why}"
-
-        self._start(f"{word} {row.name}", work, done)
+        self.doing.verify(self._row, deep=deep)
 
     def action_show_state(self) -> None:
         """What the chosen one holds."""
-        row, door = self._row, self.door
-        if row is None or door is None:
-            self.say(self._message() if row is None else CANNOT)
-            return
-
-        def done(found: Any) -> str:
-            self.kept.report = (f"{row.name} · what it holds", overview_facts(found))
-            return ""
-
-        self._start(f"open {row.name}", lambda _: door.show(row.path), done)
+        self.doing.show(self._row)
 
     def action_compare(self) -> None:
         """The marked two; or the marked one with the chosen one."""
-        row, door = self._row, self.door
-        paths = list(self.kept.marked)
-        if len(paths) == 1 and row is not None and row.path not in paths:
-            paths.append(row.path)
-        if len(paths) != 2 or door is None:
-            self.say("Mark two checkpoints with space, then press d." if door is not None else CANNOT)
-            return
-        age = {c.path: (c.mtime, c.step or 0) for c in self._checkpoints}
-        old, new = sorted(paths, key=lambda p: age.get(p, (0.0, 0)))
-        names = {c.path: c.name for c in self._checkpoints}
-
-        def work(progress: Callable[[int, int], None]) -> Any:
-            return door.compare(old, new, progress=progress)
-
-        def done(found: Any) -> str:
-            facts = delta_facts(names.get(old, old), names.get(new, new), found)
-            self.kept.report = ("comparison", facts)
-            return ""
-
-        self._start(f"compare {names.get(old, old)} with {names.get(new, new)}", work, done)
+        self.doing.compare(self._row)
 
     def action_resume(self) -> None:
         """As the dashboard's key, with the checkpoint chosen here."""
@@ -302,115 +238,35 @@ class CheckpointsScreen(PlaceScreen):
 
     def action_backup(self) -> None:
         """Ask where to, then copy."""
-        row, door = self._row, self.door
-        if row is None or door is None:
-            self.say(self._message() if row is None else CANNOT)
-            return
-
-        def asked(destination: str | None) -> None:
-            if not destination:
-                return
-
-            def work(progress: Callable[[int, int], None]) -> str:
-                return door.backup(row.path, destination, progress=progress)
-
-            self._start(f"back up {row.name}", work, lambda path: f"Copied, flushed and read back: {path}")
-
-        body = (
-            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
-            "Nothing is overwritten."
-        )
-        self.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] leave it"), asked)
+        self.doing.backup(self._row)
 
     def action_prune(self) -> None:
-        """Ask how many to keep, then list what could go."""
-        door = self.door
-        if door is None or not self.rows:
-            self.say(self._message() if not self.rows else CANNOT)
-            return
-
-        def asked(text: str | None) -> None:
-            if text is None:
-                return
-            if not text.isdigit() or int(text) < 1:
-                self.say(f"Keep how many? At least 1, not {text}: the resume point always stays.")
-                return
-            keep = int(text)
-            self._start(
-                f"look which ones can go beyond the newest {keep}",
-                lambda progress: door.plan_prune(keep, progress=progress),
-                self._planned,
-            )
-
-        body = (
-            "How many of the newest sound ones stay? They are read through first. "
-            "This only lists what could go; deleting is asked for separately."
-        )
-        usual = str(self.board.run.keep_last or USUAL_KEEP)
-        self.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] leave it", before=usual), asked)
-
-    def _planned(self, plan: Prune) -> str:
-        self.kept.report = (f"dry run · {plan.directory}", prune_facts(plan))
-        if not plan.delete:
-            return "Nothing can go: everything that is there has to stay."
-        door = self.door
-        if door is None:
-            return CANNOT
-        freed = f"{quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})"
-        listed = [f"- {c.name}" for c in plan.delete[:8]]
-        if len(plan.delete) > len(listed):
-            listed.append(f"  and {len(plan.delete) - len(listed)} more, listed behind this")
-        price = Price(
-            title=f"Delete {freed}?",
-            lines=(*listed, "They cannot be brought back. Each is looked at once more before it goes."),
-            confirm="delete them",
-            typed=self.board.run.name,
-        )
-        self.draw()
-        confirm(self.app, price, lambda: self._apply(door, plan))
-        return ""
-
-    def _apply(self, door: CheckpointJobs, plan: Prune) -> None:
-        def done(said: str) -> str:
-            self.kept.report = None
-            return said
-
-        self._start("prune", lambda _: door.prune(plan), done)
+        """Ask how many to keep, then list what could go; once it is listed: ask whether to delete it."""
+        if self.kept.plan is not None and self.kept.report is not None:
+            self.doing.delete(self.kept.plan)
+        else:
+            self.doing.plan_prune()
 
     def action_back(self) -> None:
         """Call the work off, close the report, or leave: what is on top."""
         if self.board.jobs.state is not None:
             self.board.jobs.call_off()
         elif self.kept.report is not None:
-            self.kept.report = None
+            self.kept.close()
             self.page.top = 0
             self.draw()
         else:
             self.application.action_place("dashboard")
 
-    def _start(self, title: str, work: Work, done: Callable[[Any], str]) -> None:
-        """Do it in the job thread; ``done`` keeps the result and returns a sentence. It may end on another screen."""
-        board = self.board
-
-        def then(result: Any, trouble: str) -> None:
-            board.call_soon(lambda: finish(result, trouble))
-
-        def finish(result: Any, trouble: str) -> None:
-            said = trouble or done(result)
-            front = board.in_front
-            if isinstance(front, CheckpointsScreen):
-                front.reload()
-                front.page.top = 0
-                front.draw()
-            if said:
-                board.say(said)
-
-        if not board.jobs.start(title, work, then):
-            self.say("One thing at a time: something else is being worked on. [Esc] calls it off.")
-        self.draw()
-
-
-CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
+    def message(self) -> str:
+        """Why there is nothing to see."""
+        if self._trouble:
+            return self._trouble
+        door = self.door
+        directory = door.directory if door is not None else None
+        plan = self.board.run.plan
+        directory = directory or (plan.output_dir if plan is not None else None)
+        return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
 
 
 def paragraphs(facts: Sequence[Fact]) -> list[Paragraph]:

@@ -15,12 +15,14 @@ from ...core.views import quantity
 from ...core.views.dashboard import DashboardView, dashboard_view
 from ...core.views.situation import Situation
 from ..arrange import Contents, arrange
+from ..attention import Attention
 from ..doors import OpenRun, Starter
 from ..glyphs import glyphs_for
 from ..job import Jobs
 from ..keys import ALSO, KEYS, KeyContext, applying
 from ..log_control import LogControl
 from ..operations import ACTS, Operations
+from ..pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, PaneMemory, next_pane, zoomed
 from ..pulse import Look, Pulse
 from ..visit import visit
 from ..widgets.checkpoints_pane import CheckpointsPane
@@ -95,8 +97,10 @@ class Dashboard(Screen[None]):
         read_only: bool = False,
         has_runs: bool = False,
         interval_s: float = 1.0,
+        memory: PaneMemory | None = None,
     ) -> None:
         super().__init__()
+        self.remembered = memory if memory is not None else PaneMemory()
         self.run, self.reader, self.starter, self.attacher = run, reader, starter, attacher
         self.read_only, self.has_runs = read_only, has_runs
         self.now = Situation()
@@ -105,6 +109,7 @@ class Dashboard(Screen[None]):
         self.zoom: int | None = None
         self.operations = Operations(self)
         self.jobs = Jobs(self._job_moved)
+        self.attention = Attention(run.screen, self._to_terminal, self._ring, glyphs_for())
         self.kept: dict[str, object] = {}
         """What the numbered screens remember while they are not shown."""
         self._interval_s = interval_s
@@ -144,6 +149,7 @@ class Dashboard(Screen[None]):
         """End the pulse, and what was being worked on."""
         self.pulse.stop()
         self.jobs.leave()
+        self.attention.leave()
 
     def on_resize(self, event: events.Resize) -> None:
         """Place the panes anew."""
@@ -167,6 +173,7 @@ class Dashboard(Screen[None]):
         self.view = dashboard_view(self.now, self.run.name)
         self.draw()
         self._draw_over()
+        self.attention.see(self.now, self.view.header)
 
     @property
     def context(self) -> KeyContext:
@@ -195,7 +202,7 @@ class Dashboard(Screen[None]):
         self.head.show(view.header)
         self.gpu.show(view.gpu, series, window_s)
         self.memory.show(view.memory, series, window_s, f"last {quantity.duration(window_s)}")
-        self.timeline.show(view.timeline, series)
+        self.timeline.show(view.timeline, series, view.gpu.gpus[0].index if view.gpu.gpus else None)
         self.incidents.show(view.incidents)
         self.checkpoints.show(view.checkpoints)
         self.output.draw(self.look_seen)
@@ -221,6 +228,14 @@ class Dashboard(Screen[None]):
     def _draw_over(self) -> None:
         if self.in_front is not None:
             self.in_front.draw()
+
+    def _to_terminal(self, text: str) -> None:
+        driver = self.app._driver  # noqa: SLF001  Textual has no door for the title
+        if driver is not None:
+            driver.write(text)
+
+    def _ring(self) -> None:
+        self.app.bell()
 
     def _job_moved(self) -> None:
         self.post_message(JobMoved())
@@ -311,6 +326,55 @@ class Dashboard(Screen[None]):
             return
         self.output.answer(re.escape(text[:80]))
 
+    def action_pane(self, panes: int) -> None:
+        """To another pane."""
+        self.focus_pane(next_pane(self.remembered, self.panes, panes))
+
+    def focus_pane(self, name: str | None) -> None:
+        """Mark a pane as the one that is looked at; None: none of them."""
+        self.remembered.focused = name
+        if name is None:
+            self.remembered.whole = False
+        self.draw()
+
+    def on_pane_pressed(self, message: Pane.Pressed) -> None:
+        """A click looks at a pane; a second one opens its screen."""
+        name = message.pane.id
+        if name == self.remembered.focused:
+            self.action_open()
+        elif name in PANES:
+            self.focus_pane(name)
+
+    def action_whole(self) -> None:
+        """Show the pane at full size, and back."""
+        self.remembered.whole = not self.remembered.whole
+        self.focus_pane(self.remembered.focused or "log")
+
+    def action_event(self, events: int) -> None:
+        """Walk the events of the timeline."""
+        self.timeline.step(events)
+        self.draw()
+        if self.timeline.cursor is None and events > 0:
+            self.say("This is the present.")
+
+    def action_open(self) -> None:
+        """The screen that tells more of the event under the cursor, else of the pane that is looked at."""
+        mark = self.timeline.cursor
+        name = PLACE_OF_MARK.get(mark.kind) if mark is not None else None
+        name = name or PLACE_OF_PANE.get(self.remembered.focused or "")
+        if name is not None:
+            self.call_later(self.run_action, f"app.place('{name}')")
+
+    def action_back(self) -> None:
+        """Take back the newest of: event, full size, pane, held log."""
+        if self.timeline.cursor is not None:
+            self.timeline.cursor = None
+            self.draw()
+        elif self.remembered.focused is not None:
+            self.focus_pane(None)
+        else:
+            self.action_follow_end()
+
     def action_search(self) -> None:
         """Ask what to search for."""
         self.output.ask()
@@ -333,6 +397,11 @@ class Dashboard(Screen[None]):
                 checkpoints=len(view.checkpoints),
             ),
         )
+        focused = self.remembered.focused
+        if self.remembered.whole and focused is not None:
+            boxes = zoomed(boxes, focused, width, height)
+        for name, pane in self.panes.items():
+            pane.set_class(name == focused, "-focus")
         if boxes == self._boxes:
             return
         self._boxes = boxes

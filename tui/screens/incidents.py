@@ -7,6 +7,7 @@ from textual.binding import BindingType
 
 from ...core.views.incident_detail import IncidentDetail, incident_detail, incident_markdown
 from ...core.views.incidents import IncidentView, incident_views
+from ...core.views.stacks import Spread
 from ..arrange import Box
 from ..keys import Key
 from ..paragraph import Paragraph
@@ -15,6 +16,7 @@ from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from .place import PlaceScreen, bindings_of, share
+from .stacks import NOTHING_KEPT, StacksScreen, read_spreads, sheet_lines
 
 if TYPE_CHECKING:
     from .dashboard import Dashboard
@@ -25,6 +27,8 @@ LABELS: dict[str, str] = {
     "state": "state", "seen": "seen", "why": "means", "cause": "cause", "then": "then", "evidence": "evidence",
     "stacks": "stacks", "did": "did", "changed": "changed", "ended": "end", "cost": "cost",
 }  # fmt: skip
+KEPT_FROM, KEPT_ROWS = 150, 34
+"""Columns and rows from which the newest stack dump stands below the list."""
 NONE_SO_FAR = (
     "No incident so far. A hang, a crash, a loss that is not a number or a machine in danger would stand here, "
     "with what was seen, why, and what was done about it."
@@ -64,19 +68,27 @@ class IncidentsScreen(PlaceScreen):
         self.views: tuple[IncidentView, ...] = ()
         self.chosen: int | None = None
         self.detail: IncidentDetail | None = None
+        self._kept_of: tuple[int, bool] | None = None
+        self._spreads: tuple[Spread, ...] | None = None
 
     def bodies(self) -> Sequence[Pane]:
         """List and detail."""
         self.table = IncidentRows(id="incidents")
         self.page = PagePane(id="detail")
-        return (self.table, self.page)
+        self.kept = PagePane(id="kept")
+        return (self.table, self.page, self.kept)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """Side by side where it is wide, else the list above."""
         count = len(self.now.story.incidents)
         if width >= SIDE_FROM:
             left = width * 2 // 5
-            return {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
+            boxes = {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
+            if width >= KEPT_FROM and height >= KEPT_ROWS:
+                rows = share(height, count + 2, 5, height // 2)
+                boxes["incidents"] = (0, top, left, rows)
+                boxes["kept"] = (0, top + rows, left, height - rows)
+            return boxes
         rows = share(height, max(3, count + 2), 3, max(4, height // 3))
         if height - rows < 3:
             return {"incidents": (0, top, width, height)}
@@ -93,7 +105,7 @@ class IncidentsScreen(PlaceScreen):
         self.detail = None if self.chosen is None else incident_detail(self.now, self.chosen)
         if self.detail is None:
             self.page.show((), title="")
-            self.page.display = False
+            self.kept.show((), title="")
             return
         view = self.detail.view
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
@@ -101,6 +113,29 @@ class IncidentsScreen(PlaceScreen):
             paragraphs(self.detail), title=f"{view.at} · {view.kind}: {view.title}",
             hint="[s] stacks" if self.detail.captured else "", fresh=before != self.chosen,
         )  # fmt: skip
+        if self.kept.display:
+            self._show_kept(self.detail)
+
+    def _show_kept(self, detail: IncidentDetail) -> None:
+        """The last look at the first process; read once it was taken."""
+        which = (detail.view.id, detail.captured)
+        if which != self._kept_of and self.board.run.incident_files is not None:
+            self._kept_of, self._spreads = which, None
+            read_spreads(self, self.board.run.incident_files, detail.view.id, self._took)
+        found = self._spreads
+        if not found:
+            said = "Reading …" if found is None and self.board.run.incident_files is not None else NOTHING_KEPT
+            self.kept.show([Paragraph(text=said, style="label")], title="kept of it")
+            return
+        first = found[0]
+        sheet = first.sheets[-1]
+        more = f"[s] all {len(found)}" if len(found) > 1 else "[s] whole"
+        self.kept.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
+
+    def _took(self, found: tuple[Spread, ...], trouble: str) -> None:
+        del trouble
+        self._spreads = found
+        self.draw()
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
         """Another incident."""
@@ -156,8 +191,6 @@ class IncidentsScreen(PlaceScreen):
 
     def action_stacks(self) -> None:
         """What was kept of it."""
-        from .stacks import StacksScreen
-
         if self.detail is not None:
             self.app.push_screen(StacksScreen(self.board, self.detail.view.id, self.detail.view.title))
 

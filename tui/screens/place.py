@@ -121,6 +121,10 @@ class PlaceScreen(Screen[None]):
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
 
+    def renew(self) -> None:
+        """Something that this screen shows was changed by its own work."""
+        self.draw()
+
     def offered(self) -> tuple[Key, ...]:
         """Keys that do something now."""
         context = self.context

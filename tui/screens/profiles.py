@@ -31,11 +31,11 @@ def _can_switch(context: KeyContext) -> bool:
 
 
 PROFILE_KEYS: tuple[Key, ...] = (
-    Key(key="enter", shown="Enter", action="switch(False)", label="at next checkpoint", acts=True, when=_can_switch,
+    Key(key="enter", shown="Enter", action="switch(False)", label="at checkpoint", acts=True, when=_can_switch,
         help="switch at the next complete checkpoint: no step is lost (asks)"),
     Key(key="n", shown="n", action="switch(True)", label="now", acts=True, when=_can_switch,
         help="switch now: ends the training with time to save, and restarts it (asks)"),
-    Key(key="tab", shown="tab", action="turn", label="table/difference",
+    Key(key="tab", shown="tab", action="turn", label="table",
         help="show the table of all settings, or what a switch would change (small screens)"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll table and difference",
@@ -80,6 +80,8 @@ class ProfilesScreen(PlaceScreen):
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The ladder above; below it table and difference, beside each other where it is wide."""
+        if not self.profiles:
+            return {"ladder": (0, top, width, height)}
         rows = share(height, len(self.profiles) + 2, 3, max(4, height // 2))
         rest = height - rows
         if rest < 3:

@@ -7,6 +7,7 @@ from textual.binding import BindingType
 
 from ...core.views.stacks import Sheet, Spread, spreads
 from ..arrange import Box
+from ..doors import IncidentFiles
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.page_pane import PagePane
@@ -81,14 +82,7 @@ class StacksScreen(PlaceScreen):
             self.draw()
             return
 
-        def read() -> Callable[[], None]:
-            try:
-                found, trouble = spreads(door.files(self.incident)), NOTHING_KEPT
-            except OSError as error:
-                found, trouble = (), f"The folder cannot be read: {error.strerror or error}"
-            return lambda: self._take(found, trouble)
-
-        self.in_thread(read)
+        read_spreads(self, door, self.incident, self._take)
 
     def _take(self, pages: tuple[Spread, ...], trouble: str) -> None:
         self.pages, self._trouble = pages, trouble
@@ -105,7 +99,7 @@ class StacksScreen(PlaceScreen):
             first = pane is self.left
             name = f"{spread.title} · {sheet.title}" if sheet.title != spread.title else sheet.title
             pane.show(
-                _lines(sheet, spread.verdict if first else ""), title=name,
+                sheet_lines(sheet, spread.verdict if first else ""), title=name,
                 hint=f"{self.page + 1} of {len(self.pages)}" if first else "",
             )  # fmt: skip
 
@@ -126,9 +120,26 @@ class StacksScreen(PlaceScreen):
         self.app.pop_screen()
 
 
-def _lines(sheet: Sheet, verdict: str) -> list[Paragraph]:
+def read_spreads(
+    screen: PlaceScreen, door: IncidentFiles, incident: int, take: Callable[[tuple[Spread, ...], str], None]
+) -> None:
+    """Read an incident's folder in a thread; ``take(spreads, why there are none)``."""
+
+    def read() -> Callable[[], None]:
+        try:
+            found, trouble = spreads(door.files(incident)), NOTHING_KEPT
+        except OSError as error:
+            found, trouble = (), f"The folder cannot be read: {error.strerror or error}"
+        return lambda: take(found, trouble)
+
+    screen.in_thread(read)
+
+
+def sheet_lines(sheet: Sheet, verdict: str) -> list[Paragraph]:
+    """A dump from its first thread on (the process is named in the title), any other file whole."""
     found = [Paragraph(text=verdict, style="accent"), Paragraph()] if verdict else []
-    for number, line in enumerate(sheet.lines):
+    begin = next((i for i, line in enumerate(sheet.lines) if line.startswith("Thread ")), 0)
+    for number, line in enumerate(sheet.lines[begin:], begin):
         heading = line.startswith(("Thread ", "== "))
         style = "warning" if number in sheet.differs else "strong" if heading else "text"
         found.append(Paragraph(text=line, style=style, hard=True))

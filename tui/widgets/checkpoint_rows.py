@@ -6,6 +6,7 @@ from ...core.views.checkpoint_table import CheckpointRow
 from ..cells import Line, Span, cut, pad, right, width_of
 from .rows_pane import RowsPane
 
+SIZE_FROM = 48
 EPOCH_FROM = 56
 NAME_FROM = 100
 NAME_MOST = 34
@@ -29,7 +30,8 @@ class CheckpointRows(RowsPane):
     def _heading(self, width: int, name: int) -> Line:
         epoch = right("epoch", 7) if width >= EPOCH_FROM else ""
         titles = pad("name", name + 1) if name else ""
-        return (("label", f"    {titles}{right('step', 9)}{epoch}{right('size', 9)}{right('age', 13)}  verdict"),)
+        size = right("size", 9) if width >= SIZE_FROM else ""
+        return (("label", f"    {titles}{right('step', 9)}{epoch}{size}{right('age', 13)}  verdict"),)
 
     def _row(self, v: CheckpointRow, width: int, name: int) -> Line:
         line: list[Span] = [
@@ -41,8 +43,9 @@ class CheckpointRows(RowsPane):
         line.append(("strong" if v.resume else "text", right(v.step, 9)))
         if width >= EPOCH_FROM:
             line.append(("label", right(v.epoch, 7)))
+        if width >= SIZE_FROM:
+            line.append(("text", right(v.size, 9)))
         line += [
-            ("text", right(v.size, 9)),
             ("label", right(v.age, 13) + "  "),
             (v.level if v.level != "safe" else "text", v.verdict),
         ]

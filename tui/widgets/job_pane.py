@@ -1,5 +1,7 @@
 """How far a long piece of work is."""
 
+from textual.events import Click
+
 from ...core.views import quantity
 from ..cells import Line, cut
 from ..chart import bar
@@ -36,6 +38,7 @@ class JobPane(Pane):
         full, rest = bar(share, cells, self.glyphs)
         return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]
 
-    def on_click(self) -> None:
+    def on_click(self, event: Click) -> None:
         """Call it off."""
+        del event
         self.app.simulate_key("escape")

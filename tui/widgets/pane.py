@@ -4,8 +4,9 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -65,6 +66,18 @@ class Pane(Widget, can_focus=False):
             self.border_title = title
         if (self.border_subtitle or "") != subtitle:
             self.border_subtitle = subtitle
+
+    class Pressed(Message):
+        """Somebody clicked on the pane."""
+
+        def __init__(self, pane: "Pane") -> None:
+            super().__init__()
+            self.pane = pane
+
+    def on_click(self, event: Click) -> None:
+        """Tell the screen."""
+        del event
+        self.post_message(self.Pressed(self))
 
     def render_line(self, y: int) -> Strip:
         """One line from the cache."""

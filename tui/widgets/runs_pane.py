@@ -12,6 +12,7 @@ BAR = 12
 BAR_FROM = 110
 STEPS_FROM = 90
 BEGAN_FROM = 62
+NARROW = 56
 
 
 class RunsPane(RowsPane):
@@ -31,13 +32,21 @@ class RunsPane(RowsPane):
         )  # fmt: skip
 
     @property
+    def _state_cells(self) -> int:
+        return 23 if self.size.width >= NARROW else 16
+
+    @property
     def _name_cells(self) -> int:
-        return min(
-            NAME_MOST if self.size.width >= STEPS_FROM else 14, max((len(v.name) for v in self.views), default=4)
-        )
+        most = NAME_MOST if self.size.width >= STEPS_FROM else 14 if self.size.width >= NARROW else 12
+        return min(most, max((len(v.name) for v in self.views), default=4))
+
+    def _state(self, v: RunRow) -> str:
+        """Without what the sign already says, where there is no room."""
+        return v.state if self.size.width >= NARROW else v.state.partition(",")[0]
 
     def _heading(self, width: int) -> Line:
-        line: list[Span] = [("label", f"  {pad('run', self._name_cells)}  {pad('state', 23)}{right('done', 6)}")]
+        name, state = pad("run", self._name_cells), pad("state", self._state_cells)
+        line: list[Span] = [("label", f"  {name}  {state}{right('done', 6)}")]
         if width >= BAR_FROM:
             line.append(("label", " " * (BAR + 2)))
         if width >= STEPS_FROM:
@@ -47,11 +56,11 @@ class RunsPane(RowsPane):
 
     def _row(self, v: RunRow, width: int) -> Line:
         here = v.id == self.current
-        name = self._name_cells
+        name, state = self._name_cells, self._state_cells
         line: list[Span] = [
             (v.level, f"{self.glyphs.levels[v.level]} "),
             ("accent" if here else "strong", pad(cut(v.name, name), name) + "  "),
-            (v.level if v.level in {"warning", "danger"} else "text", pad(cut(v.state, 22), 23)),
+            (v.level if v.level in {"warning", "danger"} else "text", pad(cut(self._state(v), state - 1), state)),
             ("text", right("" if v.done is None else f"{100 * v.done:.0f} %", 6)),
         ]
         if width >= BAR_FROM:
@@ -64,5 +73,6 @@ class RunsPane(RowsPane):
             line.append(("label", right(v.step, 20)))
         if width >= BEGAN_FROM:
             line.append(("label", right(v.began, 14)))
-        line.append(("label", "  " + v.incident))
+        if width >= NARROW:
+            line.append(("label", "  " + v.incident))
         return tuple(line)

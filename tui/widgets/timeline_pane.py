@@ -1,9 +1,9 @@
 """The timeline pane: time of day, what happened when, and loss and pace on the same axis."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from ...core.views.quantity import three_digits
-from ...core.views.timeline import TimelineView, ticks
+from ...core.views.quantity import percent, size, three_digits
+from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ..cells import Line, Span, pad, right
 from ..chart import curve, scale
 from ..series import Columns, Wish, widen
@@ -38,6 +38,8 @@ CHARTS: dict[str, tuple[str, str]] = {
     "progress.sec_per_step": ("pace", "spark-safe"),
 }
 """Metric → (label, style)."""
+MOMENT_S = 30.0
+"""Readings told of an event are of so many seconds before it."""
 NUDGE = 2
 """A mark may move this many columns to the right to stay visible beside another one."""
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
@@ -48,18 +50,60 @@ class TimelinePane(Pane):
 
     view = EMPTY
     series: Mapping[Wish, Columns] = {}
+    _at: int | None = None
 
-    def show(self, view: TimelineView, series: Mapping[Wish, Columns]) -> None:
-        """Draw it; ``series`` answers ``wishes``."""
-        self.view, self.series = view, series
-        self.set_title(f"timeline {self.glyphs.line * 2} {view.title}" if view.title else "timeline")
+    cursor: Mark | None = None
+    """The event that is looked at; the charts' numbers are those of its moment."""
+    gpu: int | None = None
+
+    def show(self, view: TimelineView, series: Mapping[Wish, Columns], gpu: int | None = None) -> None:
+        """Draw it; ``series`` answers ``wishes``. ``gpu``: the one whose readings stand beside an event."""
+        self.view, self.series, self.gpu = view, series, gpu
+        if self.cursor is not None and self.cursor not in view.marks:
+            self.cursor = None
+        line = self.glyphs.line * 2
+        if self.cursor is not None:
+            self.set_title(f"{event_words(view, self.cursor)}", self._readings())
+        else:
+            self.set_title(f"timeline {line} {view.title}" if view.title else "timeline", "")
         self.redraw()
+
+    def step(self, events_on: int) -> None:
+        """To the next (positive) or previous event; from the present to the newest; past the newest to the present."""
+        known = events(self.view)
+        if not known:
+            return
+        if self.cursor is None:
+            self.cursor = known[-1] if events_on < 0 else None
+            return
+        at = known.index(self.cursor) + events_on
+        self.cursor = known[max(0, at)] if at < len(known) else None
+
+    def _moment(self) -> list[tuple[Wish, str, Callable[[float], str]]]:
+        """What is told of the moment under the cursor: the last readings before it, while the trainer still lived."""
+        if self.cursor is None:
+            return []
+        until_t = max(self.cursor.t, 1.0)
+        wanted: list[tuple[str, str, Callable[[float], str]]] = []
+        if self.gpu is not None:
+            wanted += [(f"gpu{self.gpu}.vram", "VRAM", size), (f"gpu{self.gpu}.util", "GPU", percent)]
+        wanted += [("host.ram_used", "RAM", size), ("progress.loss", "loss", three_digits)]
+        return [(Wish(m, 1, None, max(0.0, until_t - MOMENT_S), until_t), word, say) for m, word, say in wanted]
+
+    def _readings(self) -> str:
+        said = []
+        for wish, word, say in self._moment():
+            values = self.series.get(wish, ())
+            if values and values[0] is not None:
+                said.append(f"{word} {say(values[0])}")
+        return " · ".join(said)
 
     def wishes(self) -> list[Wish]:
         """Loss and pace over the part of the axis that is past."""
         if self.view.message:
             return []
-        return [w for w in (self._wish("progress.loss"), self._wish("progress.sec_per_step")) if w is not None]
+        charts = [w for w in (self._wish("progress.loss"), self._wish("progress.sec_per_step")) if w is not None]
+        return charts + [wish for wish, _, _ in self._moment()]
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Ticks, track, phases where there is room, charts."""
@@ -124,13 +168,19 @@ class TimelinePane(Pane):
             done = self._column(view.done_t, columns)
             cells[done] = ("safe" if view.over else "accent", g.done)
             taken.add(done)
-        for mark in reversed(view.marks):
+        self._at = None
+        # The event under the cursor takes its place first: it must be seen.
+        ordered = sorted(view.marks, key=lambda m: (m == self.cursor, RANK[m.kind], m.t))
+        for mark in reversed(ordered):
             column = self._column(mark.t, columns)
             near = (column + d * side for d in range(NUDGE + 1) for side in (1, -1))
             free = next((c for c in near if 0 <= c <= now and c not in taken), None)
             if free is not None:
                 taken.add(free)
-                cells[free] = (MARK_STYLES[mark.kind], g.marks[mark.kind])
+                here = mark == self.cursor
+                cells[free] = ("cursor" if here else MARK_STYLES[mark.kind], g.marks[mark.kind])
+                if here:
+                    self._at = free
         return cells
 
     def _phases(self, columns: int) -> list[Span]:
@@ -168,5 +218,12 @@ class TimelinePane(Pane):
                 head: Span = ("strong" if gutter == NARROW_GUTTER else "text", pad(words[0], gutter))
             else:
                 head = ("label", pad(edges.get(number, ""), gutter))
-            lines.append((head, (style, pad(row, columns))))
+            lines.append((head, *self._with_cursor(style, pad(row, columns))))
         return lines
+
+    def _with_cursor(self, style: str, row: str) -> tuple[Span, ...]:
+        """The curve, with the column under the cursor lit."""
+        at = self._at
+        if at is None or at >= len(row):
+            return ((style, row),)
+        return ((style, row[:at]), ("cursor", row[at]), (style, row[at + 1 :]))

@@ -1,0 +1,568 @@
+"""The numbered screens: incidents, checkpoints, profiles, runs; at every size, by key and by mouse."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.fakes.feed import FakeFeed, FakePicker, FakeReader, FakeStarter, empty, finished, healthy
+from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
+from tests.tui.conftest import look, until
+from trainwatch.core.model.incident import Evidence
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.profile import Profile
+from trainwatch.core.sense.log_lines import LogLines
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.doors import LogDoor
+from trainwatch.tui.places import PLACES
+from trainwatch.tui.screens.checkpoints import CheckpointsScreen
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.dialog import Ask, Confirm, ConfirmByName
+from trainwatch.tui.screens.incidents import IncidentsScreen
+from trainwatch.tui.screens.log import LogScreen
+from trainwatch.tui.screens.place import PlaceScreen
+from trainwatch.tui.screens.profiles import ProfilesScreen
+from trainwatch.tui.screens.runs import RunsScreen
+from trainwatch.tui.screens.stacks import StacksScreen
+
+SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
+
+
+@asynccontextmanager
+async def open_place(
+    keys: str, now: Situation | None = None, size: tuple[int, int] = (80, 24), read_only: bool = False, **doors: Any
+) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
+    """The app on a rich run, on the screen that the keys lead to."""
+    app = TrainwatchApp(
+        rich_run(now or troubled(), **doors), FakeReader(), starter=FakeStarter(), picker=FakePicker(),
+        interval_s=0, read_only=read_only,
+    )  # fmt: skip
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        look(app)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        yield app, pilot
+
+
+def front(app: TrainwatchApp) -> Any:
+    """The screen in front, by its own type."""
+    return app.screen_stack[-1]
+
+
+def text(app: TrainwatchApp, *names: str) -> str:
+    """What the panes of the screen in front show."""
+    panes = front(app).panes
+    return "\n".join("\n".join(panes[n].plain_lines()) for n in names or panes if panes[n].display)
+
+
+def flowing(said: str) -> str:
+    """Without the line breaks and margins."""
+    return " ".join(said.split())
+
+
+def sent(app: TrainwatchApp) -> list[Command]:
+    assert app.dashboard is not None
+    feed = app.dashboard.run.feed
+    assert isinstance(feed, FakeFeed)
+    return feed.sent
+
+
+def footer(app: TrainwatchApp) -> str:
+    lines: list[str] = front(app).key_bar.plain_lines()
+    return lines[0]
+
+
+def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
+    assert app.dashboard is not None
+    door = app.dashboard.run.checkpoints
+    assert isinstance(door, FakeCheckpoints)
+    return door
+
+
+@pytest.mark.parametrize("place", ["incidents", "checkpoints", "profiles", "runs", "stacks"])
+@pytest.mark.parametrize("scene", ["troubled", "empty", "healthy"])
+async def test_every_place_is_drawn_at_every_size(place: str, scene: str) -> None:
+    now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
+    keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s"}[place]
+    async with open_place(keys, now) as (app, pilot):
+        for width, height in SIZES:
+            await pilot.resize_terminal(width, height)
+            await pilot.pause()
+            covered: set[tuple[int, int]] = set()
+            for pane in front(app).panes.values():
+                if not pane.display:
+                    continue
+                region = pane.region
+                assert region.right <= width
+                assert region.bottom <= height
+                cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
+                assert not covered & cells, f"{pane.id} overlaps at {width}×{height}"
+                covered |= cells
+                assert all(len(line) <= region.width for line in pane.plain_lines())
+            assert len(covered) == width * height, f"part of the screen is unused at {width}×{height}"
+
+
+async def test_the_numbers_lead_everywhere_and_escape_leads_back() -> None:
+    async with open_place("") as (app, pilot):
+        for place in PLACES:
+            if place.name in {"dashboard", "log"}:
+                continue
+            await pilot.press(place.key)
+            await pilot.pause()
+            assert front(app).place == place.name
+            assert len([s for s in app.screen_stack if isinstance(s, PlaceScreen)]) == 1
+        await pilot.press("escape")
+        await pilot.pause()
+        assert front(app) is app.dashboard
+        await pilot.press("3", "1")
+        await pilot.pause()
+        assert front(app) is app.dashboard
+
+
+async def test_a_tab_and_a_key_of_the_footer_can_be_clicked() -> None:
+    async with open_place("3") as (app, pilot):
+        tabs = front(app).tabs.plain_lines()[0]
+        await pilot.click("#tabs", offset=(tabs.index("checkpoints") + 2, 0))
+        await until(pilot, lambda: isinstance(front(app), CheckpointsScreen))
+        await pilot.click("#keys", offset=(footer(app).index("Esc") + 1, 0))
+        await until(pilot, lambda: isinstance(front(app), Dashboard))
+
+
+async def test_every_key_of_a_place_has_an_action() -> None:
+    for screen in (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen):
+        for key in screen.keys:
+            name = key.action.partition("(")[0]
+            target = TrainwatchApp if name.startswith("app.") or name == "leave" else screen
+            assert hasattr(target, f"action_{name.removeprefix('app.')}"), (screen, name)
+
+
+async def test_help_of_a_place_lists_its_keys() -> None:
+    async with open_place("4", size=(120, 40)) as (app, pilot):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        said = str(front(app)._body)
+        assert all(key.help in said for key in CheckpointsScreen.keys)
+        assert "3 incidents" in said
+
+
+async def test_looks_of_the_pulse_reach_the_place_in_front() -> None:
+    now = troubled()
+    async with open_place("3", now) as (app, pilot):
+        assert app.dashboard is not None
+        feed = app.dashboard.run.feed
+        assert isinstance(feed, FakeFeed)
+        calm = tuple(
+            msgspec.structs.replace(i, open=False, closed_t=now.now_t, ending="ended by ada")
+            for i in now.story.incidents
+        )
+        feed.now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, incidents=calm))
+        look(app)
+        await pilot.pause()
+        assert "ended by ada" in text(app, "detail")
+
+
+# ── incidents ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_incident_is_told_from_what_was_seen_to_what_it_cost() -> None:
+    async with open_place("3", size=(200, 50)) as (app, pilot):
+        await pilot.press("end")
+        await pilot.pause()
+        said = flowing(text(app, "detail"))
+        for part in (
+            "seen exit code 1: CUDA out of memory",
+            "cause torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB (log line 48,211)",
+            "then - subprocess.CalledProcessError",
+            "evidence - exit code 1",
+            "00:57:49 ended the processes: restart after crash (cuda_oom)",
+            "→ 9 processes ended by SIGTERM",
+            "→ luca-step00002160-state: complete (9 s)",
+            "changed - vae_batch_size 2 → 1 (CUDA out of memory)",
+            "end recovered",
+            "cost 180 steps again",
+        ):
+            assert part in said, part
+
+
+async def test_the_cursor_stays_on_its_incident_when_a_newer_one_comes() -> None:
+    now = troubled()
+    async with open_place("3", now) as (app, pilot):
+        await pilot.press("end")
+        await pilot.pause()
+        assert front(app).chosen == 1
+        assert app.dashboard is not None
+        feed = app.dashboard.run.feed
+        assert isinstance(feed, FakeFeed)
+        newer = msgspec.structs.replace(now.story.incidents[-1], id=9, t=now.now_t, open=True)
+        feed.now = msgspec.structs.replace(
+            now, story=msgspec.structs.replace(now.story, incidents=(*now.story.incidents, newer))
+        )
+        look(app)
+        await pilot.pause()
+        assert front(app).chosen == 1
+        assert front(app).table.cursor == 3
+
+
+async def test_an_incident_is_acknowledged_where_it_is_open() -> None:
+    async with open_place("3") as (app, pilot):
+        await pilot.press("c")
+        await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("ack", 2)])
+        await until(pilot, lambda: "Accepted." in footer(app))
+        await pilot.press("end", "c")
+        await pilot.pause()
+        assert "Only an open incident" in footer(app)
+        assert len(sent(app)) == 1
+
+
+async def test_an_incident_is_copied_as_markdown() -> None:
+    async with open_place("3") as (app, pilot):
+        await pilot.press("end", "y")
+        await pilot.pause()
+        assert app.clipboard.startswith("### luca: crash, CUDA out of memory")
+        assert "**What was decided and why**" in app.clipboard
+        assert "Copied" in footer(app)
+
+
+async def test_evidence_leads_into_the_log() -> None:
+    evidence = "last step 7,302"
+    reader = FakeReader([*(f"line {i}" for i in range(500)), f"then: {evidence}", *(f"more {i}" for i in range(500))])
+    app = TrainwatchApp(rich_run(troubled()), reader, picker=FakePicker(), interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("3", "enter")
+        board = app.dashboard
+        assert board is not None
+        await until(pilot, lambda: any(evidence in line for line in board.output.pane.plain_lines()))
+
+
+async def test_evidence_leads_to_its_line_in_the_log_screen(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"line {i}\n" for i in range(1, 2000)))
+    now = troubled()
+    attempts = tuple(msgspec.structs.replace(a, log=str(log) if a.number == 1 else None) for a in now.story.attempts)
+    seen = (Evidence(what="RuntimeError: CUDA error", line=1234),)
+    incidents = tuple(msgspec.structs.replace(i, evidence=seen) if i.id == 1 else i for i in now.story.incidents)
+    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, attempts=attempts, incidents=incidents))
+    async with open_place("3", now, logs=LogDoor(browser=LogLines())) as (app, pilot):
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: isinstance(front(app), LogScreen))
+
+        def under_cursor() -> str:
+            view = front(app).view
+            return view.window.lines[view.cursor].text if len(view.window) else ""
+
+        await until(pilot, lambda: under_cursor() == "line 1234")
+
+
+async def test_lines_of_evidence_are_walked() -> None:
+    async with open_place("3") as (app, pilot):
+        await pilot.press("end", "tab")
+        await pilot.pause()
+        page = front(app).page
+        assert page.links == [48_211, 48_260]
+        assert page.link == 0
+        await pilot.press("tab")
+        assert page.link == 1
+        await pilot.press("shift+tab")
+        assert page.link == 0
+
+
+async def test_two_looks_at_a_process_stand_side_by_side() -> None:
+    async with open_place("3s", size=(120, 40)) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).pages))
+        left, right = front(app).left, front(app).right
+        assert left.region.y == right.region.y
+        assert "It stood at the same place in both looks." in text(app, "left")
+        assert "_try_get_data" in text(app, "right")
+        await pilot.press("right")
+        await pilot.pause()
+        assert "It moved between the looks." in text(app, "left")
+        assert any(style == "warning" and "decode" in t for line in right._lines for style, t in line)
+        await pilot.press("right")
+        await pilot.pause()
+        assert "epoch 8/12" in text(app, "left")
+        assert not right.display
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(front(app), IncidentsScreen)
+
+
+async def test_where_nothing_was_kept_it_says_why() -> None:
+    async with open_place("3s", incident_files=FakeIncidentFiles([])) as (app, pilot):
+        await until(pilot, lambda: "Nothing was kept of this incident" in flowing(text(app, "left")))
+    error = PermissionError(13, "Permission denied")
+    async with open_place("3s", incident_files=FakeIncidentFiles(error=error)) as (app, pilot):
+        await until(pilot, lambda: "Permission denied" in text(app, "left"))
+
+
+async def test_no_incident_is_an_honest_empty_screen() -> None:
+    async with open_place("3", empty()) as (app, _):
+        assert "No incident so far." in text(app, "incidents")
+
+
+# ── checkpoints ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_table_says_what_each_is_worth_and_where_a_resume_would_start() -> None:
+    async with open_place("4", size=(120, 40)) as (app, pilot):
+        await until(pilot, lambda: "torn · optimizer.bin" in text(app, "table"))
+        rows = text(app, "table").splitlines()
+        assert "6,800" in rows[1]
+        assert "6,148" in rows[2]
+        assert "resume point" in rows[2]
+        assert sum("resume point" in row for row in rows) == 1
+
+
+async def test_a_deep_look_shows_how_far_it_is_and_goes_on_elsewhere() -> None:
+    now = healthy()
+    async with open_place("4", now) as (app, pilot):
+        door = checkpoints_of(app)
+        door.gate.clear()
+        newest = now.story.checkpoints[-1]
+        bad = msgspec.structs.replace(newest, verdict="nonfinite", reason="lora_up: 12 values are NaN")
+        door.verdicts[newest.path] = bad
+        await pilot.press("V")
+        await until(pilot, lambda: "34 %  300 of 870 MB" in text(app, "job"))
+        await pilot.press("V")
+        await pilot.pause()
+        assert "One thing at a time" in footer(app)
+        await pilot.press("1")
+        await pilot.pause()
+        door.gate.set()
+        await until(pilot, lambda: "is nonfinite" in footer(app))
+        await pilot.press("4")
+        await pilot.pause()
+        rows = text(app, "table").splitlines()
+        assert "nonfinite" in rows[1]
+        assert "resume point" in rows[2], "the next good one is where a resume would start"
+        assert "every byte read" in text(app, "detail")
+        assert not front(app).work.display
+
+
+async def test_work_is_called_off() -> None:
+    async with open_place("4") as (app, pilot):
+        door = checkpoints_of(app)
+        door.gate.clear()
+        await pilot.press("V")
+        await until(pilot, lambda: front(app).work.display)
+        await pilot.press("escape")
+        await until(pilot, lambda: "called off" in footer(app))
+        assert isinstance(front(app), CheckpointsScreen)
+        assert front(app).board.jobs.state is None
+
+
+async def test_leaving_calls_the_work_off() -> None:
+    async with open_place("4") as (app, pilot):
+        door = checkpoints_of(app)
+        door.gate.clear()
+        await pilot.press("V")
+        await until(pilot, lambda: front(app).work.display)
+        board = app.dashboard
+        assert board is not None
+    thread = board.jobs._thread
+    assert thread is not None
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+async def test_it_is_shown_what_one_holds() -> None:
+    async with open_place("4s") as (app, pilot):
+        await until(pilot, lambda: "accelerate state" in text(app, "detail"))
+        assert "weights, optimizer" in text(app, "detail")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "accelerate state" not in text(app, "detail")
+        assert isinstance(front(app), CheckpointsScreen)
+
+
+async def test_the_marked_two_are_compared_the_older_first() -> None:
+    async with open_place("4", size=(120, 40)) as (app, pilot):
+        await pilot.press("d")
+        assert "Mark two checkpoints" in footer(app)
+        await pilot.press("down", "space", "down", "space")
+        await pilot.pause()
+        assert text(app, "table").count("*") == 2
+        await pilot.press("d")
+        await until(pilot, lambda: "8.3 % of their norm" in text(app, "detail"))
+        asked = checkpoints_of(app).asked[-1]
+        assert asked[0] == "compare"
+        assert asked[1].endswith("5356-state")
+        assert asked[2].endswith("6148-state")
+
+
+async def test_resume_from_the_chosen_one_asks_like_the_dashboard() -> None:
+    async with open_place("4") as (app, pilot):
+        await pilot.press("r")
+        assert "is torn: a resume from it would fail" in footer(app)
+        await pilot.press("down", "down", "r")
+        await pilot.pause()
+        assert isinstance(front(app), ConfirmByName)
+        await pilot.press(*"luca", "enter")
+        await until(pilot, lambda: [c.checkpoint for c in sent(app)] == ["/data/outputs/luca/luca-step00005356-state"])
+
+
+async def test_a_backup_asks_where_to() -> None:
+    async with open_place("4") as (app, pilot):
+        await pilot.press("down", "b")
+        await pilot.pause()
+        assert isinstance(front(app), Ask)
+        await pilot.press(*"usb", "enter")
+        await until(pilot, lambda: "Copied, flushed and read back: usb/copy" in footer(app))
+        checkpoints_of(app).refusal = "usb exists already; nothing is overwritten: choose another name"
+        await pilot.press("b", *"usb", "enter")
+        await until(pilot, lambda: "nothing is overwritten" in footer(app))
+
+
+async def test_a_prune_is_a_dry_run_until_the_name_is_typed() -> None:
+    async with open_place("4", size=(120, 40)) as (app, pilot):
+        door = checkpoints_of(app)
+        await pilot.press("D")
+        await pilot.pause()
+        front(app).query_one(Input).value = "2"
+        await pilot.press("enter")
+        await until(pilot, lambda: "dry run" in footer(app))
+        assert "6 checkpoints, 5.22 GB" in text(app, "detail")
+        assert not any(a[0] == "prune" for a in door.asked)
+        await pilot.press("D")
+        await pilot.pause()
+        assert isinstance(front(app), ConfirmByName)
+        await pilot.press("y", "enter")
+        assert not any(a[0] == "prune" for a in door.asked)
+        await pilot.press("backspace", *"luca", "enter")
+        await until(pilot, lambda: "Deleted 6" in footer(app))
+        assert len(next(a for a in door.asked if a[0] == "prune")) == 7
+
+
+async def test_without_a_directory_it_says_what_to_set() -> None:
+    nowhere = FakeCheckpoints((), directory=None)
+    async with open_place("4", empty(), checkpoints=nowhere, plan=None) as (app, _):
+        assert "Set output_dir in trainwatch.toml" in flowing(text(app, "table"))
+    async with open_place("4", empty(), checkpoints=FakeCheckpoints(())) as (app, pilot):
+        await until(pilot, lambda: "No checkpoint yet in /data/outputs/luca" in flowing(text(app, "table")))
+
+
+# ── profiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_ladder_says_where_the_run_stands_and_why() -> None:
+    async with open_place("5") as (app, pilot):
+        await until(pilot, lambda: bool(front(app).changes))
+        ladder = text(app, "ladder").splitlines()
+        assert "conservative  next" in ladder[0]
+        assert "▸ ● balanced      now" in ladder[1]
+        said = flowing(text(app, "difference"))
+        assert "balanced, rung 2 of 3, since the run began" in said
+        assert "conservative is next: asked for by ada, at the next checkpoint." in said
+        assert "vae_batch_size 2 → 1 (CUDA out of memory)" in said
+
+
+async def test_a_switch_is_told_against_what_runs_now() -> None:
+    async with open_place("5", size=(200, 50)) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).changes))
+        await pilot.press("down")
+        await pilot.pause()
+        said = flowing(text(app, "difference"))
+        assert "vae_batch_size 1 → 4" in said
+        assert "workers 2 → 4" in said
+        assert "lowram true → false" in said
+        table = text(app, "table")
+        assert "yours" in table
+        assert "runs now" in table
+        row = next(line for line in table.splitlines() if "vae_batch_size" in line)
+        assert row.split() == ["vae_batch_size", "2", "1", "1", "2", "4"]
+
+
+@pytest.mark.parametrize(("key", "at_once"), [("enter", False), ("n", True)])
+async def test_a_profile_is_applied_from_here(key: str, at_once: bool) -> None:
+    async with open_place("5") as (app, pilot):
+        await pilot.press("down", key)
+        await pilot.pause()
+        assert type(front(app)) is (ConfirmByName if at_once else Confirm)
+        await pilot.press(*(("l", "u", "c", "a", "enter") if at_once else ("y",)))
+        await until(pilot, lambda: [(c.profile, c.now) for c in sent(app)] == [("aggressive", at_once)])
+
+
+async def test_a_config_that_cannot_be_derived_says_so() -> None:
+    broken = (Profile(name="broken", settings={"x": 1}),)
+    async with open_place("5", profiles=broken, ladder=(), launch=FakeLaunch()) as (app, pilot):
+        await until(pilot, lambda: "the file is gone" in flowing(text(app, "difference")))
+
+
+async def test_without_profiles_it_says_how_to_get_some() -> None:
+    async with open_place("5", profiles=()) as (app, _):
+        assert "trainwatch profiles list" in flowing(text(app, "ladder"))
+
+
+# ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_runs_show_state_and_progress_and_open() -> None:
+    async with open_place("6", size=(120, 40)) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).cards))
+        said = text(app, "runs")
+        assert "7,302 of 10,260" in said
+        assert "interrupted, unwatched" in said
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(front(app), Dashboard) and front(app).run.run_id == "mira-2")
+
+
+async def test_a_run_is_opened_with_the_mouse() -> None:
+    async with open_place("6") as (app, pilot):
+        await until(pilot, lambda: bool(front(app).cards))
+        row = next(y for y, line in enumerate(text(app, "runs").splitlines()) if "mira" in line)
+        await pilot.click("#runs", offset=(10, row + 1))
+        await pilot.pause()
+        await pilot.click("#runs", offset=(10, row + 1))
+        await until(pilot, lambda: isinstance(front(app), Dashboard) and front(app).run.run_id == "mira-2")
+
+
+async def test_opening_the_run_that_is_open_leads_to_its_dashboard() -> None:
+    async with open_place("6") as (app, pilot):
+        await until(pilot, lambda: bool(front(app).cards))
+        board = app.dashboard
+        await pilot.press("enter")
+        await pilot.pause()
+        assert front(app) is board
+
+
+async def test_no_runs_is_an_honest_empty_screen() -> None:
+    class Nothing(FakePicker):
+        def runs(self) -> tuple[()]:
+            return ()
+
+    app = TrainwatchApp(None, FakeReader(), picker=Nothing(), interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "trainwatch run -- COMMAND" in flowing(text(app, "runs")))
+
+
+# ── read-only ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("keys", ["3", "4", "5"])
+async def test_read_only_changes_nothing_anywhere(keys: str) -> None:
+    async with open_place(keys, read_only=True) as (app, pilot):
+        place = front(app)
+        for key in place.keys:
+            if key.acts:
+                await pilot.press(key.key)
+                await pilot.pause()
+                assert front(app) is place, key.key
+                assert f"{key.shown} {key.label}" not in footer(app)
+        assert sent(app) == []
+
+
+async def test_a_finished_run_offers_no_switch() -> None:
+    async with open_place("5", finished()) as (app, pilot):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert isinstance(front(app), ProfilesScreen)
+        assert "at checkpoint" not in footer(app)
