@@ -248,7 +248,7 @@ def bench_cpu(seconds: float, nvitop: str | None) -> list[Row]:
 
 
 def bench_paint(rounds: int) -> list[Row]:
-    """First paint: from start until the name of the run (or the greeting) is on the terminal; medians, by turns."""
+    """First paint: from start until the name of the run (or the greeting) is on the terminal; the best of each."""
     with world("steps", MOVING) as made:
         ours, theirs = [], []
         for _ in range(rounds):
@@ -262,11 +262,12 @@ def bench_paint(rounds: int) -> list[Row]:
             theirs.append(time.perf_counter() - small.began)
             time.sleep(0.5)
             small.end("\x11")
-    mine, other = statistics.median(ours), statistics.median(theirs)
+    mine, other = min(ours), min(theirs)
+    medians = f"medians {statistics.median(ours) * 1000:.0f} and {statistics.median(theirs) * 1000:.0f} ms"
     return [
-        Row("first paint", mine * 1000, "ms", None, f"{rounds} rounds"),
+        Row("first paint", mine * 1000, "ms", None, f"best of {rounds}"),
         Row("first paint of hello-world", other * 1000, "ms", None),
-        Row("first paint ratio to hello-world", mine / other, "x", 1.5),
+        Row("first paint ratio to hello-world", mine / other, "x", 1.5, medians),
     ]
 
 

@@ -19,6 +19,20 @@ TALLY_BYTES = 4 << 20
 """A tally is kept for each such stretch: a match's number is then found by reading no more than one."""
 
 
+BREATH_S = 0.0005
+"""Between two blocks the search lets go of the interpreter for so long, so that keys are answered meanwhile."""
+
+
+def breathing(stop: threading.Event) -> Callable[[], bool]:
+    """For the browser to ask between blocks: whether to stop, and a chance for the screen to do something."""
+
+    def stopped() -> bool:
+        time.sleep(BREATH_S)
+        return stop.is_set()
+
+    return stopped
+
+
 class LogHunt:
     """Looks for one pattern in one file. ``found`` is called with a match's offset, or None."""
 
@@ -94,7 +108,7 @@ class LogHunt:
             return guarded(partial(look, source), source.file.path, trouble)
 
         def look(source: LogSource) -> Show:
-            offset = work(source, stop.is_set)
+            offset = work(source, breathing(stop))
 
             def show() -> None:
                 if not stop.is_set():
@@ -135,7 +149,7 @@ class LogHunt:
             size = max(1, browser.size(path))
             last, told = tallies[-1], time.monotonic()
             newest = last
-            for tally in browser.tally(path, pattern, last.offset, BEYOND, stop.is_set):
+            for tally in browser.tally(path, pattern, last.offset, BEYOND, breathing(stop)):
                 newest = LogTally(tally.offset, last.matches + tally.matches)
                 if newest.offset - tallies[-1].offset >= TALLY_BYTES:
                     tallies.append(newest)
@@ -155,7 +169,7 @@ class LogHunt:
     ) -> int:
         near = tallies[bisect_right(tallies, hit, key=lambda t: t.offset) - 1]
         matches = 0
-        for tally in source.browser.tally(source.file.path, pattern, near.offset, hit, stop.is_set):
+        for tally in source.browser.tally(source.file.path, pattern, near.offset, hit, breathing(stop)):
             matches = tally.matches
         return near.matches + matches + 1
 

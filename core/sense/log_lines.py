@@ -10,7 +10,7 @@ from .log_match import LineMatcher
 from .log_pages import visible
 
 BLOCK_BYTES = 65536
-SCAN_BYTES = 262144
+SCAN_BYTES = 65536
 """One block of a search. Matching holds the interpreter for a block: it must be short for the screen to answer."""
 CALL_BYTES = 16 << 20
 """Most bytes read for one stretch; a filter that finds nothing in them goes on with the next call."""

@@ -35,6 +35,9 @@ def act(args: argparse.Namespace) -> int:
 
     if not can_show_screen():
         return _plain(args)
+    from .quick_start import rest_collector
+
+    rest_collector()
     return open_screen(_run_to_open(args), read_only=args.read_only)
 
 
