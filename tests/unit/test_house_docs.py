@@ -152,7 +152,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 def test_the_keys_that_the_readme_names_exist() -> None:
     section = (REPOSITORY / "README.md").read_text().split("## Keys")[1].split("##")[0]
-    shown = {part for key in KEYS for part in key.shown.split()}
+    shown = {part for key in KEYS for part in re.split("[ …]", key.shown)}
     assert set(re.findall(r"`([^`]+)`", section)) - shown == set()
 
 
