@@ -68,6 +68,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "restart": {
         "max_restarts": at_least(0),
         "backoff_s": waits,
+        "network_wait_s": waits,
         "interrupt_grace_s": at_least(0),
         "terminate_grace_s": at_least(0),
         "gpu_clear_timeout_s": at_least(0),
@@ -90,6 +91,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     },
     "notify": {"command": lambda value: None if not value or value[0].strip() else "must begin with a program"},
     "profiles": {"use": filled, "ladder": names},
+    "remedies": {},  # a choice of words
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # yes or no: any value makes sense
 }

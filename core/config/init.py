@@ -74,6 +74,7 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None) -> 
         max_s=f"{defaults.hang.max_s:g}",
         max_restarts=defaults.restart.max_restarts,
         backoff_s=", ".join(f"{s:g}" for s in defaults.restart.backoff_s),
+        apply=_text(defaults.remedies.apply),
         keep_last=defaults.checkpoints.keep_last,
         bell=str(defaults.screen.bell).lower(),
         title=str(defaults.screen.title).lower(),
@@ -145,6 +146,10 @@ max_s = {max_s}
 [restart]
 max_restarts = {max_restarts}                        # without new verified progress in between
 backoff_s = [{backoff_s}]            # seconds before the n-th restart without progress in between; the last repeats
+
+[remedies]
+# What may be changed by itself when a run ends: "equivalent" (only what keeps the result), "all", or "none"
+apply = {apply}
 
 [checkpoints]
 keep_last = {keep_last}                           # 0 = never delete; nothing is ever deleted unless you say so here

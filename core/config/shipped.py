@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from ..model.failure import FailureCatalogue
+from ..model.failure import FAILURE_CLASSES, FailureCatalogue
+from ..model.incident import HangKind
 from ..model.profile import Preset, Profile
+from ..model.remedy import Remedy, RemedyCatalogue
 from .document import Document, Rule
 from .problem import ConfigError, Problem
 
@@ -51,11 +53,43 @@ def read_failures(file: Traversable) -> FailureCatalogue:
     except msgspec.ValidationError as error:
         # The lines of all keys take five times as long as the rest: only for a person who has to find one.
         document = Document.parse(text, Path(str(file)))
-        found = re.search(r"`\$\.(\w+)\[(\d+)\]", str(error))
-        place = (found[1], int(found[2])) if found else ()
-        document.add(place, str(error))
+        document.add(_place_in(str(error)), str(error))
         document.finish()
         raise
+
+
+@cache
+def load_remedies() -> tuple[Remedy, ...]:
+    """Return the shipped remedies in order. Raises ConfigError when the file is wrong (a defect of trainwatch)."""
+    return read_remedies(importlib.resources.files(CONFIGS) / "remedies.toml")
+
+
+def read_remedies(file: Traversable) -> tuple[Remedy, ...]:
+    """Read a table of remedies. Raises ConfigError."""
+    document = Document.parse(file.read_text(encoding="utf-8"), Path(str(file)))
+    try:
+        remedies = msgspec.convert(document.data, type=RemedyCatalogue).remedies
+    except msgspec.ValidationError as error:
+        document.add(_place_in(str(error)), str(error))
+        document.finish()
+        raise
+    for at, remedy in enumerate(remedies):
+        for failure in remedy.failures:
+            if failure not in _TREATABLE:
+                document.add(("remedies", at), f'"{failure}" is no failure class and no hang:KIND')
+        if not remedy.changes and remedy.profile is None:
+            document.add(("remedies", at), f'"{remedy.name}" changes nothing')
+    document.finish()
+    return remedies
+
+
+def _place_in(message: str) -> tuple[str | int, ...]:
+    """Where msgspec says the fault is: table and number."""
+    found = re.search(r"`\$\.(\w+)\[(\d+)\]", message)
+    return (found[1], int(found[2])) if found else ()
+
+
+_TREATABLE = {*FAILURE_CLASSES, *(f"hang:{kind}" for kind in get_args(HangKind))}
 
 
 @cache

@@ -7,6 +7,7 @@ import msgspec
 
 from ..model.attempt import AttemptStory
 from ..model.checkpoint import Checkpoint
+from ..model.remedy import AppliedRemedy
 from ..model.run import RunState
 from ..model.story import RunStory
 from . import run_machine
@@ -67,10 +68,15 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         shelf=Shelf(known=_shelf(state.shelf, story)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
+        applied=state.applied or _applied(story),
         profile=story.profile if story.profile is not None else profile,
         profile_pending=story.profile if story.profile_pending else None,
         told_t=None,
     )
+
+
+def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
+    return tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
 
 
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:

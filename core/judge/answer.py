@@ -1,11 +1,12 @@
 """What follows a failure: a restart as planned, or giving up with all that a person needs.
 
-One order for crashes and hangs: no use → give up; the same place again → give up; budget spent → give up; else restart.
+One order for crashes and hangs: budget spent → give up; a remedy that may be applied → restart with it; no use → give
+up; the same place again → give up; else restart as it was.
 """
 
 import msgspec
 
-from . import budget, cause, recovery
+from . import budget, cause, recovery, treatment
 from .attempt_now import knows_its_step
 from .cause import Cause
 from .draft import Draft
@@ -15,7 +16,10 @@ replace = msgspec.structs.replace
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """An end to be answered. ``curable``: starting again may help. ``advice``: what to look at, from the catalogue."""
+    """An end to be answered. ``curable``: starting again may help. ``advice``: what to look at, from the catalogue.
+
+    ``remedy_for``: what the table of remedies is asked for, where that is not the class itself.
+    """
 
     cause: Cause
     incident: int
@@ -23,6 +27,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     curable: bool = True
     advice: tuple[str, ...] = ()
     before_t: float | None = None
+    remedy_for: str | None = None
 
 
 def answer(draft: Draft, failure: Failure) -> RestartPlan:
@@ -32,19 +37,33 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
     draft.set(trail=cause.with_cause(seen, failure.cause))
     name = f"{'a hang' if failure.cause.kind == 'hang' else 'crash'} ({failure.cause.class_})"
     plan = RestartPlan(reason=f"restart after {name}", incident=failure.incident, before_t=failure.before_t)
-    if not failure.curable:
+    key = failure.remedy_for or (
+        failure.cause.class_ if failure.cause.kind == "crash" else f"hang:{failure.cause.class_}"
+    )
+    chosen, waiting = treatment.choose(draft, key, cause.count(seen, failure.cause.class_))
+    spent = budget.is_spent(state.budget, draft.knowledge.settings.restart)
+    if chosen is not None and not spent:
+        treatment.take(draft, chosen, key, failure.incident)
+        treatment.propose(draft, waiting, key, failure.incident)
+        # What was changed makes it another experiment: nothing is gained by waiting.
+        return replace(recovery.charge(draft, plan), reason=f"{plan.reason}, {chosen.words}", delay_s=0.0)
+    if chosen is not None:
+        waiting = (chosen, *waiting)
+    treatment.propose(draft, waiting, key, failure.incident)
+    if spent and (failure.curable or chosen is not None):
+        ending = recovery.spent_reason(draft)
+    elif not failure.curable:
         ending = f"{failure.cause.class_} does not go away by starting again: {failure.reason}"
     elif cause.repeats(seen, failure.cause, state.attempt.stride) and knows_its_step(state.attempt):
         ending = (
             f"{failure.cause.kind} ({failure.cause.class_}) at step {failure.cause.position} again: "
             "the same cause at the same step is no accident, and starting again would run into it again"
         )
-    elif budget.is_spent(state.budget, draft.knowledge.settings.restart):
-        ending = recovery.spent_reason(draft)
     else:
         return recovery.charge(draft, plan)
     reason = f"{name}, and no restart follows"
-    return replace(plan, reason=reason, ending=ending, advice=root_cause(draft, failure.advice))
+    told = (*root_cause(draft, failure.advice), *treatment.advice(waiting))
+    return replace(plan, reason=reason, ending=ending, advice=told)
 
 
 def root_cause(draft: Draft, advice: tuple[str, ...]) -> tuple[str, ...]:

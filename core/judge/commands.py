@@ -10,7 +10,7 @@ import msgspec
 from ..model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ..model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ..model.observation import Command
-from . import recovery, run_machine, timeline
+from . import recovery, run_machine, timeline, treatment
 from .budget import Budget
 from .draft import Draft
 from .run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
@@ -28,6 +28,8 @@ def on_command(draft: Draft, command: Command) -> None:
             command.checkpoint,
             "from the beginning" if command.fresh else None,
             "now" if command.now else None,
+            f"with {', '.join(command.remedies)}" if command.remedies else None,
+            "without remedies" if command.without_remedies else None,
         )
         if said is not None
     )
@@ -59,6 +61,13 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
         draft.note(f"{command.verb}: nothing is running")
 
 
+def _take_remedies(draft: Draft, command: Command) -> None:
+    if command.without_remedies:
+        treatment.drop(draft, f"asked for by {command.by}")
+    for name in command.remedies:
+        treatment.take_by_name(draft, name, command.by)
+
+
 def _restart(draft: Draft, command: Command) -> None:
     machine = draft.state.machine
     plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
@@ -68,6 +77,7 @@ def _restart(draft: Draft, command: Command) -> None:
         draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
         _take_profile(draft, command)
+        _take_remedies(draft, command)
         _close_hangs(draft, f"restarted by {command.by}")
         recovery.stop(draft, "restart", plan, by=command.by)
     else:
@@ -84,6 +94,7 @@ def _resume(draft: Draft, command: Command) -> None:
         draft.note("resume: the run is going already")
         return
     _take_profile(draft, command)
+    _take_remedies(draft, command)
     # A person looked at it: what happened so far is forgiven.
     draft.set(trail=())
     if draft.state.budget.used:
@@ -134,6 +145,7 @@ def _profile(draft: Draft, command: Command) -> None:
         return
     live = run_machine.is_live(draft.state.machine)
     draft.set(profile_pending=name, switch=live)
+    treatment.drop(draft, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
     draft.fact(ProfileChanged(profile=name, pending=True, why=f"asked for by {command.by}, {when}"))
     if command.now and isinstance(draft.state.machine, Running | Hung | Starting) and live:

@@ -1,11 +1,14 @@
 """What the judge knows before anything happens: settings, preset, tables and the facts of the run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..model.profile import Preset
+from ..model.remedy import Remedy
 from ..model.settings import Settings
 from . import health
+from .remedy import Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +17,8 @@ class Knowledge:
 
     ``catalogue`` is a compiled failure catalogue (diagnosis.py), ``shapes`` the compiled line shapes (line_shapes.py).
     ``created_wall`` (seconds since the epoch) is the zero of run time. ``profiles`` are the names that may be asked
-    for; empty = any name is taken as it comes.
+    for; empty = any name is taken as it comes. ``remedies``: what may be changed, in order; ``values``: the trainer's
+    settings that they ask for, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2").
     """
 
     catalogue: Any
@@ -25,6 +29,10 @@ class Knowledge:
     run: str = "run"
     created_wall: float = 0.0
     output_dir: str | None = None
+    remedies: tuple[Remedy, ...] = ()
+    values: Values = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
     levels: dict[str, dict[str, health.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 

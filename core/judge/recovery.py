@@ -15,6 +15,7 @@ from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileCh
 from ..model.observation import Exit, Outcome
 from . import budget, resume_point
 from .draft import Draft
+from .remedy import merged
 from .resume_point import base_name
 from .run_machine import (
     BackingOff,
@@ -336,6 +337,7 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         resume_from=plan.path,
         resume_step=plan.step,
         profile=profile,
+        changes=merged(state.applied),
         steps_done=known.position if known is not None else None,
         epochs_done=known.epochs_done if known is not None else None,
     )

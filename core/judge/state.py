@@ -12,6 +12,7 @@ import msgspec
 from ..model.incident import Incident
 from ..model.progress import Progress
 from ..model.record import Entry
+from ..model.remedy import AppliedRemedy
 from .attempt_now import AttemptNow
 from .budget import Budget
 from .cause import Trail
@@ -40,7 +41,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
     written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told
-    of since this supervisor began.
+    of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for a person.
     ``profile_pending``: a profile asked for; ``switch``: stop for it at the next checkpoint.
     """
 
@@ -65,6 +66,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shelf: Shelf = Shelf()
     budget: Budget = Budget()
     trail: Trail = ()
+    applied: tuple[AppliedRemedy, ...] = ()
+    proposed: tuple[str, ...] = ()
+    disk_free_bytes: float | None = None
     incidents: tuple[Incident, ...] = ()
     failed_position: int | None = None
     told_t: float | None = None

@@ -141,6 +141,41 @@ class ProfileChanged(FactBase, frozen=True, kw_only=True, tag="profile"):
     why: str
 
 
+class RemedyApplied(FactBase, frozen=True, kw_only=True, tag="remedy_applied"):
+    """Something is changed from the next launch on, until it is dropped. ``profile``: switched to."""
+
+    name: str
+    title: str
+    failure: str
+    changes: tuple[Change, ...] = ()
+    profile: str | None = None
+    incident: int | None = None
+    equivalent: bool = True
+    cost: str = ""
+    source: str = ""
+
+
+class RemedyProposed(FactBase, frozen=True, kw_only=True, tag="remedy_proposed"):
+    """Something could be changed, and a person has to say so (``trainwatch resume --with NAME``). ``why`` it waits."""
+
+    name: str
+    title: str
+    failure: str
+    why: str
+    changes: tuple[Change, ...] = ()
+    profile: str | None = None
+    incident: int | None = None
+    cost: str = ""
+    source: str = ""
+
+
+class RemediesDropped(FactBase, frozen=True, kw_only=True, tag="remedies_dropped"):
+    """The next launch has the user's own values again."""
+
+    names: tuple[str, ...]
+    why: str
+
+
 class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
     """An operator command, with who gave it."""
 
@@ -177,6 +212,9 @@ Fact = (
     | HealthChanged
     | BudgetChanged
     | ProfileChanged
+    | RemedyApplied
+    | RemedyProposed
+    | RemediesDropped
     | CommandReceived
     | JudgeSnapshot
     | Note

@@ -157,6 +157,10 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     stop_trainer: bool = False
     fresh: bool = False
     """restart, resume: from the beginning, whatever checkpoints there are."""
+    remedies: tuple[str, ...] = ()
+    """restart, resume: names of remedies to apply."""
+    without_remedies: bool = False
+    """restart, resume: take back all that were applied."""
 
 
 class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):

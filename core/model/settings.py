@@ -62,6 +62,8 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Memory above the baseline that still counts as released: a driver keeps some for its context."""
     if_gpu_not_clear: Literal["wait", "go_on"] = "go_on"
     """What to do when the time limit passed: go on and say so, or wait for a person."""
+    network_wait_s: tuple[float, ...] = (30.0, 60.0, 300.0, 600.0)
+    """Wait before the n-th restart after a network failure; the last repeats. Such restarts cost no budget."""
     without_checkpoint: bool = True
     """Start over from the beginning when no good checkpoint exists."""
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
@@ -114,6 +116,13 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Names, safest first."""
 
 
+class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[remedies]``: what may be changed by itself when a run ends."""
+
+    apply: Literal["equivalent", "all", "none"] = "equivalent"
+    """equivalent: only what keeps the result of the training; the others are proposed and wait for a person."""
+
+
 class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[tmux]``."""
 
@@ -143,5 +152,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     health: Health = Health()
     notify: Notify = Notify()
     profiles: Profiles = Profiles()
+    remedies: Remedies = Remedies()
     tmux: Tmux = Tmux()
     screen: Screen = Screen()

@@ -22,6 +22,9 @@ from .fact import (
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
+    RemediesDropped,
+    RemedyApplied,
+    RemedyProposed,
     RunCreated,
     StateChanged,
     SupervisorEnded,
@@ -30,6 +33,7 @@ from .fact import (
 from .health import HealthReading
 from .incident import Incident
 from .observation import Outcome
+from .profile import Change
 from .progress import Progress
 from .record import Record
 from .run import RunState
@@ -91,6 +95,10 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     profile_pending: bool = False
     profile_switches: tuple[ProfileSwitch, ...] = ()
+    remedies: tuple[RemedyApplied, ...] = ()
+    """In force: every launch has their changes."""
+    proposals: tuple[RemedyProposed, ...] = ()
+    """Waiting for a person, newest last, one a name."""
     budget_used: int = 0
     budget_max: int = 0
     supervisor_pid: int | None = None
@@ -169,6 +177,16 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
                 profile_pending=fact.pending,
                 profile_switches=(*story.profile_switches, switch),
             )
+        case RemedyApplied():
+            waiting = tuple(p for p in story.proposals if p.name != fact.name)
+            told = _with_notice(story, f"{fact.title}: {_said(fact.changes, fact.profile)}")
+            return replace(told, remedies=(*story.remedies, fact), proposals=waiting)
+        case RemedyProposed():
+            others = tuple(p for p in story.proposals if p.name != fact.name)
+            return replace(story, proposals=(*others, fact))
+        case RemediesDropped():
+            kept = tuple(r for r in story.remedies if r.name not in fact.names)
+            return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
         case CommandReceived():
             return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
         case Note():
@@ -177,6 +195,11 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return story
         case _:
             assert_never(fact)
+
+
+def _said(changes: tuple[Change, ...], profile: str | None) -> str:
+    said = [f"{c.key} {c.before} -> {c.after}" for c in changes]
+    return ", ".join(said if profile is None else [*said, f"profile {profile}"])
 
 
 def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:

@@ -1,6 +1,7 @@
 """Recovery with real processes: what a resume must prove, and what is changed so that a restart can succeed."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, world
@@ -33,3 +34,89 @@ def test_a_resume_that_the_trainer_ignores_is_ended_and_said(world: World) -> No
     assert len(world.lives()) == 2
     assert world.steps(2)[-1] < 80, "ended before it reached what it would have overwritten"
     assert "if_resume_not_taken" in watcher.said
+
+
+KOHYA = Path(__file__).parent.parent / "fakes" / "kohya_trainer.py"
+CONFIG = """# My own notes stay where they are.
+[training_arguments]
+output_dir = "{out}"
+train_batch_size = {batch}            # as much as fits
+gradient_accumulation_steps = 1
+max_train_epochs = {epochs}
+gradient_checkpointing = false
+[memory_arguments]
+vae_batch_size = 1
+"""
+
+
+def kohya(
+    world: World, *options: str, batch: int, epochs: int, more: dict[str, dict[str, object]] | None = None
+) -> Path:
+    """A project whose trainer reads a TOML; returns that file."""
+    config = world.project / "luca.toml"
+    config.write_text(CONFIG.format(out=world.out, batch=batch, epochs=epochs))
+    command = [sys.executable, str(KOHYA), "--config_file", "{config}", *options]
+    world.write(command=command, config="luca.toml", preset="kohya", more=more)
+    return config
+
+
+def effective(world: World) -> list[list[str]]:
+    """What each attempt read: batch, accumulation, epochs, weights."""
+    return [line.split() for line in (world.out / "effective.txt").read_text().splitlines()]
+
+
+def test_out_of_memory_is_cured_by_half_the_batch_with_the_effective_batch_kept(world: World) -> None:
+    config = kohya(world, batch=8, epochs=2)
+    before = hashlib.sha256(config.read_bytes()).hexdigest()
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    assert [row[:2] for row in effective(world)] == [["8", "1"], ["4", "2"], ["2", "4"]]
+    story = world.story()
+    assert [r.name for r in story.remedies] == ["half-batch", "half-batch"]
+    changed = [(c.key, c.before, c.after) for c in story.attempts[-1].changes]
+    assert ("training_arguments.train_batch_size", 8, 2) in changed
+    assert ("training_arguments.gradient_accumulation_steps", 1, 4) in changed
+    assert [i.class_ for i in story.incidents] == ["cuda_oom", "cuda_oom"]
+    assert "REMEDY half-batch: train_batch_size 8 -> 4, gradient_accumulation_steps 1 -> 2" in watcher.said
+    assert hashlib.sha256(config.read_bytes()).hexdigest() == before
+
+
+def test_where_nothing_may_be_changed_it_is_proposed_and_a_person_can_say_yes(world: World) -> None:
+    kohya(world, batch=4, epochs=1, more={"remedies": {"apply": "none"}})
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 1, watcher.said
+    assert world.story().proposals[0].name == "half-batch"
+    assert "`trainwatch resume --with half-batch`" in watcher.said
+    done = world.do("resume", "--with", "half-batch")
+    assert done.code == 0, done.err
+    world.in_state("finished")
+    assert [row[:2] for row in effective(world)] == [["4", "1"], ["2", "2"]]
+
+
+def test_weights_go_on_with_the_epochs_that_are_left(world: World) -> None:
+    kohya(world, "--crash-in-epoch", "3", batch=2, epochs=5)
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    first, second = effective(world)
+    assert first[2:] == ["5", "None"]
+    assert second[2] == "3"
+    assert second[3].endswith("luca-000002.safetensors")
+    story = world.story()
+    assert "named in the derived config and the log; the printed step starts anew" in watcher.said
+    assert story.overall_step == 5 * 16
+    assert [i.open for i in story.incidents] == [False]
+
+
+def test_a_compiler_that_fails_is_switched_off_by_the_environment(world: World) -> None:
+    kohya(world, "--needs-no-compile", batch=2, epochs=1)
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    assert [r.name for r in world.story().remedies] == ["no-compile"]

@@ -19,6 +19,9 @@ from trainwatch.core.model.fact import (
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
+    RemediesDropped,
+    RemedyApplied,
+    RemedyProposed,
     RunCreated,
     StateChanged,
     SupervisorEnded,
@@ -95,12 +98,26 @@ def _fact_text(fact: Fact) -> str | None:
             return f"{fact.metric} is {fact.level} ({value} {fact.unit})"
         case ProfileChanged():
             return f"profile {fact.profile or '–'}" + (" at the next start" if fact.pending else "") + f": {fact.why}"
+        case RemedyApplied():
+            return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; {fact.cost})"
+        case RemedyProposed():
+            return (
+                f"proposed {fact.name}: {_changed(fact)} ({fact.title}; {fact.cost}); {fact.why}: "
+                f"`trainwatch resume --with {fact.name}`"
+            )
+        case RemediesDropped():
+            return f"remedies taken back ({', '.join(fact.names)}): {fact.why}"
         case CommandReceived():
             return f"{fact.by} asks: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
         case Note():
             return fact.text
         case _:
             assert_never(fact)
+
+
+def _changed(fact: RemedyApplied | RemedyProposed) -> str:
+    said = [f"{c.key} {_known(c.before)} -> {c.after}" for c in fact.changes]
+    return ", ".join(said if fact.profile is None else [*said, f"profile {fact.profile}"])
 
 
 def _incident_lines(incident: Incident) -> list[str]:

@@ -55,6 +55,18 @@ def add(subparsers: Any) -> None:
             parser.add_argument(
                 "--from", dest="checkpoint", metavar="CHECKPOINT", help="file or directory to resume from"
             )
+        if name in {"resume", "restart"}:
+            parser.add_argument(
+                "--with",
+                dest="remedies",
+                action="append",
+                default=[],
+                metavar="REMEDY",
+                help="apply a remedy that was proposed (named in `trainwatch events`)",
+            )
+            parser.add_argument(
+                "--without-remedies", action="store_true", help="take back all remedies that were applied"
+            )
         if name == "ack":
             parser.add_argument("--incident", type=int, metavar="N", help="which incident")
         if verb.asks:
@@ -82,6 +94,8 @@ def act(args: argparse.Namespace) -> int:
         profile=_profile(run, getattr(args, "profile", None)),
         now=getattr(args, "now", False),
         incident=getattr(args, "incident", None),
+        remedies=tuple(getattr(args, "remedies", ())),
+        without_remedies=getattr(args, "without_remedies", False),
     )
     if verb.asks and not args.yes and sys.stdin.isatty():
         _ask(verb.asks.format(run=run.load_spec().name))

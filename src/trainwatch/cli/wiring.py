@@ -12,7 +12,7 @@ from trainwatch.core.act.derive import Derived, preview
 from trainwatch.core.act.launch import find_attempt, settle_launch
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 from trainwatch.core.config.project import FILE_NAME
-from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles
+from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles, load_remedies
 from trainwatch.core.inbox import BoundedInbox
 from trainwatch.core.judge.diagnosis import compile_catalogue, is_news
 from trainwatch.core.judge.knowledge import Knowledge
@@ -45,6 +45,7 @@ from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor import Supervisor
 
 from .memory import RunMemory
+from .trainer_values import trainer_values, traits
 
 
 def build_supervisor(
@@ -116,6 +117,10 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         run=spec.name,
         created_wall=spec.created_wall,
         output_dir=spec.output_dir,
+        remedies=load_remedies(),
+        values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
+        families={name: profile.family for name, profile in profiles.items()},
+        traits=traits(),
     )
 
 

@@ -1,0 +1,70 @@
+"""Remedies: what may be changed for a failure class, with its price (one entry of ``configs/remedies.toml`` each)."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import field
+
+from .profile import Change
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a setting must be now. ``default``: what the framework takes where nobody says.
+
+    A key is a setting of the trainer by its bare or dotted name, or ``$NAME`` for the environment.
+    """
+
+    key: str
+    default: Any = None
+    above: float | None = None
+    multiple_of: int | None = None
+    is_: Any = field(default=None, name="is")
+    is_not: Any = None
+
+
+class RemedyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One setting and its new value: ``to``, or the present one ``times`` a factor (whole numbers stay whole)."""
+
+    key: str
+    where: Literal["config", "flag", "env"] = "config"
+    to: Any = None
+    times: float | None = None
+    default: Any = None
+    """What the framework takes where nobody says: the number to be multiplied then."""
+    if_known: bool = False
+    """Only where somebody says a value."""
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``failures``: failure classes of crashes, ``hang:KIND`` for hangs. ``presets`` empty = any framework.
+
+    ``equivalent``: the training's result stays what it was meant to be. ``after``: how often the class must have ended
+    an attempt before. ``profile`` "down" = one rung down the run's ladder, to a profile of ``families``.
+    """
+
+    name: str
+    title: str
+    failures: tuple[str, ...]
+    equivalent: bool
+    cost: str
+    source: str
+    presets: tuple[str, ...] = ()
+    after: int = 0
+    not_on: tuple[Literal["wsl2"], ...] = ()
+    when: tuple[Condition, ...] = ()
+    changes: tuple[RemedyChange, ...] = ()
+    profile: Literal["down"] | None = None
+    families: tuple[str, ...] = ()
+
+
+class RemedyCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file; the order is the order in which they are tried."""
+
+    remedies: tuple[Remedy, ...] = ()
+
+
+class AppliedRemedy(msgspec.Struct, frozen=True, kw_only=True):
+    """A remedy as it was applied: every launch since then has its changes."""
+
+    name: str
+    changes: tuple[Change, ...] = ()

@@ -1,0 +1,259 @@
+"""What is changed after a failure, what only proposed, and how it is taken back."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import World, judge
+from tests.unit.test_judge_recovery import crash, running, save, story
+from trainwatch.core.config.shipped import load_profiles, load_remedies
+from trainwatch.core.judge.remedy import Around, Option, fit, is_allowed, merged, number, options
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
+from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
+from trainwatch.core.model.profile import Change, Preset
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.remedy import AppliedRemedy, Remedy, RemedyChange
+from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
+from trainwatch.core.model.story import RunStory, apply
+
+OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
+NAN = "\nloss is nan, stopping\n"
+FAMILIES = {name: profile.family for name, profile in load_profiles().items()}
+PLAIN = {"$PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128"}
+"""Nothing for the allocator: it has its setting."""
+
+
+def around(preset: str, values: dict[str, Any], **more: Any) -> Around:
+    return Around(preset=preset, values={"": {**PLAIN, **values}}, families=FAMILIES, **more)
+
+
+def names(failure: str, here: Around) -> list[str]:
+    return [option.remedy.name for option in options(load_remedies(), failure, here)]
+
+
+def first(failure: str, here: Around) -> Option:
+    return next(options(load_remedies(), failure, here))
+
+
+def after(option: Option) -> dict[str, Any]:
+    return {change.key: change.after for change in option.changes}
+
+
+@pytest.mark.parametrize(
+    ("preset", "values", "changed"),
+    [
+        ("kohya", {"train_batch_size": 4, "gradient_accumulation_steps": 2},
+         {"train_batch_size": 2, "gradient_accumulation_steps": 4}),
+        ("kohya", {"train_batch_size": "4"}, {"train_batch_size": 2, "gradient_accumulation_steps": 2}),
+        ("dit", {"batch_size": 4, "gradient_accumulation_steps": 4}, {"batch_size": 2, "gradient_accumulation_steps": 8}),
+        ("hf", {}, {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}),
+        ("kohya", {"train_batch_size": 1, "vae_batch_size": 2}, {"vae_batch_size": 1}),
+        ("kohya", {"cache_latents": True}, {"cache_latents_to_disk": True}),
+        ("dit", {"batch_size": 3}, {"vae.use_slicing": True}),
+    ],
+)  # fmt: skip
+def test_out_of_memory(preset: str, values: dict[str, Any], changed: dict[str, Any]) -> None:
+    option = first("cuda_oom", around(preset, values))
+    assert after(option) == changed
+    assert is_allowed(option.remedy, "equivalent")
+
+
+def test_checkpointing_costs_and_is_never_used_under_wsl2() -> None:
+    assert "gradient-checkpointing" in names("cuda_oom", around("kohya", {}))
+    assert not is_allowed(first("cuda_oom", around("kohya", {})).remedy, "equivalent")
+    assert "gradient-checkpointing" not in names("cuda_oom", around("kohya", {}, traits=frozenset({"wsl2"})))
+    assert names("cuda_oom", around("kohya", {"gradient_checkpointing": True})) == []
+
+
+def test_safe_mode_is_no_remedy_for_memory() -> None:
+    """It needs more of it."""
+    safe = around("generic", {}, profile="disable_triton", ladder=("safe_mode", "disable_triton", "normal"))
+    assert names("cuda_oom", safe) == []
+    assert first("triton_compile", safe).profile == "safe_mode"
+
+
+@pytest.mark.parametrize(
+    ("profile", "lower"), [(None, "disable_triton"), ("normal", "disable_triton"), ("disable_triton", "safe_mode")]
+)
+def test_cuda_trouble_gets_the_same_settings_once_and_then_a_safer_mode(profile: str | None, lower: str) -> None:
+    ladder = ("safe_mode", "disable_triton", "normal")
+    assert names("cuda_unknown_error", around("generic", {}, profile=profile, ladder=ladder)) == []
+    assert first("cuda_unknown_error", around("generic", {}, profile=profile, ladder=ladder, seen=1)).profile == lower
+    assert names("cuda_unknown_error", around("generic", {}, profile="safe_mode", ladder=ladder, seen=1)) == []
+
+
+def test_loaders_that_deadlock_get_fewer_workers_down_to_none() -> None:
+    seen = []
+    here = around("kohya", {"max_data_loader_n_workers": 4, "persistent_data_loader_workers": True})
+    while names("hang:starved", here):
+        option = first("hang:starved", here)
+        seen.append(after(option))
+        done = AppliedRemedy(name=option.remedy.name, changes=option.changes)
+        here = around("kohya", dict(here.values[""]), applied=(*here.applied, done))
+    assert seen == [
+        {"max_data_loader_n_workers": 2},
+        {"max_data_loader_n_workers": 1},
+        {"max_data_loader_n_workers": 0, "persistent_data_loader_workers": False},
+    ]
+    (workers, _) = merged(here.applied)
+    assert (workers.before, workers.after) == (4, 0)
+
+
+def test_memory_of_the_machine() -> None:
+    here = around("kohya", {"max_data_loader_n_workers": 4, "cache_latents": True})
+    assert names("host_oom", here) == ["latents-to-disk", "one-worker", "lowram"]
+
+
+def test_what_nobody_could_read_is_not_changed() -> None:
+    row = Remedy(
+        name="x", title="x", failures=("cuda_oom",), equivalent=True, cost="", source="",
+        changes=(RemedyChange(key="size", times=0.5),),
+    )  # fmt: skip
+    assert fit(row, around("generic", {})) is None
+    assert fit(row, around("generic", {"size": "large"})) is None
+    assert fit(row, around("generic", {"size": True})) is None
+
+
+def test_values_of_command_lines_are_text() -> None:
+    assert [number(v) for v in ("4", "1e-4", "true", "False", "", "bf16", 3, None)] == [
+        4, 1e-4, True, False, "", "bf16", 3, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ["code_bug", "config_error", "import_error", "checkpoint_mismatch"])
+def test_nothing_is_changed_for_what_a_person_must_mend(code: str) -> None:
+    assert all(code not in row.failures for row in load_remedies())
+
+
+# --- in a run ---------------------------------------------------------------------------------------------------------
+
+
+def mind(values: dict[str, Any], apply: str = "equivalent", preset: str = "kohya", **profiles: Any) -> Judge:
+    settings = Settings(
+        remedies=Remedies(apply=apply),  # type: ignore[arg-type]
+        restart=Restart(max_restarts=3, backoff_s=(0.0, 10.0)),
+        profiles=Profiles(**profiles),
+    )
+    return judge(
+        settings,
+        Preset(name=preset, resume="state"),
+        remedies=load_remedies(),
+        values={"": {**PLAIN, **values}},
+        families=FAMILIES,
+    )
+
+
+def test_a_remedy_is_one_entry_with_before_and_after_and_goes_with_every_launch() -> None:
+    world = crash(save(running(mind({"train_batch_size": 4}))), OOM)
+    (fact,) = world.of(RemedyApplied)
+    assert (fact.name, fact.failure, fact.incident, fact.equivalent) == ("half-batch", "cuda_oom", 1, True)
+    assert fact.changes == (
+        Change(where="config", key="train_batch_size", before=4, after=2, why="remedy half-batch"),
+        Change(where="config", key="gradient_accumulation_steps", before=None, after=2, why="remedy half-batch"),
+    )
+    start = world.of(StartAttempt)[-1]
+    assert start.changes == fact.changes
+    assert "train_batch_size 4 -> 2" in start.reason
+    assert [b.used for b in world.of(BudgetChanged)] == [1]
+    world.watch(_on(40, 10))
+    crash(world)
+    assert world.of(StartAttempt)[-1].changes == fact.changes
+
+
+def test_remedies_run_out_and_the_others_are_named() -> None:
+    world = running(mind({"train_batch_size": 2, "gradient_accumulation_steps": 8}))
+    crash(world, OOM).watch(story(12))
+    crash(world, OOM)
+    assert world.word == "given_up"
+    assert [p.name for p in world.of(RemedyProposed)] == ["accumulation-4", "gradient-checkpointing"]
+    assert "`trainwatch resume --with gradient-checkpointing`" in world.of(NotifyPeople)[-1].body
+
+
+def test_a_spent_budget_is_spent_whatever_could_be_changed() -> None:
+    world = running(mind({"train_batch_size": 64}))
+    for n in range(4):
+        crash(world, OOM).wait(11.0).watch(story(5 + n))
+    assert world.word == "given_up"
+    assert len(world.of(RemedyApplied)) == 3
+    assert "3 restarts without a new checkpoint" in world.of(GiveUp)[0].reason
+
+
+def test_a_remedy_that_changes_the_result_waits_for_a_person() -> None:
+    world = save(running(mind({"learning_rate": 1e-4})))
+    crash(world.wait(5.0), NAN)
+    assert world.of(RemedyApplied) == []
+    (proposed,) = world.of(RemedyProposed)
+    assert proposed.changes[0].after == 5e-5
+    assert world.of(StartAttempt)[-1].changes == ()
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_or_is_applied_where_all_may_be() -> None:
+    world = save(running(mind({"learning_rate": 1e-4, "unet_lr": 2e-4}, apply="all")))
+    crash(world.wait(5.0), NAN)
+    assert [(c.key, c.after) for c in world.of(StartAttempt)[-1].changes] == [
+        ("learning_rate", 5e-5),
+        ("unet_lr", 1e-4),
+    ]
+
+
+def test_none_means_none() -> None:
+    world = crash(running(mind({"train_batch_size": 4}, apply="none")), OOM)
+    assert world.word == "given_up"
+    assert world.of(RemedyApplied) == []
+    assert world.of(RemedyProposed)[0].name == "half-batch"
+
+
+def test_a_safer_mode_is_a_profile_of_the_ladder() -> None:
+    ladder = ("safe_mode", "disable_triton", "normal")
+    world = running(mind({}, preset="generic", use="normal", ladder=ladder))
+    crash(world).watch(story(10))
+    assert world.of(StartAttempt)[-1].profile == "normal"
+    crash(world).wait(11.0)
+    assert world.of(StartAttempt)[-1].profile == "disable_triton"
+    assert "remedy safer-mode" in world.of(ProfileChanged)[0].why
+
+
+def test_a_person_applies_and_takes_back() -> None:
+    world = crash(running(mind({"train_batch_size": 4}, apply="none")), OOM)
+    world.command("resume", remedies=["half-batch"])
+    assert world.of(RemedyApplied)[0].failure == "asked for by operator"
+    assert len(world.of(StartAttempt)[-1].changes) == 2
+    world.watch(story(10)).command("restart", without_remedies=True)
+    assert world.of(RemediesDropped)[0].names == ("half-batch",)
+    assert world.of(StartAttempt)[-1].changes == ()
+
+
+def test_a_remedy_that_is_not_known_is_said() -> None:
+    world = running(mind({})).command("stop").command("resume", remedies=["magic", "half-batch"])
+    assert "there is no remedy 'magic'; known: accumulation-4, expandable-segments" in world.text()
+    assert "remedy half-batch: it would change nothing here" in world.text()
+
+
+def test_a_profile_that_a_person_chooses_begins_without_remedies() -> None:
+    world = crash(running(mind({"train_batch_size": 4})), OOM).watch(story(10))
+    world.command("profile", profile="conservative", now=True)
+    assert world.of(StartAttempt)[-1].changes == ()
+    assert world.of(StartAttempt)[-1].profile == "conservative"
+
+
+def test_the_story_knows_what_is_in_force_and_a_new_supervisor_does_too() -> None:
+    world = crash(running(mind({"train_batch_size": 4, "gradient_accumulation_steps": 8})), OOM)
+    told = RunStory()
+    for seq, (t, entry) in enumerate(world.entries, start=1):
+        if isinstance(entry, RemedyApplied | RemedyProposed):
+            told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
+    assert [r.name for r in told.remedies] == ["half-batch"]
+    assert [p.name for p in told.proposals] == ["accumulation-4", "gradient-checkpointing"]
+    again = World(world.judge)
+    again.state = world.judge.start(told)
+    assert [a.name for a in again.state.applied] == ["half-batch"]
+    told = apply(told, Record(seq=99, t=9.0, wall=9.0, fact=RemediesDropped(names=("half-batch",), why="asked")))
+    assert told.remedies == ()
+
+
+def _on(step: int, steps: int) -> Any:
+    told = story(0)
+    told.step = step
+    return told.train(steps)
