@@ -20,7 +20,7 @@ SCENES = {
     "finished": "Finished",
 }
 PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
-    "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.kept.display or s._spreads is not None),
+    "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.kept.display or s.kept_spreads is not None),
     "stacks": ("Two looks at a stuck process (s on an incident)", ("3", "s"), lambda s: bool(s.pages)),
     "checkpoints": ("Checkpoints (key 4)", ("4", "down", "s"), lambda s: s.kept.report is not None),
     "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes)),

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .cells import Line, pad, plain, wrap_words
+from .cells import Line, pad, plain, wrap, wrap_words
+
+CONTINUED = " " * 8
 
 
 class Paragraph(msgspec.Struct, frozen=True):
@@ -16,7 +18,7 @@ class Paragraph(msgspec.Struct, frozen=True):
     mark: tuple[str, str] = ("text", "")
     link: int | None = None
     hard: bool = False
-    """One row, cut at the edge: code and tables, where wrapping would hurt."""
+    """Wrapped at the edge, spaces kept: frames of a stack end with the number that matters."""
 
 
 BLANK = Paragraph()
@@ -33,7 +35,7 @@ def rows_of(paragraph: Paragraph, width: int, margin: int) -> list[Line]:
     sign_style, sign = paragraph.mark
     room = max(8, width - margin - len(sign))
     text = plain(paragraph.text)
-    rows = [text] if paragraph.hard else wrap_words(text, room)
+    rows = wrap(text, room, CONTINUED) if paragraph.hard else wrap_words(text, room)
     lines: list[Line] = []
     for number, row in enumerate(rows):
         first = number == 0

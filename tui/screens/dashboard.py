@@ -7,8 +7,6 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.message import Message
-from textual.screen import Screen
 
 from ...core.model.ports import Attacher, LogReader
 from ...core.views import quantity
@@ -21,8 +19,9 @@ from ..glyphs import glyphs_for
 from ..job import Jobs
 from ..keys import ALSO, KEYS, KeyContext, applying
 from ..log_control import LogControl
+from ..messages import Answered, Called, JobMoved, Seen
 from ..operations import ACTS, Operations
-from ..pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, PaneMemory, next_pane, zoomed
+from ..pane_focus import PaneMemory, zoomed
 from ..pulse import Look, Pulse
 from ..visit import visit
 from ..widgets.checkpoints_pane import CheckpointsPane
@@ -34,6 +33,7 @@ from ..widgets.log_pane import LogPane
 from ..widgets.memory_pane import MemoryPane
 from ..widgets.pane import Pane
 from ..widgets.timeline_pane import TimelinePane
+from .pane_walk import PaneWalk
 from .place import PlaceScreen
 
 WINDOWS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0)
@@ -43,43 +43,7 @@ ANSWER_S = 6.0
 """How long an answer stands in the footer."""
 
 
-class Seen(Message):
-    """A look came in. A newer one replaces an older one that was not drawn yet."""
-
-    def __init__(self, look: Look) -> None:
-        super().__init__()
-        self.look = look
-
-    def can_replace(self, message: Message) -> bool:
-        """Only the newest matters."""
-        return isinstance(message, Seen)
-
-
-class Answered(Message):
-    """A command came back with a sentence."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-
-class Called(Message):
-    """Something to do here, posted from a thread."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        super().__init__()
-        self.call = call
-
-
-class JobMoved(Message):
-    """The work under way got further."""
-
-    def can_replace(self, message: Message) -> bool:
-        """Only the newest matters."""
-        return isinstance(message, JobMoved)
-
-
-class Dashboard(Screen[None]):
+class Dashboard(PaneWalk):
     """Shows one run. All reading is done by its pulse, all commands by its operations."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -325,55 +289,6 @@ class Dashboard(Screen[None]):
             self.say(f"Line {line:,} stands in the log of another try: {log or 'unknown'}")
             return
         self.output.answer(re.escape(text[:80]))
-
-    def action_pane(self, panes: int) -> None:
-        """To another pane."""
-        self.focus_pane(next_pane(self.remembered, self.panes, panes))
-
-    def focus_pane(self, name: str | None) -> None:
-        """Mark a pane as the one that is looked at; None: none of them."""
-        self.remembered.focused = name
-        if name is None:
-            self.remembered.whole = False
-        self.draw()
-
-    def on_pane_pressed(self, message: Pane.Pressed) -> None:
-        """A click looks at a pane; a second one opens its screen."""
-        name = message.pane.id
-        if name == self.remembered.focused:
-            self.action_open()
-        elif name in PANES:
-            self.focus_pane(name)
-
-    def action_whole(self) -> None:
-        """Show the pane at full size, and back."""
-        self.remembered.whole = not self.remembered.whole
-        self.focus_pane(self.remembered.focused or "log")
-
-    def action_event(self, events: int) -> None:
-        """Walk the events of the timeline."""
-        self.timeline.step(events)
-        self.draw()
-        if self.timeline.cursor is None and events > 0:
-            self.say("This is the present.")
-
-    def action_open(self) -> None:
-        """The screen that tells more of the event under the cursor, else of the pane that is looked at."""
-        mark = self.timeline.cursor
-        name = PLACE_OF_MARK.get(mark.kind) if mark is not None else None
-        name = name or PLACE_OF_PANE.get(self.remembered.focused or "")
-        if name is not None:
-            self.call_later(self.run_action, f"app.place('{name}')")
-
-    def action_back(self) -> None:
-        """Take back the newest of: event, full size, pane, held log."""
-        if self.timeline.cursor is not None:
-            self.timeline.cursor = None
-            self.draw()
-        elif self.remembered.focused is not None:
-            self.focus_pane(None)
-        else:
-            self.action_follow_end()
 
     def action_search(self) -> None:
         """Ask what to search for."""

@@ -69,7 +69,7 @@ class IncidentsScreen(PlaceScreen):
         self.chosen: int | None = None
         self.detail: IncidentDetail | None = None
         self._kept_of: tuple[int, bool] | None = None
-        self._spreads: tuple[Spread, ...] | None = None
+        self.kept_spreads: tuple[Spread, ...] | None = None
 
     def bodies(self) -> Sequence[Pane]:
         """List and detail."""
@@ -120,9 +120,9 @@ class IncidentsScreen(PlaceScreen):
         """The last look at the first process; read once it was taken."""
         which = (detail.view.id, detail.captured)
         if which != self._kept_of and self.board.run.incident_files is not None:
-            self._kept_of, self._spreads = which, None
+            self._kept_of, self.kept_spreads = which, None
             read_spreads(self, self.board.run.incident_files, detail.view.id, self._took)
-        found = self._spreads
+        found = self.kept_spreads
         if not found:
             said = "Reading …" if found is None and self.board.run.incident_files is not None else NOTHING_KEPT
             self.kept.show([Paragraph(text=said, style="label")], title="kept of it")
@@ -134,7 +134,7 @@ class IncidentsScreen(PlaceScreen):
 
     def _took(self, found: tuple[Spread, ...], trouble: str) -> None:
         del trouble
-        self._spreads = found
+        self.kept_spreads = found
         self.draw()
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:

@@ -1,0 +1,181 @@
+"""What the numbered screens are drawn from: incidents in detail, stacks, checkpoints, profiles, prices."""
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
+from tests.fakes.screen_jobs import FILES, LADDER, Compared, FakeLaunch, Plan, Seen, Stays, dump, troubled
+from trainwatch.core.model.incident import EvidenceFile
+from trainwatch.core.model.profile import Change, Profile
+from trainwatch.core.views.checkpoint_table import (
+    Proof,
+    checkpoint_rows,
+    delta_facts,
+    overview_facts,
+    prune_facts,
+)
+from trainwatch.core.views.incident_detail import incident_detail, incident_markdown
+from trainwatch.core.views.price import kill_price, profile_price, resume_price, stop_price
+from trainwatch.core.views.profiles import leaves, profiles_view, switch_differences
+from trainwatch.core.views.stacks import spreads
+from trainwatch.core.views.timeline import event_words, events, timeline_view
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_an_incident_keeps_cause_and_consequences_apart() -> None:
+    detail = incident_detail(troubled(), 1)
+    assert detail is not None
+    parts = {line.part: line for line in detail.lines}
+    assert parts["cause"].line == 48_211
+    assert parts["then"].text.startswith("subprocess.CalledProcessError")
+    assert parts["evidence"].text == "exit code 1"
+    assert [line.part for line in detail.lines].index("cause") < [line.part for line in detail.lines].index("then")
+
+
+def test_an_incident_that_is_not_known_is_none() -> None:
+    assert incident_detail(troubled(), 99) is None
+
+
+def test_an_action_under_way_says_so() -> None:
+    now = troubled()
+    pending = tuple(
+        msgspec.structs.replace(a, done_t=None, ok=None) if a.incident == 2 else a for a in now.story.actions
+    )
+    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, actions=pending))
+    detail = incident_detail(now, 2)
+    assert detail is not None
+    assert not detail.captured
+    assert any(line.text.endswith("→ under way") for line in detail.lines if line.part == "did")
+
+
+def test_markdown_has_every_part_once_and_quotes_the_log() -> None:
+    detail = incident_detail(troubled(), 1)
+    assert detail is not None
+    text = incident_markdown(detail, "luca")
+    assert text.startswith("### luca: crash, CUDA out of memory (00:57:48)\n")
+    assert text.count("**Cause**") == 1
+    assert "- `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB` (log line 48,211)" in text
+    assert text.endswith("Log: `/data/outputs/luca/.trainwatch/0002.log`\n")
+
+
+def test_two_looks_are_paired_by_process_and_compared_by_frames() -> None:
+    pages = spreads(FILES)
+    assert [p.title for p in pages] == ["process 4202", "process 4207", "log-tail.txt", "proc-4202.txt"]
+    assert pages[0].verdict == "It stood at the same place in both looks."
+    moved = pages[1].sheets[1]
+    assert [moved.lines[i].strip() for i in sorted(moved.differs)] == ["decode (PIL/Image.py:712)"]
+
+
+def test_a_thread_that_only_changed_from_idle_to_active_did_not_move() -> None:
+    busy = dump(7).replace("(idle)", "(active)")
+    files = (
+        EvidenceFile(name="stacks-7-1.txt", text=dump(7)),
+        EvidenceFile(name="stacks-7-2.txt", text=busy),
+    )
+    assert spreads(files)[0].verdict == "It stood at the same place in both looks."
+
+
+def test_one_look_alone_claims_nothing() -> None:
+    (page,) = spreads([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
+    assert "whether it moved is not known" in page.verdict
+    assert page.sheets[0].cut
+
+
+def test_a_proof_moves_the_resume_point_until_the_checkpoint_is_written_anew() -> None:
+    newest, older = checkpoint(200, 20.0), checkpoint(100, 10.0)
+    bad = msgspec.structs.replace(newest, verdict="nonfinite", reason="12 values are NaN")
+    proofs = {newest.path: Proof(checkpoint=bad, deep=True, wall=newest.mtime + 60)}
+    rows = checkpoint_rows((newest, older), proofs, newest.mtime + 120)
+    assert [(r.verdict, r.resume) for r in rows] == [("nonfinite", False), ("complete", True)]
+    assert rows[0].proven.startswith("every byte read")
+    anew = msgspec.structs.replace(newest, mtime=newest.mtime + 90)
+    rows = checkpoint_rows((anew, older), proofs, newest.mtime + 120)
+    assert [(r.verdict, r.resume) for r in rows] == [("complete", True), ("complete", False)]
+    assert rows[0].proven == ""
+
+
+def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:
+    compiled = {f.label: f for f in overview_facts(Seen(checkpoint=checkpoint(1, 1.0), compiled=True))}
+    assert compiled["note"].level == "warning"
+    facts = delta_facts("a", "b", Compared(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
+    labels = {f.label: f.text for f in facts}
+    assert labels["NaN, Inf"] == "0 before, 3 after"
+    assert labels["only new"] == "x"
+    assert labels["note"] == "the weights did not move at all between them"
+    unknown = {f.label: f.text for f in delta_facts("a", "b", Compared(relative_change=None, changes=()))}
+    assert unknown["moved"].startswith("– of their norm")
+
+
+def test_a_dry_run_names_what_goes_and_why_the_rest_stays() -> None:
+    old, new = checkpoint(100, 10.0), checkpoint(200, 20.0)
+    plan = Plan(directory="/out", keep=(Stays(new, "neighbour of a bad one"),), delete=(old,), freed_bytes=870_000_000)
+    texts = [f.text for f in prune_facts(plan)]
+    assert texts[0] == "1 checkpoint, 870 MB"
+    assert texts[-1].endswith("the way back from a bad one")
+    nothing = Plan(directory="/out", keep=(Stays(new, "newest"),), delete=(), freed_bytes=0)
+    assert prune_facts(nothing)[0].text.startswith("nothing")
+
+
+def test_profiles_side_by_side_know_unset_from_unknown() -> None:
+    view = profiles_view(troubled(), PROFILES, LADDER, {"vae_batch_size": 2})
+    rows = {r.key: r for r in view.rows}
+    assert (rows["vae_batch_size"].own, rows["vae_batch_size"].running) == ("2", "1")
+    assert rows["lowram"].own == "–", "nobody said what it is without a profile"
+    assert rows["lowram"].values == ("", "", "false")
+    assert [(r.name, r.now, r.next) for r in view.rungs] == [
+        ("conservative", False, True), ("balanced", True, False), ("aggressive", False, False),
+    ]  # fmt: skip
+
+
+def test_before_the_first_launch_no_profile_is_in_use() -> None:
+    view = profiles_view(empty(), PROFILES, LADDER, {})
+    assert not any(r.now for r in view.rungs)
+    assert view.why == ("Nothing was launched yet.",)
+
+
+def test_nested_settings_flags_and_variables_have_a_name_each() -> None:
+    profile = Profile(
+        name="p", settings={"training": {"batch_size": 4}}, env={"OMP_NUM_THREADS": "4"}, flags=("--a", "b")
+    )
+    assert leaves(profile) == {"training.batch_size": 4, "$OMP_NUM_THREADS": "4", "flags": "--a b"}
+
+
+def test_a_switch_is_compared_with_what_runs_not_with_the_config() -> None:
+    running = [Change(where="config", key="batch", before=4, after=1, why="CUDA out of memory"),
+               Change(where="flag", key="--resume", before=None, after="/old", why="go on from old")]  # fmt: skip
+    wanted = [Change(where="config", key="workers", before=0, after=2, why="profile x")]
+    told = [(d.key, d.before, d.after) for d in switch_differences(running, wanted)]
+    assert told == [("batch", "1", "4"), ("workers", "0", "2")]
+    assert switch_differences(running, running) == ()
+    assert FakeLaunch().changes(None) == ()
+
+
+def test_the_name_is_asked_for_only_where_steps_are_lost() -> None:
+    now = healthy()
+    assert kill_price(now).typed == stop_price(now).typed == "luca"
+    assert profile_price(now, "x", at_once=True).typed == "luca"
+    assert profile_price(now, "x", at_once=False).typed == ""
+    over = finished()
+    newest = over.story.checkpoints[-1]
+    assert resume_price(over, newest.path).typed == "", "going on from the newest gives nothing away"
+    assert resume_price(over, over.story.checkpoints[0].path).typed == "luca"
+    assert resume_price(over, None).typed == "luca"
+
+
+def test_events_are_walked_in_the_order_of_time() -> None:
+    view = timeline_view(healthy())
+    walked = events(view)
+    assert [m.t for m in walked] == sorted(m.t for m in walked)
+    crash = next(m for m in walked if m.kind == "crash")
+    assert event_words(view, crash).startswith("00:57:48 · crash · exit code 1")
