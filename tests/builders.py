@@ -388,6 +388,8 @@ RULES = (
     ("code_bug", False, "AttributeError"),
     ("checkpoint_corrupt", False, "invalid header in checkpoint"),
     ("nan_loss", False, "loss is nan, stopping"),
+    ("network_error", True, "failure in name resolution"),
+    ("disk_full", False, "No space left on device"),
 )
 
 

@@ -47,6 +47,9 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
         treatment.propose(draft, waiting, key, failure.incident)
         # What was changed makes it another experiment: nothing is gained by waiting.
         return replace(recovery.charge(draft, plan), reason=f"{plan.reason}, {chosen.words}", delay_s=0.0)
+    outside = _wait_outside(draft, failure, plan)
+    if outside is not None:
+        return outside
     if chosen is not None:
         waiting = (chosen, *waiting)
     treatment.propose(draft, waiting, key, failure.incident)
@@ -64,6 +67,30 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
     reason = f"{name}, and no restart follows"
     told = (*root_cause(draft, failure.advice), *treatment.advice(waiting))
     return replace(plan, reason=reason, ending=ending, advice=told)
+
+
+def _wait_outside(draft: Draft, failure: Failure, plan: RestartPlan) -> RestartPlan | None:
+    """What the world has to mend, and may: no network, no room on the disk. Waiting for it costs no budget."""
+    state, settings = draft.state, draft.knowledge.settings
+    match failure.cause.class_:
+        case "network_error":
+            waits = settings.restart.network_wait_s
+            nth = cause.in_a_row(state.trail, "network_error")
+            return replace(plan, delay_s=waits[min(nth, len(waits)) - 1])
+        case "disk_full" if state.disk_free_bytes is not None:
+            newest = max((k.size_bytes or 0.0 for k in state.shelf.known if k.own and k.complete), default=0.0)
+            need = settings.health.disk_danger_bytes + newest
+            if state.disk_free_bytes < need:
+                return replace(plan, need_bytes=need)
+            if budget.is_spent(state.budget, settings.restart):
+                return None
+            draft.note(
+                f"{state.disk_free_bytes / recovery.GB:.1f} GB are free where it saves: "
+                "either the failed save made room again, or another disk or a quota is full"
+            )
+            return recovery.charge(draft, plan)
+        case _:
+            return None
 
 
 def root_cause(draft: Draft, advice: tuple[str, ...]) -> tuple[str, ...]:

@@ -52,6 +52,16 @@ def count(trail: Trail, class_: str) -> int:
     return sum(known.class_ == class_ for known in trail)
 
 
+def in_a_row(trail: Trail, class_: str) -> int:
+    """How often this class ended the newest attempts, without another in between."""
+    number = 0
+    for known in reversed(trail):
+        if known.class_ != class_:
+            break
+        number += 1
+    return number
+
+
 def say(trail: Iterable[Cause]) -> str:
     """The newest of them in words."""
     told = list(trail)[-TOLD:]

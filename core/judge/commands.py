@@ -55,7 +55,7 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
     elif run_machine.is_live(machine):
         _close_hangs(draft, f"ended by {command.by}")
         recovery.stop(draft, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
-    elif run_machine.name_of(machine) in {"cleaning", "verifying", "backing_off", "idle", "interrupted"}:
+    elif run_machine.name_of(machine) in {"cleaning", "verifying", "backing_off", "held", "idle", "interrupted"}:
         draft.move(Stopped(), f"stopped by {command.by}; held until resume or restart")
     else:
         draft.note(f"{command.verb}: nothing is running")

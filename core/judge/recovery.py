@@ -22,6 +22,7 @@ from .run_machine import (
     Cleaning,
     Finished,
     GivenUp,
+    Held,
     RestartPlan,
     Starting,
     Stopped,
@@ -214,12 +215,34 @@ def on_clear_outcome(draft: Draft, machine: Cleaning, outcome: Outcome) -> None:
     if outcome.ok or draft.knowledge.settings.restart.if_gpu_not_clear == "go_on":
         if not outcome.ok:
             draft.note(f"the GPU is not clear ({outcome.detail or 'time limit passed'}); going on all the same")
-        choose(draft, machine.plan)
+        if machine.plan.need_bytes is not None:
+            hold(draft, machine.plan, machine.plan.need_bytes)
+        else:
+            choose(draft, machine.plan)
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
     draft.close_incident(machine.plan.incident, "held: the GPU is not clear")
     draft.move(Stopped(), reason)
     draft.notify("warning", "held", reason, incident=machine.plan.incident)
+
+
+def hold(draft: Draft, plan: RestartPlan, need_bytes: float) -> None:
+    """Start nothing until there is room on the disk: a trainer that cannot save loses all it does."""
+    free = draft.state.disk_free_bytes
+    now = "" if free is None else f", {free / GB:.1f} GB are"
+    reason = f"held: the disk is full; it goes on when {need_bytes / GB:.1f} GB are free{now}"
+    draft.move(Held(need_bytes=need_bytes, plan=msgspec.structs.replace(plan, need_bytes=None)), reason)
+    how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
+    draft.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
+
+
+def on_room(draft: Draft, machine: Held) -> None:
+    """There is room again."""
+    draft.note("there is room on the disk again")
+    choose(draft, machine.plan)
+
+
+GB = 1e9
 
 
 def choose(draft: Draft, plan: RestartPlan) -> None:

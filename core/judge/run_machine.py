@@ -15,6 +15,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``wanted``: a checkpoint the operator named. ``fresh``: from the beginning. ``tried``: resume points that turned
     out bad in this round. ``before_t``: only checkpoints completed before this run time (a NaN came then).
     ``ending``, ``advice``: the reason to give up with and what to look at, where that is what follows.
+    ``need_bytes``: room on the disk that the next attempt has to wait for.
     """
 
     reason: str
@@ -25,6 +26,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     delay_s: float = 0.0
     ending: str = ""
     advice: tuple[str, ...] = ()
+    need_bytes: float | None = None
     path: str | None = None
     step: int | None = None
 
@@ -100,6 +102,13 @@ class BackingOff(Variant, frozen=True, tag="backing_off"):
     plan: RestartPlan
 
 
+class Held(Variant, frozen=True, tag="held"):
+    """The next attempt waits for room on the disk: ``need_bytes`` free."""
+
+    need_bytes: float
+    plan: RestartPlan
+
+
 class Paused(Variant, frozen=True, tag="paused"):
     """The trainer is stopped by SIGSTOP, on request."""
 
@@ -131,6 +140,7 @@ Machine = (
     | Cleaning
     | Verifying
     | BackingOff
+    | Held
     | Paused
     | Stopped
     | Interrupted
@@ -139,7 +149,7 @@ Machine = (
 )
 
 _OVER = frozenset({"stopped", "finished", "given_up"})
-_ENDING = frozenset({"stopping", "cleaning", "verifying", "backing_off", "starting"})
+_ENDING = frozenset({"stopping", "cleaning", "verifying", "backing_off", "held", "starting"})
 
 TRANSITIONS: dict[str, frozenset[str]] = {
     # From each state, those that may follow. A state may always be followed by itself with other data.
@@ -152,6 +162,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     "cleaning": frozenset({"running"}) | _ENDING | _OVER,
     "verifying": _ENDING | _OVER,
     "backing_off": _ENDING | _OVER,
+    "held": _ENDING | _OVER,
     "stopped": _ENDING | {"running"},
     "interrupted": _ENDING | _OVER,
     # Once over, only a person (or a trainer that is found running) brings it back.
@@ -168,6 +179,7 @@ WORDS: dict[str, RunState] = {
     "cleaning": "cleaning",
     "verifying": "cleaning",
     "backing_off": "backing_off",
+    "held": "backing_off",
     "paused": "paused",
     "stopped": "stopped",
     "interrupted": "interrupted",
@@ -202,6 +214,7 @@ def wake_t(machine: Machine) -> float:
             | Running()
             | Cleaning()
             | Verifying()
+            | Held()
             | Paused()
             | Stopped()
             | Interrupted()

@@ -5,11 +5,11 @@ import msgspec
 from ..model.fact import HealthChanged, Note
 from ..model.incident import IncidentKind
 from ..model.observation import GpuSample, HostSample, ProcessSample
-from . import health, step_clock, timeline, vitals
+from . import health, recovery, step_clock, timeline, vitals
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
-from .run_machine import is_watched
+from .run_machine import Held, is_watched
 from .state import NOTHING, JudgeState, Result
 
 replace = msgspec.structs.replace
@@ -50,8 +50,14 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     if line is not state.timeline or bands is not state.bands or kills != state.oom_kills:
         before = state.oom_kills_before if state.oom_kills_before is not None else kills
         state = replace(state, timeline=line, bands=bands, oom_kills=kills, oom_kills_before=before)
-    if changes:
-        draft = _say_health(knowledge, state, changes)
+    if sample.disk_free_bytes is not None and sample.disk_free_bytes != state.disk_free_bytes:
+        state = replace(state, disk_free_bytes=sample.disk_free_bytes)
+    draft = _say_health(knowledge, state, changes) if changes else None
+    machine = state.machine
+    if isinstance(machine, Held) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
+        draft = draft if draft is not None else Draft(knowledge, state)
+        recovery.on_room(draft, machine)
+    if draft is not None:
         return draft.state, tuple(draft.entries)
     return state, NOTHING
 

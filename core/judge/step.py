@@ -174,7 +174,7 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     draft = Draft(knowledge, state)
     match state.machine:
         case Hung(capture=order) as machine if order == outcome.decision:
-            hang_watch.end_hung(draft, machine)
+            hang_watch.end_hung(draft, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:
             recovery.on_stop_outcome(draft, machine, outcome)
         case Cleaning(order=order) as machine if order == outcome.decision:

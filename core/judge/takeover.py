@@ -17,6 +17,7 @@ from .run_machine import (
     Cleaning,
     Finished,
     GivenUp,
+    Held,
     Hung,
     Idle,
     Interrupted,
@@ -62,7 +63,7 @@ def go_on(draft: Draft) -> None:
             recovery.clear_and_restart(draft, GO_ON)
         case Interrupted():
             recovery.clear_and_restart(draft, GO_ON)
-        case Stopped() | Finished() | GivenUp():
+        case Held() | Stopped() | Finished() | GivenUp():
             pass
         case _:
             assert_never(machine)
