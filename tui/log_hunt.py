@@ -19,15 +19,21 @@ TALLY_BYTES = 4 << 20
 """A tally is kept for each such stretch: a match's number is then found by reading no more than one."""
 
 
-BREATH_S = 0.0005
-"""Between two blocks the search lets go of the interpreter for so long, so that keys are answered meanwhile."""
+WORK_S, BREATH_S = 0.003, 0.0005
+"""After so much work the search lets go of the interpreter for so long, so that keys are answered meanwhile."""
+
+PAUSE_S = 0.05
 
 
 def breathing(stop: threading.Event) -> Callable[[], bool]:
     """For the browser to ask between blocks: whether to stop, and a chance for the screen to do something."""
+    began = time.monotonic()
 
     def stopped() -> bool:
-        time.sleep(BREATH_S)
+        nonlocal began
+        if time.monotonic() - began > WORK_S:
+            time.sleep(BREATH_S)
+            began = time.monotonic()
         return stop.is_set()
 
     return stopped
@@ -149,7 +155,7 @@ class LogHunt:
             size = max(1, browser.size(path))
             last, told = tallies[-1], time.monotonic()
             newest = last
-            for tally in browser.tally(path, pattern, last.offset, BEYOND, breathing(stop)):
+            for tally in browser.tally(path, pattern, last.offset, BEYOND, self._after_find(stop)):
                 newest = LogTally(tally.offset, last.matches + tally.matches)
                 if newest.offset - tallies[-1].offset >= TALLY_BYTES:
                     tallies.append(newest)
@@ -163,6 +169,17 @@ class LogHunt:
             return partial(self._counted, stop, newest.matches, number)
 
         self._counting.send(run)
+
+    def _after_find(self, stop: threading.Event) -> Callable[[], bool]:
+        """Counting waits while somebody waits for a match."""
+        stopped = breathing(stop)
+
+        def waiting() -> bool:
+            while self.looking and not stop.wait(PAUSE_S):
+                pass
+            return stopped()
+
+        return waiting
 
     def _number(
         self, source: LogSource, pattern: re.Pattern[str], tallies: list[LogTally], hit: int, stop: threading.Event

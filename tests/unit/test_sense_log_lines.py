@@ -167,3 +167,9 @@ def test_a_block_matches_as_its_lines_do(text: str, pattern: str) -> None:
     assert set(alone) <= set(found)
     for number in set(found) - set(alone):
         assert rows[number] != rows[number].rstrip() or b"\x1b" in rows[number] or b"\x07" in rows[number]
+
+
+@pytest.mark.parametrize("text", [b"nothing\n", b"No Such Thing\n", b"no s\x07uch thing\n", b"no \xc5\xbfuch thing\n"])
+def test_words_without_case_are_found_as_a_regular_expression_finds_them(text: bytes) -> None:
+    pattern = re.compile("no such thing", re.IGNORECASE)
+    assert bool(list(LineMatcher(pattern).numbers(text))) == bool(pattern.search(visible(text)))
