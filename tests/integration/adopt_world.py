@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.cli.known_runs import read_status
 from trainwatch.core.act import tree
@@ -21,13 +22,13 @@ TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
 class HandMade:
     """A user with a folder, a tmux server and a trainwatch home of their own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, tmux_folder: str) -> None:
         self.root = root
         self.out = root / "out"
         self.socket = f"trainwatch-test-{uuid.uuid4().hex[:12]}"
         self.environ = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE", "PYTHONUNBUFFERED"}}
         self.environ |= {
-            "TMUX_TMPDIR": str(root),
+            "TMUX_TMPDIR": tmux_folder,
             "TRAINWATCH_HOME": str(root / "home"),
             "LC_ALL": "C.UTF-8",
         }
@@ -127,8 +128,9 @@ class HandMade:
 
 @contextmanager
 def hand_made(root: Path) -> Iterator[HandMade]:
-    made = HandMade(root)
-    try:
-        yield made
-    finally:
-        made.clear()
+    with socket_folder() as folder:
+        made = HandMade(root, folder)
+        try:
+            yield made
+        finally:
+            made.clear()

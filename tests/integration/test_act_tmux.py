@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import tmux
 from trainwatch.core.act.attach import attach_command, is_log_view
@@ -73,8 +74,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     environ = {key: value for key, value in os.environ.items() if key not in {"TMUX", "TMUX_PANE"}}
-    environ["TMUX_TMPDIR"] = str(tmp_path)
-    with world(tmp_path) as made:
+    with world(tmp_path) as made, socket_folder() as environ["TMUX_TMPDIR"]:
         place = Desk(made, environ | {"LC_ALL": "C.UTF-8"})
         try:
             yield place
