@@ -306,8 +306,8 @@ def _ended_well(
 def _killed_child(
     catalogue: CompiledCatalogue, state: DiagnosisState, follow: Finding, oom_kills: int | None
 ) -> Diagnosis:
-    if oom_kills == 0:
-        return _answer(catalogue, state, "killed_by_user", 0.5, follow)
+    if oom_kills == 0:  # somebody or something sent SIGKILL; to hold the run for a person, that must be known
+        return _answer(catalogue, state, "unknown", 0.4, follow)
     return _answer(catalogue, state, "host_oom", 0.9 if oom_kills else follow.weight, follow)
 
 
