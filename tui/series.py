@@ -24,6 +24,20 @@ class Wish(msgspec.Struct, frozen=True):
     until_t: float = 0.0
 
 
+ALIKE_S = 3.0
+"""A stretch that moved by less only went along with the clock."""
+
+
+def alike(before: Sequence[Wish], after: Sequence[Wish]) -> bool:
+    """The same charts of the same time, but for the seconds that passed: the next usual look will do."""
+    return len(before) == len(after) and all(
+        (a.metric, a.columns, a.window_s) == (b.metric, b.columns, b.window_s)
+        and abs(a.since_t - b.since_t) < ALIKE_S
+        and abs(a.until_t - b.until_t) < ALIKE_S
+        for a, b in zip(before, after, strict=True)
+    )
+
+
 Columns = tuple[float | None, ...]
 
 

@@ -23,6 +23,7 @@ from ..messages import Answered, Called, JobMoved, Seen
 from ..operations import ACTS, Operations
 from ..pane_focus import PaneMemory, zoomed
 from ..pulse import Look, Pulse
+from ..series import alike
 from ..visit import visit
 from ..widgets.checkpoints_pane import CheckpointsPane
 from ..widgets.gpu_pane import GpuPane
@@ -31,7 +32,7 @@ from ..widgets.incidents_pane import IncidentsPane
 from ..widgets.key_bar import KeyBar
 from ..widgets.log_pane import LogPane
 from ..widgets.memory_pane import MemoryPane
-from ..widgets.pane import Pane
+from ..widgets.pane import CELL_CLASSES, Pane
 from ..widgets.timeline_pane import TimelinePane
 from .pane_walk import PaneWalk
 from .place import PlaceScreen
@@ -46,6 +47,7 @@ ANSWER_S = 6.0
 class Dashboard(PaneWalk):
     """Shows one run. All reading is done by its pulse, all commands by its operations."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
         *(Binding(key, action, show=False) for key, action in ALSO),
@@ -172,8 +174,8 @@ class Dashboard(PaneWalk):
         self.output.draw(self.look_seen)
         self.key_bar.show(applying(self.context), self.key_bar.message)
         wishes = (*self.gpu.wishes(), *self.memory.wishes(), *self.timeline.wishes())
-        if wishes != self.pulse.wishes:
-            self.pulse.wishes = wishes
+        before, self.pulse.wishes = self.pulse.wishes, wishes
+        if not alike(before, wishes):
             self.pulse.hurry()
 
     def say(self, text: str) -> None:

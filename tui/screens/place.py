@@ -16,7 +16,7 @@ from ..keys import Key, KeyContext
 from ..places import PLACES
 from ..widgets.head import EMPTY
 from ..widgets.key_bar import KeyBar
-from ..widgets.pane import Pane
+from ..widgets.pane import CELL_CLASSES, Pane
 from ..widgets.tab_bar import ROWS, TabBar
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class PlaceScreen(Screen[None]):
 
     place: ClassVar[str]
     keys: ClassVar[tuple[Key, ...]]
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.place('dashboard')", show=False),
         Binding("question_mark", "help", show=False),

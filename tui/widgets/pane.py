@@ -1,7 +1,5 @@
 """A pane: draws its own lines, and repaints only the cells that changed."""
 
-from typing import ClassVar
-
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Click, Resize
@@ -20,12 +18,13 @@ STYLES = (
     "band-load", "band-train", "band-check", "band-save", "band-none",
 )  # fmt: skip
 """What a span may be called; ``cell--NAME`` in pane.tcss says how it looks."""
+CELL_CLASSES = frozenset(f"cell--{name}" for name in STYLES)
+"""For screens with panes, once each: on every pane they would be worked out ten times before the first picture."""
 
 
 class Pane(Widget, can_focus=False):
-    """Base of all panes. Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``."""
+    """Base of all panes, on screens with CELL_CLASSES. Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"cell--{name}" for name in STYLES}
     glyphs: Glyphs = UNICODE
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
@@ -109,5 +108,5 @@ class Pane(Widget, can_focus=False):
     def _look(self, style: str) -> Style:
         look = self._looks.get(style)
         if look is None:
-            look = self._looks[style] = self.get_component_rich_style(f"cell--{style}")
+            look = self._looks[style] = self.screen.get_component_rich_style(f"cell--{style}")
         return look
