@@ -23,7 +23,10 @@ CELL_CLASSES = frozenset(f"cell--{name}" for name in STYLES)
 
 
 class Pane(Widget, can_focus=False):
-    """Base of all panes, on screens with CELL_CLASSES. Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``."""
+    """Base of all panes, for screens with CELL_CLASSES.
+
+    Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``.
+    """
 
     glyphs: Glyphs = UNICODE
 
