@@ -61,6 +61,15 @@ def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
     return own or gpus
 
 
+SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})
+"""Reasons for low clocks that are no part of honest work (a power cap is, under full load)."""
+
+
+def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
+    """Why the clocks of some GPU are held down; each reason once."""
+    return tuple(sorted({why for gpu in gpus if gpu.throttle for why in gpu.throttle if why in SLOWING}))
+
+
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
     """Add one sample to the lesson under way (it counts only when a step follows: ``learn``)."""
     if len(normals) != len(gpus) or any(n.index != g.index for n, g in zip(normals, gpus, strict=True)):

@@ -3,9 +3,10 @@
 import msgspec
 
 from ..model.fact import PhaseChanged, ProgressMade
+from ..model.incident import Severity
 from ..model.observation import LogChunk
 from ..model.record import Entry
-from . import attempt_now, eta, loss, proof_of_life, stall, step_clock, timeline, vitals, voice
+from . import attempt_now, eta, loss, loss_trend, proof_of_life, stall, step_clock, timeline, vitals, voice
 from .diagnosis import DiagnosisState, read_evidence
 from .draft import Draft
 from .hang_watch import overdue
@@ -120,6 +121,8 @@ def _on_beat(
         state, entries = _finite_again(knowledge, state, entries)
     if lost.high and loss.is_spike(lost):
         state, entries = _spike(knowledge, state, entries)
+    if lost.long.fresh and progress.loss is not None:
+        state, entries = _trend(knowledge, state, entries)
     if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
         state, more = _tell(state, changed=phase_changed)
         entries = (*entries, *more)
@@ -164,7 +167,7 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
         return state, entries
     draft = Draft(knowledge, state)
     if after.open:
-        reason = stall.say_stall(after, clock)
+        reason = stall.say_stall(after, clock, state.vitals)
         name = stall.name_stall(state.vitals, state.bands)
         number = draft.open_incident("stall", name, reason, severity="warning")
         draft.notify("warning", f"slow ({name})", reason, incident=number)
@@ -181,4 +184,12 @@ def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
     trend = f"{state.loss.trend:.3g}" if state.loss.trend is not None else "its trend"
     reason = f"the loss stands at {progress.loss:.3g}, far above {trend}"
     draft.open_incident("loss", "spike", reason, severity="info", ending="told")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    draft = Draft(knowledge, state)
+    long = state.loss.long
+    severity: Severity = "warning" if long.told == "diverging" else "info"
+    draft.open_incident("loss", long.told or "", loss_trend.say_trend(long), severity=severity, ending="told")
     return draft.state, (*entries, *draft.entries)

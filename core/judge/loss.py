@@ -7,6 +7,9 @@ rate raise the loss for a while; so a spike must last.
 
 import msgspec
 
+from . import loss_trend
+from .loss_trend import LossTrend
+
 SPIKE_SIGMAS = 8.0
 """x the mean deviation above the trend. Batches of one make noisy losses."""
 SPIKE_RATIO = 2.0
@@ -19,27 +22,30 @@ TREND_WEIGHT = 0.02
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``trend`` and mean absolute ``deviation``; ``high``: steps in a row above both bounds."""
+    """``trend`` and mean absolute ``deviation``; ``high``: steps in a row above both bounds; ``long``: over windows."""
 
     trend: float | None = None
     deviation: float = 0.0
     beats: int = 0
     high: int = 0
+    long: LossTrend = LossTrend()
 
 
 def with_loss(loss: Loss, value: float) -> Loss:
     """Take the loss of one step."""
     trend = loss.trend
+    long = loss_trend.with_value(loss.long, value)
     if trend is None:
-        return Loss(trend=value, beats=1)
+        return Loss(trend=value, beats=1, long=long)
     away = value - trend
     if loss.beats >= LEARN_BEATS and away > SPIKE_SIGMAS * loss.deviation and value > SPIKE_RATIO * abs(trend):
-        return Loss(trend=trend, deviation=loss.deviation, beats=loss.beats, high=loss.high + 1)
+        return Loss(trend=trend, deviation=loss.deviation, beats=loss.beats, high=loss.high + 1, long=long)
     weight = max(TREND_WEIGHT, 1.0 / (loss.beats + 1))
     return Loss(
         trend=trend + weight * away,
         deviation=loss.deviation + weight * (abs(away) - loss.deviation),
         beats=loss.beats + 1,
+        long=long,
     )
 
 

@@ -5,7 +5,7 @@ import msgspec
 from ..model.fact import HealthChanged, Note
 from ..model.incident import IncidentKind
 from ..model.observation import GpuSample, HostSample, ProcessSample
-from . import health, recovery, step_clock, timeline, vitals
+from . import disk, eta, health, recovery, step_clock, timeline, vitals
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
@@ -57,9 +57,35 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     if isinstance(machine, Held) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
         draft = draft if draft is not None else Draft(knowledge, state)
         recovery.on_room(draft, machine)
+    saves = sum(known.own and known.complete for known in state.shelf.known)
+    watch = saves != state.disk.saves or any(i.class_ == FILLING for i in state.incidents)
+    if sample.disk_free_bytes is not None and watch:
+        draft = _fill(draft or Draft(knowledge, state), sample.disk_free_bytes, saves)
     if draft is not None:
         return draft.state, tuple(draft.entries)
     return state, NOTHING
+
+
+def _fill(draft: Draft, free_bytes: float, saves: int) -> Draft:
+    """Tell when the disk will be full before the training is done."""
+    state = draft.state
+    now = timeline.active(state.timeline)
+    use = disk.with_free(state.disk, now, free_bytes, saves)
+    draft.set(disk=use)
+    told = next((i for i in state.incidents if i.class_ == FILLING), None)
+    coming = disk.forecast(use, now, free_bytes)
+    need_s = eta.eta_s(state.pace, state.progress)
+    if told is not None:
+        if disk.is_enough(coming, need_s):
+            draft.close_incident(told.id, "there is room again")
+    elif coming is not None and disk.is_short(coming, need_s):
+        reason = disk.say_forecast(coming)
+        number = draft.open_incident("disk", FILLING, reason, severity="warning")
+        draft.notify("warning", "the disk fills", reason, incident=number)
+    return draft
+
+
+FILLING = "filling"
 
 
 def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:

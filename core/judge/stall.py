@@ -61,7 +61,7 @@ def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
 
 def name_stall(vitals: Vitals, bands: Bands) -> StallClass:
     """Why it may be slow, from the GPUs that are watched."""
-    low_power = "spin" in vitals.gpu
+    low_power = "spin" in vitals.gpu or "dim" in vitals.gpu
     for normal in vitals.normals:
         memory = bands.get(f"gpu{normal.index}.vram")
         heat = bands.get(f"gpu{normal.index}.temp")
@@ -69,10 +69,11 @@ def name_stall(vitals: Vitals, bands: Bands) -> StallClass:
             return "spilling"
         if heat is not None and heat.level in {"warning", "danger"}:
             return "throttled"
-    return "slow"
+    return "throttled" if vitals.throttle else "slow"
 
 
-def say_stall(stall: Stall, clock: StepClock) -> str:
+def say_stall(stall: Stall, clock: StepClock, vitals: Vitals) -> str:
     """For people."""
     now_s = clock.means[-1] if clock.means else 0.0
-    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s"
+    held = f"; the GPU's clocks are held down: {', '.join(vitals.throttle)}" if vitals.throttle else ""
+    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{held}"

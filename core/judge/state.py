@@ -17,6 +17,7 @@ from .attempt_now import AttemptNow
 from .budget import Budget
 from .cause import Trail
 from .diagnosis import DiagnosisState
+from .disk import DiskUse
 from .eta import Pace
 from .health import Bands
 from .loss import Loss
@@ -63,6 +64,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pace: Pace = Pace()
     stall: Stall = Stall()
     bands: Bands = {}
+    disk: DiskUse = DiskUse()
     shelf: Shelf = Shelf()
     budget: Budget = Budget()
     trail: Trail = ()

@@ -53,6 +53,9 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spin_known: bool = False
     """The spin was told against this run's usual power, not against the limit."""
 
+    throttle: tuple[str, ...] = ()
+    """Why some GPU's clocks are held down."""
+
     process_at: float | None = None
     cpu: float | None = None
     cpu_bits: int = 0
@@ -96,6 +99,9 @@ def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang) -> Vita
     if not gpus:
         return vitals
     normals = gpu_signs.watch(vitals.normals, gpus)
+    held = gpu_signs.throttle(gpus)
+    if held != vitals.throttle:
+        vitals = msgspec.structs.replace(vitals, throttle=held)
     states = tuple([gpu_signs.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
     if states.count("unknown") == len(states):
         return msgspec.structs.replace(vitals, normals=normals, gpu=states)

@@ -747,3 +747,9 @@ def dies_but_flushes_its_metrics(s: Story) -> Story:
 def dies_after_its_eval_bar_stood_still(s: Story) -> Story:
     begun(s).evaluate(600)
     return in_trouble(s).dead(2000)
+
+
+@sick("spin", STARTUP_S)
+def spins_before_first_step_power_unknown(s: Story) -> Story:
+    s.power = False
+    return in_trouble(s.start().load()).spinning(2500)

@@ -267,6 +267,12 @@ def test_stall_is_named_by_what_the_gpus_show() -> None:
     assert stall.name_stall(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
     assert stall.name_stall(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
     assert stall.name_stall(seen, {}) == "slow"
+    hot = GpuReading(index=0, util_pct=97, power_w=200, throttle=("power cap", "thermal (hardware)"))
+    held = vitals.with_gpus(vitals.Vitals(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
+    assert held.throttle == ("thermal (hardware)",)
+    assert stall.name_stall(held, {}) == "throttled"
+    told = stall.say_stall(stall.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)
+    assert told == "a progress line every 4 s instead of 1 s; the GPU's clocks are held down: thermal (hardware)"
 
 
 def test_a_stall_is_warned_of_and_ends() -> None:

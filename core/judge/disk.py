@@ -1,0 +1,75 @@
+"""When the disk will be full, from how much free space each checkpoint took and how often one comes.
+
+Measured, not assumed: a trainer that deletes its old checkpoints takes nothing, one that also writes optimizer states
+takes more than the file that is shown. Known false alarms: something else that fills the disk meanwhile; so the
+forecast says what it rests on, and it only warns.
+"""
+
+import msgspec
+
+SAVES = 5
+"""Newest checkpoints whose free space is remembered."""
+SAVES_LEARNED = 3
+"""Fewer teach nothing: the first one often writes files that come once."""
+HORIZON_S = 6 * 3600.0
+"""Where the end of the training is unknown: a disk that is full within this time is told."""
+RELIEF = 1.5
+"""x the time needed: then it is over."""
+LEAST_BYTES = 1e6
+"""Less per checkpoint is noise of other files."""
+
+
+class DiskUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``seen``: (active seconds, free bytes) after each of the newest checkpoints; ``saves``: how many there were."""
+
+    saves: int = 0
+    seen: tuple[tuple[float, float], ...] = ()
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """``full_s``: seconds until no further checkpoint fits."""
+
+    full_s: float
+    each_bytes: float
+    every_s: float
+
+
+def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUse:
+    """Free space was read, after ``saves`` complete checkpoints of this run (fewer than before = some were deleted)."""
+    if saves == use.saves:
+        return use
+    if saves < use.saves:
+        return DiskUse(saves=saves)
+    return DiskUse(saves=saves, seen=(*use.seen, (now, free_bytes))[-SAVES:])
+
+
+def forecast(use: DiskUse, now: float, free_bytes: float) -> Forecast | None:
+    """When it will be full; None while that cannot be told or nothing is taken."""
+    if len(use.seen) < SAVES_LEARNED:
+        return None
+    (first_t, first_free), (last_t, last_free) = use.seen[0], use.seen[-1]
+    times = len(use.seen) - 1
+    each, every = (first_free - last_free) / times, (last_t - first_t) / times
+    if each < LEAST_BYTES or every <= 0.0:
+        return None
+    next_s = max(0.0, every - (now - last_t))
+    return Forecast(full_s=int(free_bytes / each) * every + next_s, each_bytes=each, every_s=every)
+
+
+def is_short(coming: Forecast, need_s: float | None) -> bool:
+    """The disk is full before the training is done (or soon, where its end is unknown)."""
+    return coming.full_s < (HORIZON_S if need_s is None else need_s)
+
+
+def is_enough(coming: Forecast | None, need_s: float | None) -> bool:
+    """There is room again, with a margin."""
+    return coming is None or coming.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
+
+
+def say_forecast(coming: Forecast) -> str:
+    """For people."""
+    return (
+        f"the disk will be full in about {coming.full_s / 3600.0:.1f} h: each checkpoint takes "
+        f"{coming.each_bytes / 1e9:.2f} GB, one comes every {coming.every_s / 60.0:.0f} min; "
+        "free some space or keep fewer"
+    )

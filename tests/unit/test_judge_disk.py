@@ -1,0 +1,65 @@
+"""When the disk will be full."""
+
+from tests.unit.test_judge_recovery import running
+from trainwatch.core.judge import disk
+from trainwatch.core.judge.disk import DiskUse, Forecast
+from trainwatch.core.model.observation import CheckpointEvent, HostSample, LogChunk
+
+GB = 1e9
+
+
+def after(*free: float, every_s: float = 600.0) -> DiskUse:
+    use = DiskUse()
+    for n, each in enumerate(free, start=1):
+        use = disk.with_free(use, n * every_s, each, n)
+    return use
+
+
+def test_a_forecast_needs_three_checkpoints_that_took_something() -> None:
+    assert disk.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
+    assert disk.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
+    assert disk.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
+
+
+def test_time_to_full_is_free_space_by_size_and_cadence() -> None:
+    coming = disk.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
+    assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
+    assert disk.say_forecast(coming) == (
+        "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
+        "free some space or keep fewer"
+    )
+
+
+def test_the_same_count_teaches_nothing_and_fewer_begins_anew() -> None:
+    use = after(50 * GB, 45 * GB, 40 * GB)
+    assert disk.with_free(use, 5000.0, 1.0, 3) is use
+    assert disk.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
+
+
+def test_short_means_full_before_the_training_is_done() -> None:
+    coming = Forecast(full_s=3600.0, each_bytes=GB, every_s=600.0)
+    assert disk.is_short(coming, 7200.0)
+    assert not disk.is_short(coming, 1800.0)
+    assert disk.is_short(coming, None)
+    assert disk.is_enough(None, None)
+    assert disk.is_enough(coming, 1800.0)
+    assert not disk.is_enough(coming, 3000.0)
+    assert not disk.is_enough(coming, None)
+
+
+def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_room() -> None:
+    world = running()
+    free = 100 * GB
+    t = world.state.timeline.t
+    for n in range(1, 9):
+        t += 20.0
+        world.see(LogChunk(t=t, text=f"\rsteps: 1%| | {n + 3}/9000 [01:00<1:00:00, 20.0s/it, avr_loss=0.1]"))
+        free -= 12 * GB
+        path = f"out/model-{n:06d}.safetensors"
+        world.see(CheckpointEvent(t=t, path=path, size_bytes=12 * GB, event="complete"))
+        world.see(HostSample(t=t, disk_free_bytes=free))
+    filling = [i for i in world.incidents if i.class_ == "filling"]
+    assert [(i.kind, i.severity, i.open) for i in filling] == [("disk", "warning", True)]
+    world.see(HostSample(t=t + 5.0, disk_free_bytes=1e15))
+    filling = [i for i in world.incidents if i.class_ == "filling"]
+    assert [(i.open, i.ending) for i in filling] == [(False, "there is room again")]
