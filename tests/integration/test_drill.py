@@ -1,4 +1,4 @@
-"""The drill, one exercise of each way to end: brought back, held for a person, ended gently."""
+"""The drill: two of its exercises, one brought back as it was, one with a changed setting."""
 
 from pathlib import Path
 
@@ -8,9 +8,7 @@ from trainwatch.cli.verb_drill import EXERCISES, _play, _row
 
 
 @pytest.mark.parametrize("name", ["CUDA error", "out of memory"])
-def test_an_exercise_is_caught_and_ends_as_it_should(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exercise_is_caught_and_survived(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
     exercise = next(e for e in EXERCISES if e.name == name)
     row = _row(exercise, _play(exercise))
