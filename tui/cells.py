@@ -121,12 +121,17 @@ def changed(old: Line, new: Line) -> tuple[int, int] | None:
     """(first cell, cells) of the stretch in which two lines of the same width differ; None when they are equal."""
     if old == new:
         return None
-    before, after = _cells(old), _cells(new)
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    rest = shortest - head
+    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+    # Cells are compared only between the first and the last span that differ: it is most of the work of a quiet second.
+    before, after = _cells(old[head : len(old) - tail]), _cells(new[head : len(new) - tail])
     if len(before) != len(after) or before == after:
-        return 0, max(len(before), len(after))
+        return 0, max(width_of(old), width_of(new))
     first = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
     last = next(i for i, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=True)) if a != b)
-    return first, len(after) - last - first
+    return width_of(new[:head]) + first, len(after) - last - first
 
 
 def _cells(line: Line) -> list[tuple[str, str]]:

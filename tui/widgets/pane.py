@@ -55,11 +55,14 @@ class Pane(Widget, can_focus=False):
             self._strips.clear()
             self.refresh()
             return
+        regions = []
         for y, (before, after) in enumerate(zip(old, new, strict=True)):
             stretch = changed(before, after)
             if stretch is not None:
                 self._strips.pop(y, None)
-                self.refresh(Region(stretch[0], y, stretch[1], 1))
+                regions.append(Region(stretch[0], y, stretch[1], 1))
+        if regions:
+            self.refresh(*regions)
 
     def set_title(self, title: str, subtitle: str = "") -> None:
         """Text on the border; repaints only when it is new."""
