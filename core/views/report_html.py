@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from .report import IncidentRow, Report, date, state_words
-from .report_markdown import (
+from .report import IncidentRow, Report, state_words
+from .report_rows import (
     ATTEMPT_HEAD,
     CHECKPOINT_HEAD,
     attempt_cells,
     checkpoint_cells,
-    cost_words,
     footer,
+    incident_points,
+    incident_title,
     overview,
 )
 
@@ -63,17 +64,11 @@ def _body(report: Report, title: str) -> Iterator[str]:
 
 
 def _incident(i: IncidentRow) -> Iterator[str]:
-    yield f"<h3>{i.id}. {date(i.wall)} {escape(i.kind)}: {escape(i.title)}</h3>"
+    yield f"<h3>{escape(incident_title(i))}</h3>"
     yield "<ul>"
-    if i.seen != i.title:
-        yield f"<li>Seen: {escape(i.seen)}</li>"
-    if i.cause:
-        yield f"<li>Cause: {escape(i.cause)}</li>"
-    yield from (f"<li>Evidence: <code>{escape(e)}</code></li>" for e in i.evidence)
-    yield from (f"<li>Done: {escape(d)}</li>" for d in i.did)
-    yield f"<li>Outcome: {escape(i.ending)}</li>"
-    if cost := cost_words(i):
-        yield f"<li>Cost: {escape(cost)}</li>"
+    for point in incident_points(i):
+        text = escape(point.text)
+        yield f"<li>{point.label}: {f'<code>{text}</code>' if point.quoted else text}</li>"
     yield "</ul>"
 
 

@@ -1,0 +1,101 @@
+"""What a report shows, row by row, whatever it is written in: Markdown and HTML say the same."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from . import quantity
+from .report import AttemptRow, IncidentRow, Report, date, state_words
+
+CHECKPOINTS_SHOWN = 30
+ATTEMPT_HEAD = ("try", "began", "ran", "from", "ended", "last step")
+CHECKPOINT_HEAD = ("checkpoint", "at", "size", "saved", "verdict")
+
+
+def overview(report: Report) -> list[tuple[str, str]]:
+    """The numbers of the first table, as (what, value)."""
+    loss = report.loss
+    rows = [
+        ("state", state_words(report) + (f": {report.reason}" if report.reason else "")),
+        ("began", date(report.began_wall)),
+        ("ended", "goes on" if report.ended_wall is None else date(report.ended_wall)),
+        ("wall time", quantity.duration(report.wall_s)),
+        (
+            "steps",
+            quantity.count(report.step) + (f" of {quantity.count(report.total_steps)}" if report.total_steps else ""),
+        ),
+        ("loss", f"{_loss(loss.first)} → {_loss(loss.last)} (lowest {_loss(loss.lowest)})"),
+        ("productive time (ETTR)", quantity.percent(None if report.ettr is None else 100 * report.ettr)),
+        ("restarts", quantity.count(report.restarts)),
+        ("checkpoints", f"{sum(c.good for c in report.checkpoints)} good, {_not_good(report)} not"),
+    ]
+    return [(what, value) for what, value in rows if quantity.UNKNOWN not in value or what in {"state", "steps"}]
+
+
+def cost_words(i: IncidentRow) -> str:
+    """What an incident cost; empty when that is not known."""
+    parts = []
+    if i.lost_steps is not None:
+        took = f" ({quantity.duration(i.lost_s)})" if i.lost_s and i.lost_steps else ""
+        parts.append(f"{quantity.plural(i.lost_steps, 'step')} done again{took}")
+    if i.down_s is not None:
+        parts.append(f"{quantity.duration(i.down_s)} without training")
+    return ", ".join(parts)
+
+
+def attempt_cells(a: AttemptRow) -> tuple[str, ...]:
+    """number, began, ran, from, ended, last step."""
+    ran = quantity.duration(a.ran_s)
+    return str(a.number), date(a.began_wall), ran, a.began_from, a.ended, quantity.count(a.last_step)
+
+
+def footer(report: Report) -> str:
+    """Who wrote it, when, about what."""
+    return f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are taken out."
+
+
+def checkpoint_cells(report: Report) -> list[tuple[str, ...]]:
+    """name, position, size, date, verdict of the newest ones."""
+    return [
+        (
+            c.name,
+            c.position,
+            quantity.size(c.size_bytes),
+            date(c.mtime),
+            c.verdict + (f": {c.reason}" if c.reason else ""),
+        )
+        for c in report.checkpoints[:CHECKPOINTS_SHOWN]
+    ]
+
+
+class Point(NamedTuple):
+    """One thing to know of an incident; ``quoted`` when it is somebody's words and must stand as it is."""
+
+    label: str
+    text: str
+    quoted: bool = False
+
+
+def incident_title(i: IncidentRow) -> str:
+    """Number, when, what."""
+    return f"{i.id}. {date(i.wall)} {i.kind}: {i.title}"
+
+
+def incident_points(i: IncidentRow) -> Iterator[Point]:
+    """From what was seen to what it cost, in the order in which a person asks."""
+    if i.seen != i.title:
+        yield Point("Seen", i.seen)
+    if i.cause:
+        yield Point("Cause", i.cause)
+    yield from (Point("Evidence", e, quoted=True) for e in i.evidence)
+    yield from (Point("Done", d) for d in i.did)
+    yield Point("Outcome", i.ending)
+    if cost := cost_words(i):
+        yield Point("Cost", cost)
+
+
+def _loss(value: float | None) -> str:
+    return quantity.UNKNOWN if value is None else quantity.three_digits(value)
+
+
+def _not_good(report: Report) -> int:
+    return sum(not c.good for c in report.checkpoints)
