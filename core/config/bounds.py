@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..model.ramp import ramp_goal
 from ..model.settings import Settings
 from .document import Document, Rule
 
@@ -33,6 +34,16 @@ def names(value: tuple[str, ...]) -> str | None:
     if not all(name.strip() for name in value):
         return "must not hold an empty name"
     return None if len(set(value)) == len(value) else "must not hold a name twice"
+
+
+def goals(value: tuple[str, ...]) -> str | None:
+    """Each says how long a rung of the ladder must hold."""
+    for text in value:
+        try:
+            ramp_goal(text)
+        except ValueError as error:
+            return str(error)
+    return None
 
 
 def filled(value: str | None) -> str | None:
@@ -90,7 +101,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "disk_danger_bytes": at_least(0),
     },
     "notify": {"command": lambda value: None if not value or value[0].strip() else "must begin with a program"},
-    "profiles": {"use": filled, "ladder": names},
+    "profiles": {"use": filled, "ladder": names, "ramp": goals},
     "remedies": {},  # a choice of words
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # yes or no: any value makes sense

@@ -132,6 +132,9 @@ terminal = "file"                       # "pty" for trainers that want a termina
 [profiles]                              # named bundles of training settings (`trainwatch profiles`)
 # use = "balanced"
 ladder = []                             # safest first, for example ["conservative", "balanced", "aggressive"]
+# One rung up at a checkpoint when all went well so long (one entry a rung, the last holds for the rest), one back and
+# never there again after trouble: "3 checkpoints", "10 epochs", "6 hours", or several with "or". Empty = never
+ramp = []
 
 [watch]
 interval_s = {interval_s}                        # seconds between two looks at GPU, memory and processes

@@ -91,6 +91,7 @@ def load_project(
     settings = Settings(**values)
     check_order(document, settings)
     _check_profiles(document, settings.profiles, profiles)
+    _check_ramp(document, settings.profiles)
     runs = [section for section in read if section is not None]
     by_name: dict[str, RunSection] = {}
     for run in runs:
@@ -108,6 +109,15 @@ def _check_profiles(document: Document, chosen: Profiles, known: Collection[str]
         for index, name in enumerate(names):
             if name is not None and name not in known:
                 document.add(("profiles", key, index), f'unknown profile "{name}"{did_you_mean(name, known)}')
+
+
+def _check_ramp(document: Document, chosen: Profiles) -> None:
+    """A ramp needs rungs, and to know on which one it begins."""
+    if chosen.ramp and len(chosen.ladder) < 2:
+        document.add(("profiles", "ramp"), '"ramp" needs a "ladder" of two profiles or more, safest first')
+    elif chosen.ramp and chosen.use not in chosen.ladder:
+        first = f'use = "{chosen.ladder[0]}"'
+        document.add(("profiles", "ramp"), f'"ramp" needs "use" to name the rung to begin on, for example {first}')
 
 
 def _sections() -> dict[str, type[msgspec.Struct]]:

@@ -1,12 +1,12 @@
 """What follows a failure: a restart as planned, or giving up with all that a person needs.
 
-One order for crashes and hangs: budget spent → give up; a remedy that may be applied → restart with it; no use → give
-up; the same place again → give up; else restart as it was.
+One order for crashes and hangs: budget spent → give up; a rung that the ramp climbed to → one back; a remedy that may
+be applied → restart with it; no use → give up; the same place again → give up; else restart as it was.
 """
 
 import msgspec
 
-from . import budget, cause, recovery, treatment
+from . import budget, cause, ramp, recovery, treatment
 from .attempt_now import knows_its_step
 from .cause import Cause
 from .draft import Draft
@@ -42,6 +42,9 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
     )
     chosen, waiting = treatment.choose(draft, key, cause.count(seen, failure.cause.class_))
     spent = budget.is_spent(state.budget, draft.knowledge.settings.restart)
+    lower = _step_back(draft, failure, last_resort=chosen is None and not failure.curable) if not spent else None
+    if lower is not None:
+        return replace(recovery.charge(draft, plan), reason=f"{plan.reason}, back to {lower}", delay_s=0.0)
     if chosen is not None and not spent:
         treatment.take(draft, chosen, key, failure.incident)
         treatment.propose(draft, waiting, key, failure.incident)
@@ -67,6 +70,11 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
     reason = f"{name}, and no restart follows"
     told = (*root_cause(draft, failure.advice), *treatment.advice(waiting))
     return replace(plan, reason=reason, ending=ending, advice=told)
+
+
+def _step_back(draft: Draft, failure: Failure, *, last_resort: bool) -> str | None:
+    """The rung that the ramp takes the run back to; None = it stays where it is."""
+    return ramp.trouble(draft, failure.cause.class_, failure.reason, failure.incident, last_resort=last_resort)
 
 
 def _wait_outside(draft: Draft, failure: Failure, plan: RestartPlan) -> RestartPlan | None:

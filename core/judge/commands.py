@@ -10,7 +10,7 @@ import msgspec
 from ..model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ..model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ..model.observation import Command
-from . import recovery, run_machine, timeline, treatment
+from . import ramp, recovery, run_machine, timeline, treatment
 from .budget import Budget
 from .draft import Draft
 from .run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
@@ -144,6 +144,7 @@ def _profile(draft: Draft, command: Command) -> None:
         draft.note(f"profile: there is no profile {name!r}; known: {', '.join(known) or 'none'}")
         return
     live = run_machine.is_live(draft.state.machine)
+    ramp.chosen(draft, name, command.by)
     draft.set(profile_pending=name, switch=live)
     treatment.drop(draft, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
@@ -162,7 +163,8 @@ def switch_at_checkpoint(draft: Draft) -> None:
     """A checkpoint is complete and a profile waits for it."""
     name = draft.state.profile_pending
     if name is not None and isinstance(draft.state.machine, Running):
-        recovery.stop(draft, "restart", RestartPlan(reason=f"profile {name} at a checkpoint, as asked"))
+        why = "by the ramp" if name == draft.state.ramp.climbing else "as asked"
+        recovery.stop(draft, "restart", RestartPlan(reason=f"profile {name} at a checkpoint, {why}"))
 
 
 def _ack(draft: Draft, command: Command) -> None:

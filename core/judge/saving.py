@@ -4,7 +4,7 @@ import msgspec
 
 from ..model.fact import CheckpointKnown
 from ..model.observation import CheckpointEvent
-from . import commands, proof_of_life, recovery, resume_point, timeline, vitals
+from . import commands, proof_of_life, ramp, recovery, resume_point, timeline, vitals
 from .attempt_now import AttemptNow, with_saved
 from .draft import Draft
 from .hang_watch import overdue
@@ -71,6 +71,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             draft.set(shelf=resume_point.mark_bad(shelf, event.path, "written by an attempt that had started over"))
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
             proof_of_life.saved(draft, known)
+            ramp.on_saved(draft, known)
             if draft.state.switch:
                 commands.switch_at_checkpoint(draft)
     return overdue(knowledge, draft.state, tuple(draft.entries))

@@ -22,6 +22,7 @@ from .eta import Pace
 from .health import Bands
 from .loss import Loss
 from .progress import START, ProgressState
+from .ramp_state import Ramp
 from .resume_point import Shelf
 from .run_machine import NEVER, Idle, Machine
 from .stall import Stall
@@ -68,6 +69,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shelf: Shelf = Shelf()
     budget: Budget = Budget()
     trail: Trail = ()
+    ramp: Ramp = Ramp()
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     disk_free_bytes: float | None = None

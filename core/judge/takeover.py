@@ -6,7 +6,7 @@ import msgspec
 
 from ..model.fact import AttemptEnded, AttemptStarted
 from ..model.observation import Start
-from . import eta, recovery, resume_point, run_machine, step_clock, timeline, vitals
+from . import eta, ramp, recovery, resume_point, run_machine, step_clock, timeline, vitals
 from .attempt_now import AttemptNow, read_anew
 from .diagnosis import DiagnosisState
 from .draft import Draft
@@ -126,6 +126,7 @@ def started(draft: Draft, start: Start) -> None:
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
     )
+    ramp.begin_attempt(draft, attempt.resume_epochs)
     if not same:
         draft.fact(
             AttemptStarted(

@@ -12,6 +12,7 @@ from .health import Level
 from .incident import Incident
 from .profile import Change
 from .progress import Phase, Progress
+from .ramp import Direction
 from .run import RunState
 
 
@@ -141,6 +142,23 @@ class ProfileChanged(FactBase, frozen=True, kw_only=True, tag="profile"):
     why: str
 
 
+class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):
+    """The ramp changes the rung: ``up`` after a stretch without trouble, ``back`` when the rung failed.
+
+    ``before``, ``after``: profiles. ``ran_s``: seconds of training on ``before``; ``failure``: what ended it there, the
+    reason why it is not climbed to again. ``forgiven``: a person asked for ``after`` all the same.
+    """
+
+    direction: Direction
+    before: str
+    after: str
+    why: str
+    ran_s: float = 0.0
+    failure: str | None = None
+    step: int | None = None
+    incident: int | None = None
+
+
 class RemedyApplied(FactBase, frozen=True, kw_only=True, tag="remedy_applied"):
     """Something is changed from the next launch on, until it is dropped. ``profile``: switched to."""
 
@@ -212,6 +230,7 @@ Fact = (
     | HealthChanged
     | BudgetChanged
     | ProfileChanged
+    | RampMoved
     | RemedyApplied
     | RemedyProposed
     | RemediesDropped

@@ -114,6 +114,9 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     use: str | None = None
     ladder: tuple[str, ...] = ()
     """Names, safest first."""
+    ramp: tuple[str, ...] = ()
+    """When to climb one rung, at a checkpoint: ``["3 checkpoints or 6 hours"]``; one entry a rung from the lowest, the
+    last holds for all above. Empty = never. After trouble one rung back, and that one is not tried again."""
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,6 +22,7 @@ from .fact import (
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
+    RampMoved,
     RemediesDropped,
     RemedyApplied,
     RemedyProposed,
@@ -35,6 +36,7 @@ from .incident import Incident
 from .observation import Outcome
 from .profile import Change
 from .progress import Progress
+from .ramp import DeadRung
 from .record import Record
 from .run import RunState
 
@@ -54,6 +56,13 @@ class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None
     why: str = ""
     pending: bool = False
+
+
+class RampStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A move on the ladder, at ``t`` run seconds."""
+
+    t: float
+    move: RampMoved
 
 
 class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +104,10 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     profile_pending: bool = False
     profile_switches: tuple[ProfileSwitch, ...] = ()
+    ramp: tuple[RampStep, ...] = ()
+    """Climbs and falls on the ladder, oldest first."""
+    dead_rungs: tuple[DeadRung, ...] = ()
+    """Rungs that it fell from and does not climb to again."""
     remedies: tuple[RemedyApplied, ...] = ()
     """In force: every launch has their changes."""
     proposals: tuple[RemedyProposed, ...] = ()
@@ -177,6 +190,9 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
                 profile_pending=fact.pending,
                 profile_switches=(*story.profile_switches, switch),
             )
+        case RampMoved():
+            moved = replace(story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), dead_rungs=_dead(story, fact))
+            return _with_notice(moved, f"{fact.before} → {fact.after}: {fact.why}")
         case RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
             told = _with_notice(story, f"{fact.title}: {_said(fact.changes, fact.profile)}")
@@ -200,6 +216,14 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
 def _said(changes: tuple[Change, ...], profile: str | None) -> str:
     said = [f"{c.key} {c.before} -> {c.after}" for c in changes]
     return ", ".join(said if profile is None else [*said, f"profile {profile}"])
+
+
+def _dead(story: RunStory, fact: RampMoved) -> tuple[DeadRung, ...]:
+    fallen = fact.before if fact.direction == "back" else fact.after if fact.direction == "forgiven" else None
+    others = tuple(rung for rung in story.dead_rungs if rung.profile != fallen)
+    if fact.direction != "back":
+        return others
+    return (*others, DeadRung(profile=fact.before, ran_s=fact.ran_s, failure=fact.failure or "", step=fact.step))
 
 
 def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:

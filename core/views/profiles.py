@@ -24,6 +24,8 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     expect: tuple[tuple[str, str], ...]
     description: str
     source: str
+    died: str = ""
+    """``after 6.2 h (cuda_oom)`` where the ramp fell from it and does not climb to it again."""
 
 
 class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,7 @@ def profiles_view(
             expect=tuple(p.expect.items()),
             description=p.description,
             source=p.source,
+            died=next((d.words.partition(" died ")[2] for d in now.story.dead_rungs if d.profile == p.name), ""),
         )
         for p in profiles
     )
@@ -137,6 +140,7 @@ def _why(now: Situation, current: str | None, waiting: str | None, ladder: Seque
     if waiting is not None and waiting != current:
         asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
         said.append(f"{waiting} is next: {asked.why if asked else 'asked for'}.")
+    said += [f"{d.words}: the ramp does not climb there again." for d in story.dead_rungs]
     remedies = [c for c in story.attempt.changes if c.why and not c.why.startswith(("profile ", "go on from "))]
     said += [f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4]]
     return said

@@ -7,13 +7,13 @@ from itertools import pairwise
 from ..model.attempt import AttemptStory
 from ..model.checkpoint import Checkpoint
 from ..model.decision import EndWatch, NotifyPeople
-from ..model.fact import CommandReceived
+from ..model.fact import CommandReceived, RampMoved
 from ..model.incident import Incident
 from ..model.profile import Change
 from ..model.record import Record
+from ..model.redact import Redaction
 from . import quantity
 from .checkpoints import step_words
-from .redact import Redaction
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
 from .report_decisions import waiting_for_a_person
 from .report_summary import SummaryNumbers, summary_sentence
@@ -177,6 +177,9 @@ def _changes(now: Situation, records: Sequence[Record]) -> Iterable[str]:
         if isinstance(record.fact, CommandReceived):
             said = record.fact
             told.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+        if isinstance(record.fact, RampMoved):
+            move = record.fact
+            told.append((record.t, f"ramp {move.direction}: {move.before} → {move.after} ({move.why})"))
     for t, text in sorted(told, key=lambda pair: pair[0]):
         yield f"{quantity.clock(now.story.wall0 + t, seconds=True)} {text}"
 

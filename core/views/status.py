@@ -49,6 +49,10 @@ def status_object(
             "count": len(story.checkpoints),
         },
         "profile": story.profile,
+        "ramp": {
+            "moves": [{"t": s.t, **msgspec.to_builtins(s.move)} for s in story.ramp],
+            "dead": [msgspec.to_builtins(rung) for rung in story.dead_rungs],
+        },
         "budget": {"used": story.budget_used, "max": story.budget_max},
         "incidents": [
             {

@@ -230,3 +230,25 @@ def test_the_nearest_project_upwards_is_found(tmp_path: Path) -> None:
     assert find_project(deep) == tmp_path / "trainwatch.toml"
     (deep / "trainwatch.toml").touch()
     assert find_project(deep) == deep / "trainwatch.toml"
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ('ramp = ["3 days"]', '"ramp" must say how long'),
+        ('ramp = ["3 checkpoints"]', 'needs a "ladder" of two profiles'),
+        ('ladder = ["a", "b"]\nramp = ["3 checkpoints"]', 'needs "use" to name the rung to begin on'),
+    ],
+)
+def test_a_ramp_that_cannot_climb_is_a_problem(tmp_path: Path, lines: str, problem: str) -> None:
+    path = tmp_path / "trainwatch.toml"
+    path.write_text(f'[run]\ncommand = ["python"]\n[profiles]\n{lines}\n')
+    with pytest.raises(ConfigError, match=problem):
+        load_project(path)
+
+
+def test_a_ramp_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "trainwatch.toml"
+    text = 'use = "a"\nladder = ["a", "b"]\nramp = ["10 epochs", "3 checkpoints or 6 hours"]'
+    path.write_text(f'[run]\ncommand = ["python"]\n[profiles]\n{text}\n')
+    assert load_project(path).settings.profiles.ramp == ("10 epochs", "3 checkpoints or 6 hours")

@@ -19,6 +19,7 @@ from trainwatch.core.model.fact import (
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
+    RampMoved,
     RemediesDropped,
     RemedyApplied,
     RemedyProposed,
@@ -98,6 +99,8 @@ def _fact_text(fact: Fact) -> str | None:
             return f"{fact.metric} is {fact.level} ({value} {fact.unit})"
         case ProfileChanged():
             return f"profile {fact.profile or '–'}" + (" at the next start" if fact.pending else "") + f": {fact.why}"
+        case RampMoved():
+            return f"RAMP {fact.direction}: {fact.before} -> {fact.after}: {fact.why}"
         case RemedyApplied():
             return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; {fact.cost})"
         case RemedyProposed():

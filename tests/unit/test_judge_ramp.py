@@ -1,0 +1,239 @@
+"""Climbing the ladder while all goes well, and one step back when a rung does not hold."""
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import crash, story
+from trainwatch.core.judge import from_snapshot, to_snapshot
+from trainwatch.core.model.decision import GiveUp, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import ProfileChanged, RampMoved
+from trainwatch.core.model.observation import CheckpointEvent, LogChunk
+from trainwatch.core.model.ramp import DeadRung, RampGoal, goal_of_rung, ramp_goal
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.settings import Profiles, Restart, Settings
+from trainwatch.core.model.story import RunStory, apply
+
+LADDER = ("low", "middle", "high")
+OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
+NETWORK = "\nsocket: failure in name resolution\n"
+
+
+def climber(*ramp: str, use: str = "low", **restart: object) -> World:
+    settings = Settings(
+        profiles=Profiles(use=use, ladder=LADDER, ramp=ramp),
+        restart=Restart(backoff_s=(0.0,), **restart),  # type: ignore[arg-type]
+    )
+    return World(judge(settings)).begin().watch(story(5))
+
+
+def saves(world: World, *steps: int, epoch: int | None = None) -> World:
+    for step in steps:
+        path = f"out/step-{step}"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=step, epoch=epoch, size_bytes=1e6))
+    return world
+
+
+def on(world: World, attempt_steps: int = 5) -> World:
+    """The new attempt trains."""
+    further = Story(meta=False, period_s=5.0)
+    further.step = world.state.attempt.resume_step or 0
+    return world.watch(further.load(10).train(attempt_steps))
+
+
+def profiles(world: World) -> list[str | None]:
+    return [s.profile for s in world.of(StartAttempt)]
+
+
+def moves(world: World) -> list[tuple[str, str, str]]:
+    return [(m.direction, m.before, m.after) for m in world.of(RampMoved)]
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("3 checkpoints", RampGoal(checkpoints=3)),
+        ("1 checkpoint", RampGoal(checkpoints=1)),
+        ("10 epochs", RampGoal(epochs=10.0)),
+        ("3 checkpoints or 6.5 hours", RampGoal(checkpoints=3, hours=6.5)),
+        (" 2 epochs, 1 hour ", RampGoal(epochs=2.0, hours=1.0)),
+    ],
+)
+def test_goals_are_written_as_people_say_them(text: str, goal: RampGoal) -> None:
+    assert ramp_goal(text) == goal
+
+
+@pytest.mark.parametrize("text", ["", "3", "checkpoints", "0 hours", "2.5 checkpoints", "3 days", "-1 epochs"])
+def test_a_goal_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        ramp_goal(text)
+
+
+def test_the_last_goal_holds_for_all_rungs_above() -> None:
+    ramp = ("10 epochs", "20 epochs")
+    assert [goal_of_rung(ramp, n) for n in range(3)] == [RampGoal(epochs=10), RampGoal(epochs=20), RampGoal(epochs=20)]
+    assert goal_of_rung((), 0) is None
+
+
+def test_off_by_default() -> None:
+    world = saves(climber(), *range(5, 60, 5))
+    assert profiles(world) == ["low"]
+    assert moves(world) == []
+
+
+def test_one_rung_up_after_so_many_checkpoints_at_a_checkpoint() -> None:
+    world = saves(climber("2 checkpoints"), 3)
+    assert profiles(world) == ["low"]
+    saves(world, 5)
+    assert profiles(world) == ["low", "middle"]
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-5"
+    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    assert "by the ramp" in world.of(StopAttempt)[0].reason
+    up = world.of(RampMoved)[0]
+    assert (up.direction, up.before, up.after) == ("up", "low", "middle")
+    assert "2 checkpoints on low without trouble" in up.why
+    assert world.incidents == []
+    saves(on(world), 7, 9)
+    assert profiles(world) == ["low", "middle", "high"]
+    saves(on(world), *range(11, 31))
+    assert profiles(world) == ["low", "middle", "high"], "the limit"
+
+
+def test_hours_count_without_the_pauses() -> None:
+    world = climber("1 hour")
+    world.watch(Story(meta=False, period_s=5.0).train(600)).command("pause")
+    world.wait(7200, every_s=30.0).command("unpause")
+    saves(world, 600)
+    assert profiles(world) == ["low"], "25 minutes of training and two hours of sleep"
+    world.watch(Story(meta=False, period_s=5.0).train(1000))
+    assert profiles(world) == ["low"], "only at a checkpoint"
+    saves(world, 1600)
+    assert profiles(world) == ["low", "middle"]
+
+
+def test_epochs_count_each_rung_by_itself() -> None:
+    world = saves(climber("10 epochs", "20 epochs"), 9, epoch=9)
+    assert profiles(world) == ["low"]
+    saves(world, 10, epoch=10)
+    assert profiles(world) == ["low", "middle"]
+    saves(on(world), 20, epoch=20)
+    saves(world, 29, epoch=29)
+    assert profiles(world) == ["low", "middle"]
+    saves(world, 30, epoch=30)
+    assert profiles(world) == ["low", "middle", "high"]
+
+
+def test_a_rung_that_dies_is_left_and_not_tried_again() -> None:
+    world = saves(climber("1 checkpoint"), 5)
+    crash(on(world), OOM)
+    assert profiles(world) == ["low", "middle", "low"], "although out of memory is not cured by starting again"
+    back = world.of(RampMoved)[-1]
+    assert (back.direction, back.before, back.after, back.failure) == ("back", "middle", "low", "cuda_oom")
+    assert "middle died after" in back.why
+    saves(on(world), *range(6, 30))
+    assert profiles(world) == ["low", "middle", "low"]
+    assert world.state.ramp.dead[0].profile == "middle"
+
+
+def test_a_fall_from_the_top_leaves_the_middle_in_use() -> None:
+    world = saves(climber("1 checkpoint"), 5)
+    saves(on(world), 7)
+    crash(on(world))
+    saves(on(world), *range(8, 20))
+    assert profiles(world) == ["low", "middle", "high", "middle"]
+
+
+def test_a_hang_on_a_rung_is_trouble_too() -> None:
+    world = saves(climber("1 checkpoint"), 5)
+    on(world, 60).watch(Story(meta=False).dead(300))
+    assert profiles(world) == ["low", "middle", "low"]
+    assert world.of(RampMoved)[-1].failure == "idle"
+
+
+def test_a_rung_that_spills_is_left_at_the_next_checkpoint() -> None:
+    world = saves(climber("1 checkpoint"), 5)
+    on(world)
+    from trainwatch.core.judge.draft import Draft  # the sign itself is the stall judge's business
+
+    draft = Draft(world.judge.knowledge, world.state)
+    draft.open_incident("stall", "spilling", "GPU memory is full and steps take 4 x as long", severity="warning")
+    world.state = draft.state
+    saves(world, 8)
+    assert profiles(world) == ["low", "middle", "low"]
+
+
+def test_the_network_is_not_the_rung() -> None:
+    world = saves(climber("2 checkpoints"), 3, 5)
+    crash(on(world), NETWORK).wait(40.0)
+    assert profiles(world) == ["low", "middle", "middle"]
+    saves(on(world), 7)
+    assert profiles(world)[-1] == "middle", "counted anew since the trouble"
+    saves(world, 9)
+    assert profiles(world)[-1] == "high"
+
+
+def test_the_first_rung_is_left_only_where_nothing_else_helps() -> None:
+    world = crash(climber("2 checkpoints", use="middle"), OOM)
+    assert profiles(world) == ["middle", "low"]
+    world = crash(climber("2 checkpoints", use="middle"), "\nAttributeError: no such thing\n")
+    assert profiles(world) == ["middle"]
+    assert world.of(GiveUp)
+
+
+def test_below_the_lowest_rung_is_nothing() -> None:
+    world = crash(climber("2 checkpoints"), OOM)
+    assert profiles(world) == ["low"]
+    assert world.of(GiveUp)
+
+
+def test_a_spent_budget_ends_it_all_the_same() -> None:
+    world = saves(climber("1 checkpoint", max_restarts=0), 5)
+    crash(on(world), OOM)
+    assert world.word == "given_up"
+    assert moves(world) == [("up", "low", "middle")]
+
+
+def test_no_climb_while_something_is_wrong_or_when_it_is_nearly_done() -> None:
+    world = climber("1 checkpoint")
+    world.see(LogChunk(t=world.t, text="\rsteps: 99%| | 9900/10000 [1:00<1:00, 1.00s/it, avr_loss=0.1]"))
+    saves(world, 9900)
+    assert profiles(world) == ["low"]
+
+
+def test_a_person_may_ask_for_a_dead_rung() -> None:
+    world = saves(climber("1 checkpoint"), 5)
+    crash(on(world), OOM)
+    on(world).command("profile", profile="middle", now=True)
+    assert profiles(world)[-1] == "middle"
+    assert moves(world)[-1] == ("forgiven", "low", "middle")
+    assert world.state.ramp.dead == ()
+    assert not world.state.ramp.climbed
+
+
+def test_a_person_who_chose_a_profile_is_not_overruled() -> None:
+    world = climber("1 checkpoint", use="middle").command("profile", profile="low")
+    saves(world, 5)
+    assert profiles(world) == ["middle", "low"]
+
+
+def test_a_profile_off_the_ladder_is_left_alone() -> None:
+    world = saves(climber("1 checkpoint").command("profile", profile="own", now=True), 5)
+    saves(on(world), 7, 9)
+    assert profiles(world) == ["low", "own"]
+
+
+def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
+    world = saves(climber("1 checkpoint"), 5)
+    crash(on(world), OOM)
+    assert from_snapshot(to_snapshot(world.state)).ramp == world.state.ramp  # type: ignore[union-attr]
+    told = RunStory()
+    for seq, (t, entry) in enumerate(world.entries, 1):
+        if isinstance(entry, RampMoved | ProfileChanged):
+            told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
+    assert [rung.profile for rung in told.dead_rungs] == ["middle"]
+    assert [s.move.direction for s in told.ramp] == ["up", "back"]
+    assert world.judge.start(told).ramp.dead == told.dead_rungs
+
+
+def test_words() -> None:
+    assert DeadRung(profile="high", ran_s=22_320.0, failure="cuda_oom").words == "high died after 6.2 h (cuda_oom)"
+    assert "0.5 min" in DeadRung(profile="high", ran_s=30.0, failure="hang").words
