@@ -1,0 +1,35 @@
+"""A run that climbs its ladder, dies on the top rung and goes on one below: real processes."""
+
+from tests.fakes.e2e_world import World, world
+
+__all__ = ["world"]
+
+
+def test_a_run_climbs_falls_and_remembers(world: World) -> None:
+    folder = world.project / "profiles"
+    folder.mkdir()
+    for name, flags in (("calm", '"0.03"'), ("brisk", '"0.02"'), ("hot", '"0.01", "--crash-at", "80"')):
+        (folder / f"{name}.toml").write_text(f'title = "{name}"\nflags = ["--step-time", {flags}]\n')
+    ladder = ["calm", "brisk", "hot"]
+    world.write(
+        "--steps", "160", "--save-every", "15",
+        more={"profiles": {"use": "calm", "ladder": ladder, "ramp": ["1 checkpoint"]}},
+    )  # fmt: skip
+
+    assert world.headless().ends(60.0) == 0
+
+    story = world.story()
+    assert [a.profile for a in story.attempts] == ["calm", "brisk", "hot", "brisk"]
+    assert [(s.move.direction, s.move.after) for s in story.ramp] == [("up", "brisk"), ("up", "hot"), ("back", "brisk")]
+    steps = [step for number in (1, 2, 3, 4) for step in world.steps(number)]
+    assert steps[-1] == 160
+    climbs = [a.resume_step for a in story.attempts[1:3]]
+    assert climbs == [world.steps(1)[-1], world.steps(2)[-1]], "a climb loses no step"
+    status = world.status()
+    assert [rung["profile"] for rung in status["ramp"]["dead"]] == ["hot"]
+    assert status["profile"] == "brisk"
+    said = world.do("events").out
+    assert "RAMP up: calm -> brisk: 1 checkpoint on calm without trouble" in said
+    assert "RAMP back: hot -> brisk: hot died after" in said
+    assert "ramp back: hot → brisk" in world.do("report").out
+    assert len(world.lives()) == 4
