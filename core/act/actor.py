@@ -27,13 +27,13 @@ from ..model.ports import AttemptTarget
 from ..model.profile import Preset, Profile
 from ..model.run import RunSpec
 from . import desk
+from .autopsy import KernelTail, examine, no_kernel_log
 from .derive import Derived, DeriveError, derive
 from .derive_remaining import remaining
 from .gpu_gate import wait_until_clear
 from .launch import LaunchError, is_alive, launch, read_start
 from .notify import notify
 from .pause import pause_attempt, unpause_attempt
-from .stacks import capture_stacks
 from .stop import stop_attempt
 
 BASELINE = "gpu_baseline.json"
@@ -48,7 +48,8 @@ class RunActor:
 
     ``attempt_folder``/``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict.
     ``gpus_now``: newest readings, None where nothing can be seen. ``show``: opens a view of a fresh attempt (tmux) and
-    returns a sentence where it could not. ``base_env``: the environment that the trainer inherits.
+    returns a sentence where it could not. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the
+    last lines of the kernel log.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class RunActor:
         gpus_now: Callable[[], Sequence[GpuReading] | None],
         show: Callable[[AttemptTarget], str | None],
         base_env: Mapping[str, str],
+        kernel_tail: KernelTail = no_kernel_log,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -73,6 +75,7 @@ class RunActor:
         self._gpus_now = gpus_now
         self._show = show
         self._base_env = base_env
+        self._kernel_tail = kernel_tail
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
@@ -120,10 +123,11 @@ class RunActor:
             return False, "no attempt to look at", {}
         folder = self._incident_folder(decision.incident or 0)
         try:
-            report = capture_stacks(self._target, folder)
+            report = examine(self._target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
         except OSError as error:
             return False, f"{folder}: {error.strerror or error}", {}
-        return True, report.sentence, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
+        detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
+        return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
 
     def _stop(self, decision: StopAttempt) -> Said:
         if self._target is None:

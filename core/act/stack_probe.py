@@ -16,13 +16,16 @@ from typing import Any
 
 from . import desk, tree
 from .ladder import STOPPED_STATES
+from .proc_view import proc_text
+from .stack_frames import WAITING_PLACES, main_frames
 
 PROCESSES = 16
 """At most so many are looked at, the trainer first: a hang shows in the first few."""
-TOP_FRAMES = 4
+NATIVE_PROCESSES = 4
+"""Native looks stop a process for some milliseconds each; the ranks of one machine are enough."""
 LOG_TAIL_BYTES = 1 << 20
-PROC_FILES = ("cmdline", "status", "wchan", "syscall", "stack", "io", "limits")
-THREADS = 256
+SLICE_S = 0.2
+"""While waiting for the second look: how often to see whether anybody is left."""
 
 
 def find_py_spy() -> str | None:
@@ -35,57 +38,117 @@ def capture(request: dict[str, Any]) -> dict[str, Any]:
     """Do what ``request`` asks; never raises for what the world does. Keys as written by ``stacks.capture_stacks``.
 
     Returns ``files`` (paths), ``frames`` ({pid: innermost frames of its main thread, newest round}), ``moved`` ({pid:
-    whether its stacks differed between the rounds}), ``notes`` (sentences on what could not be seen).
+    whether its main thread's stack differed between the rounds}), ``native`` ({pid: innermost native and Python
+    frames}), ``notes`` (sentences on what could not be seen).
     """
-    folder = Path(request["folder"])
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    notes: list[str] = []
-    files: list[str] = []
-    deadline = time.monotonic() + request["budget_s"]
-    processes = _alive(request["keys"])[:PROCESSES]
-    if not processes:
-        notes.append("the process tree is gone; only the log is left to look at")
-    if request["log"] is not None:
-        _keep(folder / "log-tail.txt", log_tail(request["log"], request["log_lines"], notes), files)
-    for process in processes:
-        _keep(folder / f"proc-{process.pid}.txt", proc_text(process), files)
-    spy = request["py_spy"]
-    stacks: dict[int, list[str]] = {process.pid: [] for process in processes}
-    if spy is None:
-        notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
-    else:
-        for turn in range(1, request["rounds"] + 1):
-            if turn > 1:  # who could not be seen the first time will not be seen now
-                processes = [process for process in processes if stacks[process.pid]]
-                if not processes:
-                    break
-                time.sleep(max(0.0, min(request["pause_s"], deadline - time.monotonic())))
-            for process in processes:
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    notes.append(f"out of time before process {process.pid} in round {turn}")
-                    break
-                text = dump(spy, process, min(request["timeout_s"], left_s), notes)
-                if text is not None:
-                    stacks[process.pid].append(text)
-                    _keep(folder / f"stacks-{process.pid}-{turn}.txt", text, files)
+    probe = _Probe(request)
+    probe.look()
+    frames = {pid: [main_frames(text) for text in texts] for pid, texts in probe.stacks.items() if texts}
     return {
-        "files": files,
-        "frames": {str(pid): main_frames(texts[-1]) for pid, texts in stacks.items() if texts},
-        "moved": {str(pid): _body(texts[0]) != _body(texts[-1]) for pid, texts in stacks.items() if len(texts) > 1},
-        "notes": list(dict.fromkeys(notes)),
+        "files": probe.files,
+        "frames": {str(pid): looks[-1] for pid, looks in frames.items()},
+        "moved": {str(pid): looks[0] != looks[-1] for pid, looks in frames.items() if len(looks) > 1},
+        "native": {str(pid): found for pid, found in probe.native.items()},
+        "notes": list(dict.fromkeys(probe.notes)),
     }
 
 
-def dump(spy: str, process: tree.Process, timeout_s: float, notes: list[str]) -> str | None:
-    """py-spy's picture of one process, taken without stopping it; None (and a note) when it cannot be had."""
+class _Probe:
+    """One request, and what was found so far."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.folder = Path(request["folder"])
+        self.processes = _alive(request["keys"])[:PROCESSES]
+        self.stacks: dict[int, list[str]] = {process.pid: [] for process in self.processes}
+        self.native: dict[int, tuple[str, ...]] = {}
+        self.notes: list[str] = []
+        self.files: list[str] = []
+        self.begun = time.monotonic()
+        self.deadline = self.begun + request["budget_s"]
+
+    def look(self) -> None:
+        """The cheap and certain first: whatever comes later may take too long."""
+        request = self.request
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.processes:
+            self.notes.append("the process tree is gone; only what it left behind can be looked at")
+        if request["log"] is not None:
+            self._keep("log-tail.txt", log_tail(request["log"], request["log_lines"], self.notes))
+        for process in self.processes:
+            self._keep(f"proc-{process.pid}.txt", proc_text(process, self.processes, self.notes))
+        if not self.processes:
+            return
+        if request["py_spy"] is None:
+            self.notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
+            return
+        # The second look has its share of the time, however slow the first was.
+        first_s = max(0.0, request["budget_s"] - request["pause_s"]) / 2
+        self._round(1, self.begun + first_s if request["rounds"] > 1 else self.deadline)
+        for turn in range(2, request["rounds"] + 1):
+            self._pause()
+            self._round(turn, self.deadline)
+        if request["native"]:
+            self._below_python()
+
+    def _round(self, turn: int, until: float) -> None:
+        for process in self.processes:
+            text = self._dump(process, until)
+            if text is not None:
+                self.stacks[process.pid].append(text)
+                self._keep(f"stacks-{process.pid}-{turn}.txt", text)
+
+    def _pause(self) -> None:
+        """Wait between two looks, for as long as somebody is left who could be seen the first time."""
+        end = min(time.monotonic() + self.request["pause_s"], self.deadline)
+        while True:
+            self.processes = [p for p in self.processes if self.stacks[p.pid] and tree.is_alive(p.key)]
+            left_s = end - time.monotonic()
+            if not self.processes or left_s <= 0:
+                return
+            time.sleep(min(SLICE_S, left_s))
+
+    def _below_python(self) -> None:
+        """Native frames of who stood still in a call that is not Python's own waiting."""
+        still = [process for process in self.processes if _stands_in_native_code(self.stacks[process.pid])]
+        for process in still[:NATIVE_PROCESSES]:
+            text = self._dump(process, self.deadline, native=True)
+            if text is not None:
+                self.native[process.pid] = main_frames(text)
+                self._keep(f"native-{process.pid}.txt", text)
+
+    def _dump(self, process: tree.Process, until: float, *, native: bool = False) -> str | None:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            self.notes.append(f"out of time before process {process.pid} ({process.name})")
+            return None
+        limit_s = min(self.request["timeout_s"], left_s)
+        return dump(self.request["py_spy"], process, limit_s, self.notes, native=native)
+
+    def _keep(self, name: str, text: str) -> None:
+        path = self.folder / name
+        if keep(path, text):
+            self.files.append(str(path))
+
+
+def _stands_in_native_code(looks: list[str]) -> bool:
+    frames = [main_frames(text) for text in looks]
+    still = bool(frames) and frames[0] == frames[-1] and bool(frames[-1])
+    return still and not WAITING_PLACES.search(frames[-1][0])
+
+
+def dump(spy: str, process: tree.Process, timeout_s: float, notes: list[str], *, native: bool = False) -> str | None:
+    """py-spy's picture of one process, taken without stopping it; None (and a note) when it cannot be had.
+
+    ``native``: also the frames below Python, for which every thread is stopped for some milliseconds.
+    """
     before = tree.look(process.pid)
     if before is None or before.start_ticks != process.start_ticks:
         return None
     try:
         # --nonblocking: stopping every thread has hung trainers and left them in state T (py-spy issues 390, 872).
         done = subprocess.run(
-            [spy, "dump", "--nonblocking", "--pid", str(process.pid)],
+            [spy, "dump", "--native" if native else "--nonblocking", "--pid", str(process.pid)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout_s,
@@ -105,18 +168,6 @@ def dump(spy: str, process: tree.Process, timeout_s: float, notes: list[str]) ->
     return done.stdout.decode("utf-8", "replace")
 
 
-def main_frames(text: str) -> tuple[str, ...]:
-    """The innermost frames of the main thread (else the first) in a py-spy dump."""
-    threads: list[tuple[str, list[str]]] = []
-    for line in text.splitlines():
-        if line.startswith("Thread "):
-            threads.append((line, []))
-        elif threads and line.startswith("    ") and ("(" in line):
-            threads[-1][1].append(line.strip())
-    chosen = next((frames for head, frames in threads if "MainThread" in head), threads[0][1] if threads else [])
-    return tuple(chosen[:TOP_FRAMES])
-
-
 def log_tail(path: str, lines: int, notes: list[str]) -> str:
     r"""The last lines of a log; a bar's ``\r`` counts as a line end. Reads at most 1 MiB."""
     try:
@@ -131,30 +182,15 @@ def log_tail(path: str, lines: int, notes: list[str]) -> str:
     return "\n".join(kept[-lines - 1 :])
 
 
-def proc_text(process: tree.Process) -> str:
-    """What the kernel says about one process and its threads, one section per file."""
-    root = Path(f"/proc/{process.pid}")
-    parts = [f"{process.name} ({process.pid}), state {process.state}, parent {process.parent}\n"]
-    for name in PROC_FILES:
-        try:
-            text = (root / name).read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
-        except OSError as fault:
-            text = f"– ({fault.strerror})"
-        parts.append(f"== {name}\n{text}\n")
-    parts.append("== threads: tid, state, waits in, name\n")
-    with contextlib.suppress(OSError):
-        tasks = sorted((root / "task").iterdir(), key=lambda path: int(path.name))
-        parts.extend(_thread_line(task) for task in tasks[:THREADS])
-    return "\n".join(parts)
-
-
-def _thread_line(task: Path) -> str:
+def keep(path: Path, text: str) -> bool:
+    """Write one paper, mode 0600; False (a full disk) costs this paper only."""
     try:
-        name, _, rest = (task / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
-        waits = (task / "wchan").read_text().strip()
-    except OSError as fault:
-        return f"{task.name} – ({fault.strerror})"
-    return f"{task.name} {rest.split()[0]} {waits if waits not in {'', '0'} else '–'} {name}"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True
 
 
 def _alive(keys: list[list[int]]) -> list[tree.Process]:
@@ -179,23 +215,11 @@ def _refusal(process: tree.Process, words: str) -> str:
     said = lines[0].removeprefix("Error: ") if lines else "it said nothing"
     if "ermission" in words:
         return (
-            f"py-spy may not look into process {process.pid} ({process.name}): {said} "
-            "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE)"
+            f"py-spy may not look into process {process.pid} ({process.name}): {said.partition(':')[0]} "
+            "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE); "
+            "what /proc tells of it was kept instead"
         )
     return f"py-spy saw nothing in process {process.pid} ({process.name}): {said}"
-
-
-def _body(text: str) -> str:
-    """A dump without what differs between two looks at a still process (active/idle marks)."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith("Thread "))
-
-
-def _keep(path: Path, text: str, files: list[str]) -> None:
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        files.append(str(path))
 
 
 def main(arguments: list[str]) -> int:

@@ -6,7 +6,7 @@ from ..model.decision import CaptureStacks
 from ..model.incident import Evidence
 from ..model.observation import Outcome
 from ..model.record import Entry
-from . import hang, recovery, resume_point, timeline
+from . import hang, recovery, resume_point, stack_signs, timeline
 from .answer import Failure, answer
 from .cause import Cause
 from .draft import Draft
@@ -74,17 +74,13 @@ def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]
     return draft.state, (*entries, *draft.entries)
 
 
-def waits_for_loader(outcome: Outcome | None) -> bool:
-    """The stacks show a process that waits for its data: a loader deadlock, whatever GPU and CPU looked like."""
-    frames = outcome.data.get("frames") if outcome is not None else None
-    if not isinstance(frames, dict):
-        return False
-    return any("_try_get_data" in str(frame) for stack in frames.values() for frame in stack)
-
-
 def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> None:
     """The evidence is taken (or did not come): end it, gently."""
     incident = draft.find_incident(machine.incident)
+    signs = stack_signs.signs_of(outcome)
+    if incident is not None and signs:
+        seen = tuple(Evidence(what=sign.what) for sign in signs)
+        draft.update_incident(machine.incident, evidence=(*incident.evidence, *seen))
     if incident is not None and incident.class_ == "exiting":
         plan = RestartPlan(reason="the training is done: end its process gently", incident=machine.incident)
         recovery.stop(draft, "finish", plan)
@@ -98,7 +94,7 @@ def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> Non
             incident=machine.incident,
             reason=incident.reason if incident is not None else "it hung",
             advice=draft.knowledge.catalogue.rule("hang").remedies,
-            remedy_for="hang:starved" if waits_for_loader(outcome) else None,
+            remedy_for=f"hang:{signs[0].kind}" if signs else None,
         ),
     )
     recovery.stop(draft, "give_up" if plan.ending else "restart", plan)

@@ -6,6 +6,7 @@ import re
 import select
 import threading
 import time
+from collections import deque
 
 from ..model.observation import KernelLine
 from ..model.ports import AttemptTarget, Clock, Inbox
@@ -29,6 +30,29 @@ def parse_record(record: bytes) -> str | None:
         return None
     message = text.split("\n", 1)[0]
     return re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), message)
+
+
+def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
+    """The last lines that the kernel remembers, seconds since boot in front. Raises OSError where we may not read."""
+    kept: deque[str] = deque(maxlen=lines)
+    fd = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        while True:
+            try:
+                record = os.read(fd, RECORD_BYTES)
+            except BlockingIOError:
+                break
+            except BrokenPipeError:
+                continue  # overwritten while we read
+            text = parse_record(record) if record else None
+            if text is None:
+                break
+            fields = record.split(b",", 3)
+            since = f"[{int(fields[2]) / 1e6:.6f}] " if len(fields) > 2 and fields[2].isdigit() else ""
+            kept.append(f"{since}{text}")
+    finally:
+        os.close(fd)
+    return list(kept)
 
 
 class KernelLog:

@@ -98,7 +98,7 @@ def test_a_dead_trainer_leaves_its_log_to_look_at(run: World) -> None:
     wait_for(lambda: not is_alive(target.runner), "all gone")
     report = capture_stacks(target, run.root / "incident")
     assert [Path(path).name for path in report.files] == ["log-tail.txt"]
-    assert report.sentence == "the process tree is gone; only the log is left to look at"
+    assert report.sentence == "the process tree is gone; only what it left behind can be looked at"
 
 
 def test_frames_of_the_main_thread_come_first() -> None:

@@ -33,7 +33,7 @@ from trainwatch.core.sense.exit import ExitWatch
 from trainwatch.core.sense.filesystem import is_network_filesystem
 from trainwatch.core.sense.gpu import GpuSensor
 from trainwatch.core.sense.host import Host
-from trainwatch.core.sense.kernel_log import KernelLog
+from trainwatch.core.sense.kernel_log import KernelLog, kernel_tail
 from trainwatch.core.sense.log_tail import LogTail
 from trainwatch.core.sense.process_tree import ProcessTree
 from trainwatch.core.sense.simulated_gpu import SimulatedGpu
@@ -79,6 +79,7 @@ def build_supervisor(
         gpus_now=memory.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
+        kernel_tail=kernel_tail,
     )
     if (newest := _newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts

@@ -1,0 +1,33 @@
+"""Reading py-spy's dumps: frames of the main thread, and the one among them that tells where a process stands.
+
+Standard library only: the stack probe imports this.
+"""
+
+import re
+
+FRAMES = 24
+"""A loader that waits for its workers does so six frames above ``_try_get_data``; a collective's native part is
+deeper still."""
+WAITING_PLACES = re.compile(
+    r"\((?:.*/)?(?:threading|selectors|queue|socket|subprocess|ssl|popen_\w+|concurrent/futures/\w+|"
+    r"multiprocessing/(?:connection|queues|synchronize|process|context|popen_\w+|util)|"
+    r"asyncio/\w+)\.py:\d+\)|\((?:libc|libpthread|libffi|ld-linux|_ctypes|callproc)[\w.+-]*(?::\d+)?\)|^0x|^ffi_call"
+)
+"""Frames in which everything waits: the one that called them says for what."""
+
+
+def main_frames(text: str) -> tuple[str, ...]:
+    """The innermost frames of the main thread (else the first) in a py-spy dump, innermost first."""
+    threads: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("Thread "):
+            threads.append((line, []))
+        elif threads and line.startswith("    ") and "(" in line:
+            threads[-1][1].append(line.strip())
+    chosen = next((frames for head, frames in threads if "MainThread" in head), threads[0][1] if threads else [])
+    return tuple(chosen[:FRAMES])
+
+
+def telling_frame(frames: tuple[str, ...]) -> str | None:
+    """The innermost frame that is not the mere waiting itself; None without frames."""
+    return next((frame for frame in frames if not WAITING_PLACES.search(frame)), frames[0] if frames else None)

@@ -1,0 +1,52 @@
+"""What captured stacks say about a hang."""
+
+from typing import Any
+
+import pytest
+
+from trainwatch.core.judge.stack_signs import signs_of
+from trainwatch.core.model.observation import Outcome
+
+LOADER = ["select (selectors.py:416)", "Queue.get (multiprocessing/queues.py:113)",
+          "_MultiProcessingDataLoaderIter._try_get_data (torch/utils/data/dataloader.py:1291)"]  # fmt: skip
+
+
+def seen(**data: Any) -> list[tuple[str, str]]:
+    outcome = Outcome(t=1.0, decision=1, action="capture_stacks", ok=True, data=data)
+    return [(sign.kind, sign.what) for sign in signs_of(outcome)]
+
+
+@pytest.mark.parametrize(
+    ("frames", "kind"),
+    [
+        (LOADER, "starved"),
+        (["cudaStreamSynchronize (libcudart.so.12)", "item (train.py:3)"], "spin"),
+        (["poll (libc.so.6)", "ncclAllReduce (libnccl.so.2)", "step (train.py:8)"], "spin"),
+        (["all_reduce (torch/distributed/distributed_c10d.py:2501)"], "spin"),
+        (["synchronize (torch/cuda/__init__.py:985)", "step (train.py:8)"], "spin"),
+    ],
+)
+def test_frames_that_convict(frames: list[str], kind: str) -> None:
+    ((found, what),) = seen(frames={"42": frames}, moved={"42": False})
+    assert found == kind
+    assert what.startswith("process 42 waits ")
+
+
+def test_native_frames_count_too() -> None:
+    found = seen(frames={"42": ["item (train.py:3)"]}, native={"42": ["cuEventSynchronize (libcuda.so.1)"]})
+    assert found == [("spin", "process 42 waits for the GPU to finish its kernels: cuEventSynchronize (libcuda.so.1)")]
+
+
+def test_a_loader_convicts_before_a_gpu() -> None:
+    frames = {"1": ["cudaStreamSynchronize (libcudart.so.12)"], "2": LOADER}
+    assert [kind for kind, _ in seen(frames=frames)] == ["starved", "spin"]
+
+
+def test_who_moved_says_nothing() -> None:
+    assert seen(frames={"42": LOADER}, moved={"42": True}) == []
+
+
+@pytest.mark.parametrize("data", [{}, {"frames": None}, {"frames": {"42": ["sleep (train.py:3)"]}}])
+def test_nothing_said_is_nothing_read(data: dict[str, Any]) -> None:
+    assert seen(**data) == []
+    assert signs_of(None) == ()
