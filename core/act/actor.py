@@ -119,8 +119,8 @@ class RunActor:
         return report.ok, report.detail, {"output": report.output} if report.output else {}
 
     def _capture(self, decision: CaptureStacks) -> Said:
-        if self._target is None:
-            return False, "no attempt to look at", {}
+        if self._target is None or self._target.number != decision.attempt:
+            return False, f"attempt {decision.attempt} is over; there is nothing left to look at", {}
         folder = self._incident_folder(decision.incident or 0)
         try:
             report = examine(self._target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)

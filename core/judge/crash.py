@@ -1,5 +1,6 @@
 """An attempt that ended without being asked to: what it was, and what follows."""
 
+from ..model.decision import CaptureStacks
 from ..model.fact import AttemptEnded
 from ..model.failure import Diagnosis
 from ..model.incident import Evidence
@@ -67,6 +68,12 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     recovery.remember_end(draft)
     incident = f"crash ({diagnosis.failure})"
     draft.notify("incident", incident, _reason(diagnosis, observation), incident=number)
+    draft.decide(
+        CaptureStacks,
+        "keep what is left of it: the end of its log, the kernel's, GPUs, launch",
+        incident=number,
+        attempt=state.attempt.number,
+    )
     if by_person:
         draft.close_incident(number, "ended by a person")
         draft.move(Stopped(), "a person ended the trainer; held until resume or restart")

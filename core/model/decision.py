@@ -28,7 +28,10 @@ class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
 
 
 class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks"):
-    """Look at the process before it is ended: stacks, /proc state, log tail, into the incident's folder."""
+    """Look at the process before it is ended, or at what a crash left: stacks, /proc, log tail, kernel log, GPUs, launch.
+
+    Into the incident's folder. Outcome data: ``folder``, ``files``, ``frames``, ``native``, ``moved``, ``notes``.
+    """
 
     attempt: int
 
