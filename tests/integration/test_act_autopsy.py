@@ -1,0 +1,210 @@
+"""All evidence of real processes: a deadlocked data loader, a native call that never returns, and without rights."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.integration.act_world import World, python, wait_for, world
+from trainwatch.core.act import desk
+from trainwatch.core.act.autopsy import examine, gpu_text
+from trainwatch.core.act.gpu_holders import Holder, gpu_holders
+from trainwatch.core.act.launch import is_alive
+from trainwatch.core.act.stack_probe import find_py_spy
+from trainwatch.core.act.stacks import StackReport
+from trainwatch.core.judge.stack_signs import Sign, signs_of
+from trainwatch.core.model.observation import GpuReading, Outcome
+from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Hang, Settings
+
+LOADER = """
+import threading
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Pictures(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, number):
+        if number == 8:
+            print("stuck", flush=True)
+            lock = threading.Lock()
+            lock.acquire()
+            lock.acquire()
+        return torch.zeros(2)
+
+for batch in DataLoader(Pictures(), batch_size=4, num_workers=2):
+    pass
+"""
+STREAM = "#include <unistd.h>\nint cudaStreamSynchronize(void *stream) { for (;;) pause(); return 0; }\n"
+KERNEL = """
+import ctypes, sys
+def synchronize():
+    print("up", flush=True)
+    ctypes.PyDLL(sys.argv[1]).cudaStreamSynchronize(None)
+synchronize()
+"""
+SHY = """
+import ctypes, time
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: from now on only CAP_SYS_PTRACE may look
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+def spec(run: World, **more: Any) -> RunSpec:
+    settings = Settings(hang=Hang(min_s=1.0))
+    values: dict[str, Any] = {"id": "x", "name": "x", "command": ("true",), "cwd": str(run.root), "created_wall": 0.0}
+    return RunSpec(**(values | {"settings": settings} | more))
+
+
+def examined(run: World, target: AttemptTarget, **more: Any) -> StackReport:
+    return examine(target, run.root / "incident", spec(run, **more), gpus=None)
+
+
+def signs(report: StackReport) -> tuple[Sign, ...]:
+    """What the judge reads from it, by the way of the journal."""
+    data = json.loads(msgspec.json.encode(msgspec.to_builtins(report, str_keys=True)))
+    return signs_of(Outcome(t=0.0, decision=1, action="capture_stacks", ok=True, data=data))
+
+
+def test_a_deadlocked_loader_worker_is_convicted_and_named(run: World) -> None:
+    pytest.importorskip("torch")
+    target = run.launch(*python(LOADER))
+    wait_for(lambda: "stuck" in run.log(target), "the worker is stuck", 90.0)
+    report = examined(run, target)
+    (sign,) = signs(report)
+    assert sign.kind == "starved"
+    assert "_try_get_data" in sign.what
+    assert "_try_get_data (" in report.sentence
+    assert "Pictures.__getitem__ (" in report.sentence
+    names = {Path(path).name for path in report.files}
+    assert f"stacks-{target.trainer.pid}-2.txt" in names
+    assert "== children: pid, state, name\n" in (run.root / "incident" / f"proc-{target.trainer.pid}.txt").read_text()
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="builds a native library")
+def test_a_native_call_that_never_returns_is_seen_below_python(run: World) -> None:
+    source, library = run.root / "stand_in.c", run.root / "libcudart_stand_in.so"
+    source.write_text(STREAM)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-g", "-o", library, source], check=True)
+    target = run.launch(*python(KERNEL), str(library))
+    run.log_has(target, "up")
+    report = examined(run, target)
+    pid = target.trainer.pid
+    assert any("cudaStreamSynchronize" in frame for frame in report.native[pid])
+    assert [sign.kind for sign in signs(report)] == ["spin"]
+    assert "cudaStreamSynchronize (" in report.sentence
+    assert ", called by synchronize (" in report.sentence
+    assert is_alive(target.trainer)
+
+
+def test_the_launch_is_kept_without_its_secrets(run: World) -> None:
+    token = "hf_" + "a" * 30
+    env = {"PATH": os.environ["PATH"], "HF_TOKEN": token, "CUDA_VISIBLE_DEVICES": "1"}
+    argv = ("sh", "-c", "echo up; sleep 600", "sh", "--api-key", "very-secret-word")
+    target = run.launch(*argv, env=env)
+    run.log_has(target, "up")
+    (run.root / "user.toml").write_text(f'lr = 1e-4 # mine\nwandb_api_key = "{token[3:]}"\n')
+    report = examined(run, target, config="user.toml", env={"HF_TOKEN": token})
+    folder = run.root / "incident"
+    text = {Path(path).name: Path(path).read_text() for path in report.files}
+    assert "CUDA_VISIBLE_DEVICES=1\n" in text["environment.txt"]
+    assert "HF_TOKEN=[redacted]\n" in text["environment.txt"]
+    assert "echo up; sleep 600" in text["launch.txt"]
+    assert "lr = 1e-4 # mine" in text["config-user.toml"]
+    assert text["gpu.txt"].startswith("no GPU can be seen\n")
+    assert "nothing here reads the kernel log" in text["notes.txt"]
+    assert not any(token[3:] in content or "very-secret-word" in content for content in text.values())
+    assert all(Path(path).stat().st_mode & 0o777 == 0o600 for path in report.files)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_derived_config_is_kept_where_there_is_one(run: World) -> None:
+    target = run.launch("sh", "-c", "echo up; sleep 600")
+    run.log_has(target, "up")
+    (run.root / "user.toml").write_text("lr = 1\n")
+    (Path(target.directory) / "user.toml").write_text("lr = 0.5\n")
+    examined(run, target, config="user.toml")
+    assert (run.root / "incident" / "config-user.toml").read_text() == "lr = 0.5\n"
+
+
+def test_a_crash_leaves_its_papers(run: World) -> None:
+    target = run.launch("sh", "-c", "echo last words; exit 3")
+    run.exit(target)
+    wait_for(lambda: not is_alive(target.runner), "all gone")
+    report = examine(
+        target, run.root / "incident", spec(run), gpus=(GpuReading(index=0, name="RTX", mem_used_bytes=2e9),),
+        kernel_tail=lambda _lines: ["NVRM: Xid 79"],
+    )  # fmt: skip
+    text = {Path(path).name: Path(path).read_text() for path in report.files}
+    assert text["log-tail.txt"] == "last words\n"
+    assert text["kernel-log.txt"] == "NVRM: Xid 79\n"
+    assert "memory used 2 GB, of –" in text["gpu.txt"]
+    assert "echo last words" in text["launch.txt"]
+
+
+def test_without_the_right_to_look_the_rest_is_kept_and_said(run: World) -> None:
+    """The probe as a program of its own, without the capability that lets root look into everything."""
+    words: list[str] = []
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("needs setpriv to give up a capability")
+        words = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
+    target = run.launch(*python(SHY))
+    run.log_has(target, "up")
+    pid, desk_folder = target.trainer.pid, run.root / "desk"
+    desk_folder.mkdir()
+    request = {
+        "request": "1", "folder": str(run.root / "incident"), "keys": [[pid, target.trainer.start_ticks]],
+        "log": target.log, "log_lines": 200, "rounds": 2, "pause_s": 0.1, "timeout_s": 5.0, "budget_s": 20.0,
+        "native": True, "py_spy": find_py_spy(),
+    }  # fmt: skip
+    desk.write(str(desk_folder), desk.STACKS, request)
+    program = [sys.executable, "-P", "-m", "trainwatch.core.act.stack_probe", str(desk_folder / desk.STACKS)]
+    assert subprocess.run([*words, *program], check=False, cwd="/").returncode == 0
+    answer = desk.read(str(desk_folder), desk.STACKS_DONE)
+    assert answer is not None
+    assert answer["frames"] == {}
+    assert any(f"py-spy may not look into process {pid}" in note and "/proc" in note for note in answer["notes"])
+    assert any(note.startswith(f"of process {pid}") and "we may not read:" in note for note in answer["notes"])
+    kept = (run.root / "incident" / f"proc-{pid}.txt").read_text()
+    assert "State:\tS (sleeping)" in kept
+    assert "== threads" in kept
+
+
+def test_who_has_a_gpu_open_is_found_by_its_files(run: World) -> None:
+    device = run.root / "dev" / "nvidia-uvm"
+    device.parent.mkdir()
+    device.touch()
+    target = run.launch(*python(f"file = open({str(device)!r}); print('up', flush=True)\nimport time\ntime.sleep(600)"))
+    run.log_has(target, "up")
+    (holder,) = gpu_holders(devices=(str(device.parent / "nvidia"),))
+    assert (holder.pid, holder.compute, holder.devices) == (target.trainer.pid, True, (str(device),))
+    assert gpu_holders(spare={holder.pid}, devices=(str(device.parent / "nvidia"),)) == ()
+
+
+def test_a_holder_stuck_in_the_kernel_is_named_as_that(tmp_path: Path) -> None:
+    process = tmp_path / "77"
+    (process / "fd").mkdir(parents=True)
+    (process / "stat").write_text("77 (python (x)) D 1 77 77 0")
+    (process / "fd" / "4").symlink_to("/dev/nvidia0")
+    (tmp_path / "78").mkdir()  # gone, or hidden from us
+    (holder,) = gpu_holders(tmp_path)
+    assert holder == Holder(77, "python (x)", "D", ("/dev/nvidia0",), compute=False)
+    assert "python (x) (pid 77, state D, stuck in the kernel: only a reboot" in gpu_text(None, (holder,))
