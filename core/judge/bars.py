@@ -13,7 +13,7 @@ import msgspec
 
 from ..model.progress import Phase
 from .line_fields import Loss, find_epoch, find_loss, find_lr, find_seconds_per_step
-from .line_shapes import LineShape
+from .line_shape import LineShape
 from .phase_words import UNIT_PHASES, phase_of_label
 from .quantities import parse_clock, parse_count, parse_number, parse_rate
 from .reading import Bar, News, Reading, advance, enter
@@ -121,8 +121,8 @@ def _label(before: str) -> str:
     """The bar's label, lower-cased: the text before it without percentage and glyphs, its last 80 characters."""
     text = before.rstrip(" ")
     if text.endswith("|"):
-        start = text.rfind("|", 0, -1)
-        text = text[: max(start, 0)].rstrip(" ")
+        start = text.rfind("|", 0, -1)  # with one bar only, the label stands before it
+        text = text[: start if start >= 0 else -1].rstrip(" ")
     text = text.rstrip("━─╸╺╴▕▏ ")
     if text.endswith("%"):
         text = text[:-1].rstrip("0123456789.")

@@ -1,11 +1,13 @@
 """The failure catalogue made ready for one pass over a log: gates, compiled patterns, rules by class."""
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from ..model.failure import FailureCatalogue, FailureClass, FailureRule, FailureSignature
 from .lines import Gates, gates_of
+from .patterns import LatePattern
 
 TROUBLE = (
     *(
@@ -80,7 +82,7 @@ TROUBLE = (
         "Убито",
         "egmenta",
     ),
-    *("hang ", "hung", "estricted", "requires reset", "^C"),
+    *("hang ", "hung", "estricted", "requires reset", "^C", "_dynamo"),
 )
 """Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep
 the list short. Every row of the catalogue is tried on the lines that pass."""
@@ -99,7 +101,7 @@ class CompiledSignature(msgspec.Struct, frozen=True):
     weight: float
     literal: str
     caseless: bool
-    pattern: re.Pattern[str]
+    pattern: LatePattern
 
 
 class CompiledCatalogue(msgspec.Struct, frozen=True):
@@ -133,21 +135,30 @@ class CompiledCatalogue(msgspec.Struct, frozen=True):
         return found
 
 
-def compile_catalogue(catalogue: FailureCatalogue) -> CompiledCatalogue:
-    """Compile a catalogue, once per process. Raises ``ValueError`` naming a signature that does not compile."""
-    rows = tuple(_compile(row) for row in sorted(catalogue.signatures, key=lambda row: row.role != "noise"))
-    words = (*TROUBLE, *CONFIG_READS, *CHECKPOINT_READS)
+def compile_catalogue(catalogue: FailureCatalogue, own: Iterable[FailureSignature] = ()) -> CompiledCatalogue:
+    """Make a catalogue ready, once per process; patterns compile when a line first needs them.
+
+    ``own``: a project's signatures, tried before the shipped ones; their literals join the words looked for. Raises
+    ``ValueError`` (one line) naming one of ``own`` that does not compile.
+    """
+    mine = tuple(own)
+    for row in mine:
+        _check(row)
+    rows = tuple(_compile(row) for row in sorted((*mine, *catalogue.signatures), key=lambda row: row.role != "noise"))
+    words = (*TROUBLE, *CONFIG_READS, *CHECKPOINT_READS, *(row.literal for row in mine if row.literal))
+    loose = [row.pattern for row in mine if not row.literal]
     rules = {rule.failure: rule for rule in catalogue.rules}
-    return CompiledCatalogue(rules, rows, gates_of(words), gates_of((*words, *POSITIONS)))
+    return CompiledCatalogue(rules, rows, gates_of(words, loose), gates_of((*words, *POSITIONS), loose))
+
+
+def _check(row: FailureSignature) -> None:
+    try:
+        re.compile(row.pattern)
+    except re.error as error:
+        raise ValueError(f"failure pattern {row.pattern!r}: {error}; fix the regular expression") from error
 
 
 def _compile(row: FailureSignature) -> CompiledSignature:
-    try:
-        pattern = re.compile(row.pattern)
-    except re.error as error:
-        raise ValueError(
-            f"failures.toml: signature {row.pattern!r} of {row.failure}: {error}; fix the pattern"
-        ) from error
     caseless = row.pattern.startswith("(?i")
     literal = row.literal.lower() if caseless else row.literal
-    return CompiledSignature(row.failure, row.role, row.weight, literal, caseless, pattern)
+    return CompiledSignature(row.failure, row.role, row.weight, literal, caseless, LatePattern(row.pattern))

@@ -93,6 +93,7 @@ _BARE_TIME = re.compile(
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?![a-z\d:])"
 )
 _SECONDS_KEY = re.compile(r"\bseconds: (?P<value>\d+\.?\d*)")
+_FIELD_MS = re.compile(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
 _TRAILING = re.compile(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _EVAL_WORD = re.compile(
     r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
@@ -217,6 +218,9 @@ def find_seconds_per_step(low: str) -> float | None:
     found = _SECONDS_KEY.search(low) if "step" in low else None
     if found is not None:
         return seconds_of(found["value"], "s")
+    found = _FIELD_MS.search(low)
+    if found is not None:
+        return seconds_of(found["value"], "ms")
     found = _TRAILING.search(low)
     return None if found is None else seconds_of(found["value"], found["ms"] or "s")
 

@@ -113,7 +113,8 @@ LINE_WORDS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         "sample",
         (
             r"\bgenerat(?:e|ing) (?:\d+ )?(?:validation |preview |sample )?(?:samples?|images?|videos?)\b",
-            r"^\W*sampling\b", r"\bsampl(?:e|ing) (?:images?|at step)", r"\brunning inference",
+            r"^\W*sampling\b", r"^\W*sample_steps: \d+\s*$", r"\bsampl(?:e|ing) (?:images?|at step)",
+            r"\brunning inference",
         ),
     ),
     (

@@ -17,7 +17,8 @@ from .line_fields import (
     is_evaluation,
     is_only_lr,
 )
-from .line_shapes import LineShape
+from .line_shape import LineShape
+from .other_tongues import in_english
 from .phase_words import phase_of_line
 from .quantities import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from .reading import Bar, News, Reading, advance, announce, enter
@@ -66,7 +67,7 @@ def _seconds(groups: dict[str, str | None]) -> float | None:
 
 def read_words(reading: Reading, line: str, number: int) -> Reading:
     """A line of no known shape: fields by name, else words that announce a phase."""
-    low = line.lower()
+    low = in_english(line.lower())
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     step = find_step(low)
     epoch = find_epoch(low) if "ep" in low or "epoch" in low else None

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from ..model.failure import FailureClass
+from .messages import GENERIC_TYPES, class_of_message
 
 _NAMED = re.compile(
     r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt"
@@ -137,10 +138,13 @@ def reads_configuration(line: str) -> bool:
     return _CONFIGURED.search(line) is not None
 
 
-def class_of(raised: Raised, *, configured: bool, restored: bool = False) -> tuple[FailureClass, float] | None:
+def class_of(
+    raised: Raised, *, configured: bool, restored: bool = False, spoken: bool = True
+) -> tuple[FailureClass, float] | None:
     """What the type says; None for consequences.
 
-    ``configured``: the line that raised it read a configuration; ``restored``: it read a checkpoint.
+    ``configured``: the line that raised it read a configuration; ``restored``: it read a checkpoint. ``spoken`` False:
+    a signature knows the message, so its words are not weighed again.
     """
     if raised.type in CONSEQUENCES:
         return None
@@ -149,6 +153,8 @@ def class_of(raised: Raised, *, configured: bool, restored: bool = False) -> tup
     if configured and raised.type in ("KeyError", "AttributeError", "AssertionError", "ValueError"):
         return "config_error", 0.75
     known = EXCEPTIONS.get(raised.type)
+    if spoken and (known is None or raised.type == "KeyError" or raised.type in GENERIC_TYPES):
+        known = class_of_message(raised.type, raised.message) or known
     if known is not None:
         return known
     if raised.type.endswith(("ConnectionError", "TimeoutError", "HTTPError")):

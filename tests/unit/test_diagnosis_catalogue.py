@@ -71,10 +71,15 @@ def test_diagnosis_catalogue_rows_are_sound() -> None:
     assert {row.failure for row in SHIPPED.signatures} == set(FAILURE_CLASSES)
 
 
-def test_diagnosis_catalogue_pattern_that_does_not_compile_is_named() -> None:
+def test_diagnosis_catalogue_patterns_compile() -> None:
+    for row in SHIPPED.signatures:
+        re.compile(row.pattern)
+
+
+def test_diagnosis_own_pattern_that_does_not_compile_is_named() -> None:
     row = FailureSignature(failure="unknown", pattern="(", role="root", weight=1.0, literal="(")
-    with pytest.raises(ValueError, match=r"failures\.toml"):
-        compile_catalogue(FailureCatalogue(signatures=(row,)))
+    with pytest.raises(ValueError, match=r"failure pattern '\('.*fix the regular expression"):
+        compile_catalogue(FailureCatalogue(), own=(row,))
 
 
 def test_diagnosis_class_without_rule_gets_a_bare_one() -> None:
