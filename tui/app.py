@@ -18,8 +18,9 @@ from ..core.model.ports import Attacher, LogReader
 from ..core.model.run import TERMINAL_STATES
 from .doors import OpenRun, RunPicker, Starter
 from .keys import applying
+from .launching import Launcher
 from .pane_focus import PaneMemory
-from .places import PLACES
+from .places import PLACES, SIDE_PLACES
 from .screens.dashboard import Dashboard
 from .screens.open_place import place_screen
 from .screens.place import PlaceScreen
@@ -30,7 +31,7 @@ HERE = Path(__file__).parent
 
 
 class TrainwatchApp(App[None]):
-    """``run`` None: begin with the list of runs of ``picker``.
+    """``run`` None: begin with the list of runs of ``picker``, or with what ``launcher`` could start.
 
     All doors but the run's feed and the log reader may be None; their keys then say what to do instead.
     ``read_only`` hides everything that changes something. ``interval_s`` 0: look only when told (tests).
@@ -53,12 +54,15 @@ class TrainwatchApp(App[None]):
         starter: Starter | None = None,
         attacher: Attacher | None = None,
         picker: RunPicker | None = None,
+        launcher: Launcher | None = None,
+        launch_first: bool = False,
         read_only: bool = False,
         interval_s: float = 1.0,
     ) -> None:
         super().__init__()
         self.first_run, self.log_reader, self.starter = run, log_reader, starter
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
+        self.launcher, self.launch_first = launcher, launch_first
         self.pane_memory = PaneMemory()
         self.farewell = ""
         """What to print on the terminal after the screen is gone."""
@@ -85,6 +89,8 @@ class TrainwatchApp(App[None]):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         if self.first_run is not None:
             self.show_run(self.first_run)
+        elif self.launch_first:
+            self.action_place("launch")
         else:
             self.action_runs()
 
@@ -102,10 +108,13 @@ class TrainwatchApp(App[None]):
             attacher=self.attacher,
             read_only=self.read_only,
             has_runs=self.picker is not None,
+            can_launch=self.launcher is not None,
             interval_s=self.interval_s,
             memory=self.pane_memory,
         )
         self._uncover()
+        while sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
+            self.pop_screen()
         if self.dashboard is None and not isinstance(self.screen, PlaceScreen):
             self.push_screen(board)
         else:
@@ -116,18 +125,31 @@ class TrainwatchApp(App[None]):
         self.action_place("runs")
 
     def action_place(self, name: str) -> None:
-        """Go to one of the numbered screens of the run that is open; without one there is only the list of runs."""
+        """Go to one of the screens of the run that is open; without one there are only those that need none."""
         board = self.dashboard
         if board is None and name == "dashboard":
-            self.action_leave()
+            self.action_leave_place()
             return
-        if (name == "runs" and self.picker is None) or (board is None and name != "runs"):
+        doors = {"runs": self.picker, "launch": self.launcher if not self.read_only else None}
+        if (name in doors and doors[name] is None) or (board is None and name not in doors):
             return
         if isinstance(self.screen, PlaceScreen) and self.screen.place == name:
             return
-        self._uncover()
-        if board is None or name != "dashboard":
+        if name not in SIDE_PLACES:
+            self._uncover()
+        if board is None and name == "runs" and isinstance(self.screen, PlaceScreen):
+            self.switch_screen(place_screen(name, board))
+        elif board is None or name != "dashboard":
             self.push_screen(place_screen(name, board))
+
+    def action_leave_place(self) -> None:
+        """To the screen that this one was opened from; from the last one: leave."""
+        if not isinstance(self.screen, PlaceScreen):
+            return
+        if self.dashboard is None and sum(isinstance(s, PlaceScreen) for s in self.screen_stack) == 1:
+            self.action_leave()
+            return
+        self.pop_screen()
 
     def _uncover(self) -> None:
         """Take away what lies over the dashboard."""
@@ -139,13 +161,13 @@ class TrainwatchApp(App[None]):
         board = self.dashboard
         if board is None:
             return
-        self._uncover()
         if board.run.logs is None:
+            self._uncover()
             board.find_in_log(log, line, text)
             return
         from .screens.log import LogScreen
 
-        screen = LogScreen(board)
+        screen = LogScreen(board)  # over the screen that led here: Escape leads back to it
         self.push_screen(screen)
         screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 

@@ -13,6 +13,8 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     now: Situation
     startable: bool = False
+    launchable: bool = False
+    """Something else can be started from here."""
     has_runs: bool = False
     read_only: bool = False
 
@@ -117,7 +119,7 @@ KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll the log (also PgUp, PgDn, Home, End)",
         footer=False),
     Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="zoom",
-        help="sparklines show a shorter or longer time", footer=False),
+        help="all charts show a shorter or longer time", footer=False),
     Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)", footer=False),
     Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back", footer=False),
     Key(key="left", shown="← →", action="event(-1)", label="events",
@@ -129,6 +131,8 @@ KEYS: tuple[Key, ...] = (
         help="dashboard · log · incidents · checkpoints · profiles · runs"),
     Key(key="R", shown="R", action="runs", label="runs", help="all runs of this machine", footer=False,
         when=lambda c: c.has_runs),
+    Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True,
+        help="start something: a run of trainwatch.toml, or a command", when=lambda c: c.launchable),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave",
         help="leave the screen; training and supervisor go on", always=True),

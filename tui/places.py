@@ -18,3 +18,5 @@ PLACES: tuple[Place, ...] = (
     Place("5", "profiles"),
     Place("6", "runs"),
 )
+SIDE_PLACES: frozenset[str] = frozenset({"launch", "samples"})
+"""Screens without a number: they lie over the one that they were opened from, and Escape leads back to it."""

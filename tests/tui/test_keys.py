@@ -233,7 +233,7 @@ async def test_read_only_changes_nothing() -> None:
 
 async def test_every_key_of_the_table_has_an_action() -> None:
     for key in KEYS:
-        name = key.action.partition("(")[0]
+        name = key.action.partition("(")[0].removeprefix("app.")
         from trainwatch.tui.operations import ACTS
 
         assert name in ACTS or hasattr(Dashboard, f"action_{name}") or hasattr(TrainwatchApp, f"action_{name}"), name
@@ -340,12 +340,12 @@ async def test_a_bad_pattern_is_said() -> None:
 
 async def test_zoom_changes_the_window() -> None:
     async with showing(healthy()) as (app, pilot):
-        assert board(app).window_s == 600
+        assert board(app).window.length_s == 600
         await pilot.press("right_square_bracket")
-        assert board(app).window_s == 1800
+        assert board(app).window.length_s == 1800
         assert "last 30 min" in str(board(app).memory.border_subtitle)
         await pilot.press("left_square_bracket", "left_square_bracket")
-        assert board(app).window_s == 300
+        assert board(app).window.length_s == 300
 
 
 async def test_another_run_is_opened_from_the_list() -> None:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.model.ports import Attacher, LogReader
-from ...core.views import quantity
 from ...core.views.dashboard import DashboardView, dashboard_view
 from ...core.views.situation import Situation
 from ..arrange import Contents, arrange
@@ -24,6 +23,7 @@ from ..operations import ACTS, Operations
 from ..pane_focus import PaneMemory, zoomed
 from ..pulse import Look, Pulse
 from ..series import alike
+from ..time_window import WHOLE, TimeWindow, window, zoomed_by
 from ..visit import visit
 from ..widgets.checkpoints_pane import CheckpointsPane
 from ..widgets.gpu_pane import GpuPane
@@ -37,9 +37,6 @@ from ..widgets.timeline_pane import TimelinePane
 from .pane_walk import PaneWalk
 from .place import PlaceScreen
 
-WINDOWS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0)
-"""Stretches that the sparklines may show."""
-USUAL_WINDOW_S = 600.0
 ANSWER_S = 6.0
 """How long an answer stands in the footer."""
 
@@ -62,13 +59,14 @@ class Dashboard(PaneWalk):
         attacher: Attacher | None = None,
         read_only: bool = False,
         has_runs: bool = False,
+        can_launch: bool = False,
         interval_s: float = 1.0,
         memory: PaneMemory | None = None,
     ) -> None:
         super().__init__()
         self.remembered = memory if memory is not None else PaneMemory()
         self.run, self.reader, self.starter, self.attacher = run, reader, starter, attacher
-        self.read_only, self.has_runs = read_only, has_runs
+        self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
         self.now = Situation()
         self.view: DashboardView = dashboard_view(self.now, run.name)
         self.look_seen: Look | None = None
@@ -148,27 +146,36 @@ class Dashboard(PaneWalk):
             now=self.now,
             startable=self.starter is not None,
             has_runs=self.has_runs,
+            launchable=self.can_launch,
             read_only=self.read_only,
         )
 
     @property
-    def window_s(self) -> float:
-        """The stretch that the sparklines show: ten minutes, or the whole run while it is younger."""
-        if self.zoom is not None:
-            return WINDOWS_S[self.zoom]
-        return next((w for w in WINDOWS_S if w >= min(self.now.now_t, USUAL_WINDOW_S)), USUAL_WINDOW_S)
+    def window(self) -> TimeWindow:
+        """The stretch of the run that the charts show."""
+        story, timeline, cursor = self.now.story, self.view.timeline, self.timeline.cursor
+        return window(
+            self.zoom,
+            now_t=timeline.now_t,
+            over=timeline.over,
+            cursor_t=cursor.t if cursor is not None else None,
+            marks=[i.t for i in story.incidents if i.severity != "info"],
+            wall0=story.wall0,
+        )
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed."""
         if width is None or height is None:
             width, height = self.size
         self._place(width, height)
-        view, window_s = self.view, self.window_s
+        view, shown = self.view, self.window
         series = self.look_seen.series if self.look_seen is not None else {}
         self.head.show(view.header)
-        self.gpu.show(view.gpu, series, window_s)
-        self.memory.show(view.memory, series, window_s, f"last {quantity.duration(window_s)}")
-        self.timeline.show(view.timeline, series, view.gpu.gpus[0].index if view.gpu.gpus else None)
+        self.gpu.show(view.gpu, series, shown)
+        self.memory.show(view.memory, series, shown)
+        first_gpu = view.gpu.gpus[0].index if view.gpu.gpus else None
+        part = shown if self.zoom is not None and self.zoom != WHOLE else None
+        self.timeline.show(view.timeline, series, first_gpu, part)
         self.incidents.show(view.incidents)
         self.checkpoints.show(view.checkpoints)
         self.output.draw(self.look_seen)
@@ -268,10 +275,10 @@ class Dashboard(PaneWalk):
         self.pulse.hurry()
 
     def action_zoom(self, steps: int) -> None:
-        """Sparklines over a shorter or longer time."""
-        at = WINDOWS_S.index(self.window_s) + steps
-        self.zoom = max(0, min(len(WINDOWS_S) - 1, at))
+        """All charts over a shorter or longer time."""
+        self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
         self.draw()
+        self.say(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
 
     def action_follow(self) -> None:
         """Hold the log, or follow it again."""

@@ -279,7 +279,7 @@ class LogScreen(PlaceScreen):
         elif self.search is not None:
             self._search_for("")
         else:
-            self.application.action_place("dashboard")
+            self.application.action_leave_place()
 
     def _ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
         if self.query(LogPrompt):

@@ -9,11 +9,15 @@ if TYPE_CHECKING:
 
 
 def place_screen(name: str, board: "Dashboard | None") -> PlaceScreen:
-    """A new screen for a place; ``board`` None only for the list of runs."""
+    """A new screen for a place; ``board`` None only for runs and launch."""
     if name == "runs":
         from .runs import RunsScreen
 
         return RunsScreen(board)
+    if name == "launch":
+        from .launch import LaunchScreen
+
+        return LaunchScreen(board)
     assert board is not None
     if name == "log":
         from .log import LogScreen

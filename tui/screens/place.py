@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from ...core.views.header import header_view
+from ...core.views.header import HeaderView, header_view
 from ...core.views.situation import Situation
 from ..arrange import Box
 from ..glyphs import glyphs_for
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 ANSWER_S = 6.0
 """How long an answer stands in the footer."""
-NOWHERE = KeyContext(now=Situation())
 
 
 def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
@@ -40,10 +40,14 @@ class PlaceScreen(Screen[None]):
     """Lies over the dashboard of its run. Subclasses name their place, keys and panes, and draw themselves."""
 
     place: ClassVar[str]
+    tab: ClassVar[str] = ""
+    """The tab that is lit, where it is not the place's own."""
+    alone: ClassVar[tuple[str, ...]] = ()
+    """What is said on top where no run is open, the most important first."""
     keys: ClassVar[tuple[Key, ...]]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "app.place('dashboard')", show=False),
+        Binding("escape", "app.leave_place", show=False),
         Binding("question_mark", "help", show=False),
     ]
 
@@ -70,7 +74,10 @@ class PlaceScreen(Screen[None]):
     @property
     def context(self) -> KeyContext:
         """What decides which keys apply."""
-        return self.board.context if self.board is not None else NOWHERE
+        if self.board is not None:
+            return self.board.context
+        app = self.application
+        return KeyContext(now=Situation(), launchable=app.launcher is not None, read_only=app.read_only)
 
     def bodies(self) -> Sequence[Pane]:
         """The panes between head and footer."""
@@ -101,6 +108,10 @@ class PlaceScreen(Screen[None]):
         """Draw what is known."""
         self.draw()
 
+    def on_screen_resume(self) -> None:
+        """Something that lay over it is gone: what changed meanwhile is drawn."""
+        self.draw()
+
     def on_resize(self, event: events.Resize) -> None:
         """Place the panes anew."""
         self.draw(event.size.width, event.size.height)
@@ -113,12 +124,10 @@ class PlaceScreen(Screen[None]):
             return
         self._place(width, height)
         board = self.board
-        name = board.run.name if board is not None else ""
-        view = header_view(self.now, name)
         if board is None:
-            self.tabs.show(self.place, EMPTY, tuple(p for p in PLACES if p.name == "runs"))
+            self.tabs.show(self.tab or self.place, headline(self.alone), tuple(p for p in PLACES if p.name == "runs"))
         else:
-            self.tabs.show(self.place, view)
+            self.tabs.show(self.tab or self.place, header_view(self.now, board.run.name))
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
 
@@ -179,6 +188,12 @@ class PlaceScreen(Screen[None]):
                 x, y, w, h = box
                 pane.styles.offset = (x, y)
                 pane.styles.width, pane.styles.height = w, h
+
+
+def headline(said: tuple[str, ...]) -> HeaderView:
+    """A head without a run."""
+    verdict = msgspec.structs.replace(EMPTY.verdict, clauses=said, aside="")
+    return msgspec.structs.replace(EMPTY, verdict=verdict)
 
 
 def share(total: int, wanted: int, least: int, most: int) -> int:

@@ -41,7 +41,7 @@ PROFILE_KEYS: tuple[Key, ...] = (
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll table and difference",
         footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
-    Key(key="escape", shown="Esc", action="app.place('dashboard')", label="back", help="back to the dashboard",
+    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to where you came from",
         always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 AGAIN_S = 5.0
 """How often the list is read again: every journal of the machine is."""
-NONE_YET = "No run is known yet. Start one with: trainwatch run -- COMMAND"
+NONE_YET = "No run is known yet. Press l to start one, or use: trainwatch run -- COMMAND"
 
 RUNS_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)"),
+    Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True, when=lambda c: c.launchable,
+        help="start something: a run of trainwatch.toml, or a command"),
     Key(key="L", shown="L", action="reload", label="read again", help="read the list again now"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything goes on", always=True),
@@ -39,6 +41,7 @@ class RunsScreen(PlaceScreen):
     """May be the only screen, when there is no run of this project."""
 
     place = "runs"
+    alone = ("No run is open", "Enter opens one, l starts one")
     keys = RUNS_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, ALSO)
 

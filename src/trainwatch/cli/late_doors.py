@@ -1,12 +1,13 @@
 """Doors of the screen that load what stands behind them when they are first used, so that the first picture is soon."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.checkpoint_jobs import Progress
 from trainwatch.core.model.incident import EvidenceFile
+from trainwatch.core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPlan
 from trainwatch.core.model.profile import Change, Preset, Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
@@ -14,6 +15,7 @@ from trainwatch.core.store.run_directory import RunDirectory
 if TYPE_CHECKING:
     from trainwatch.core.checkpoints import CheckpointOverview, Comparison, PrunePlan
 
+    from .launcher import FolderLauncher
     from .screen_jobs import RunCheckpoints, RunLaunch
 
 
@@ -105,3 +107,33 @@ class LateLaunch:
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         """What a launch with this profile would change."""
         return self._launch.changes(profile)
+
+
+class LateLauncher:
+    """As launcher.FolderLauncher; each method is its namesake there."""
+
+    @cached_property
+    def _launcher(self) -> "FolderLauncher":
+        from .launcher import FolderLauncher
+
+        return FolderLauncher()
+
+    def offers(self) -> Sequence[LaunchOffer]:
+        """The runs of the nearest trainwatch.toml."""
+        return self._launcher.offers()
+
+    def preset_of(self, command: str) -> str:
+        """Detection on what is typed so far."""
+        return self._launcher.preset_of(command)
+
+    def plan(self, order: LaunchOrder) -> LaunchPlan:
+        """What a start would be."""
+        return self._launcher.plan(order)
+
+    def check(self, order: LaunchOrder, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
+        """As ``trainwatch check``, several looks at a time."""
+        self._launcher.check(order, seen, wanted)
+
+    def start(self, order: LaunchOrder) -> str:
+        """The path of ``run --detach``."""
+        return self._launcher.start(order)

@@ -1,6 +1,7 @@
 """The list of checks of ``trainwatch check``: those of the machine, and those of the run that is about to start."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from trainwatch.core.model.run import RunSpec
 
@@ -17,8 +18,9 @@ from .preflight_host import (
 )
 from .preflight_launch import check_command, check_notify, check_paths, check_profile, check_script, plan_of
 from .preflight_memory import check_advice, check_memory
+from .preflight_trial import check_measured
 
-__all__ = ["Check", "preflight"]
+__all__ = ["Check", "config_check", "looks", "preflight"]
 
 RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
     check_command,
@@ -32,6 +34,7 @@ RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
     check_gpus_of,
     check_vram,
     check_advice,
+    check_measured,
     check_notify,
     check_supervisor,
     check_old_sessions,
@@ -52,22 +55,31 @@ def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine
     Looks, and changes nothing. Asking torch and reading a checkpoint may take some seconds.
     """
     machine = machine if machine is not None else look_at_machine()
-    checks = [_config(spec, problem)]
+    checks = [config_check(spec, problem)]
     if spec is not None:
         plan, launch = plan_of(spec)
         checks.append(launch)
-        checks += [c for look in RUN_CHECKS if (c := _look(look, plan, machine)) is not None]
+        checks += [c for _, look in looks(plan, machine) if (c := look()) is not None]
     else:
         checks.append(check_gpus(machine))
-    checks += [c for look in MACHINE_CHECKS if (c := _look_at(look, machine)) is not None]
+        checks += [c for look in MACHINE_CHECKS if (c := _look_at(look, machine)) is not None]
     return checks
 
 
-def _config(spec: RunSpec | None, problem: str | None) -> Check:
+def looks(plan: Plan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
+    """(what it looks at, the look) of all that apply to a planned launch. Each may be taken in a thread of its own."""
+    of_run = [(_name(look), partial(_look, look, plan, machine)) for look in RUN_CHECKS]
+    return of_run + [(_name(look), partial(_look_at, look, machine)) for look in MACHINE_CHECKS]
+
+
+def config_check(spec: RunSpec | None, problem: str | None = None) -> Check:
+    """Whether there is a config, and whether it can be used."""
     if problem is not None:
         return failed("config", problem, "correct it, then check again")
     if spec is None:
         return warned("config", "no trainwatch.toml here", "write one: trainwatch init -- COMMAND")
+    if spec.project is None:
+        return passed("config", f"none needed: run {spec.name}, preset {spec.preset}")
     return passed("config", f"{spec.project}: run {spec.name}, preset {spec.preset}")
 
 
@@ -75,17 +87,20 @@ def _look(look: Callable[[Plan, Machine], Check | None], plan: Plan, machine: Ma
     try:
         return look(plan, machine)
     except OSError as error:
-        return _not_seen(look.__name__, error)
+        return _not_seen(_name(look), error)
 
 
 def _look_at(look: Callable[[Machine], Check | None], machine: Machine) -> Check | None:
     try:
         return look(machine)
     except OSError as error:
-        return _not_seen(look.__name__, error)
+        return _not_seen(_name(look), error)
+
+
+def _name(look: Callable[..., Check | None]) -> str:
+    return look.__name__.removeprefix("check_").replace("_", " ")
 
 
 def _not_seen(name: str, error: OSError) -> Check:
     """What cannot be looked at is said, and does not hide the other checks."""
-    what = name.removeprefix("check_").replace("_", " ")
-    return warned(what, f"could not be looked at: {error}", "check the rights of the files it names")
+    return warned(name, f"could not be looked at: {error}", "check the rights of the files it names")

@@ -24,11 +24,11 @@ from trainwatch.tui.store_feed import StoreFeed
 
 from .detached import start_detached
 from .known_runs import home
-from .late_doors import LateCheckpoints, LateIncidents, LateLaunch
+from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher
 
 
-def app_for(run: RunDirectory | None, *, read_only: bool) -> TrainwatchApp:
-    """The application on a run, or on the list of runs."""
+def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
+    """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
     doors = MachineRuns()
     return TrainwatchApp(
         None if run is None else doors.open(run.id),
@@ -36,6 +36,8 @@ def app_for(run: RunDirectory | None, *, read_only: bool) -> TrainwatchApp:
         starter=DetachedStarter(),
         attacher=RunAttacher(),
         picker=doors,
+        launcher=LateLauncher(),
+        launch_first=launch_first,
         read_only=read_only,
     )
 

@@ -38,7 +38,34 @@ def act(args: argparse.Namespace) -> int:
     from .quick_start import rest_collector
 
     rest_collector()
-    return open_screen(_run_to_open(args), read_only=args.read_only)
+    launch_first = not args.read_only and _to_be_launched(args)
+    return open_screen(
+        None if launch_first else _run_to_open(args), read_only=args.read_only, launch_first=launch_first
+    )
+
+
+def _to_be_launched(args: argparse.Namespace) -> bool:
+    """A project here of which nothing was ever started: the screen shows what a start would be.
+
+    So it does where the file is broken, or names several runs of which none was asked for.
+    """
+    from pathlib import Path
+
+    from trainwatch.core.config.problem import ConfigError
+    from trainwatch.core.config.project import find_project, load_project
+    from trainwatch.core.store.home import runs_folder
+    from trainwatch.core.store.run_directory import run_id_for
+
+    from .known_runs import home
+
+    path = find_project(Path.cwd())
+    if path is None or args.run_name is not None:
+        return False
+    try:
+        names = list(load_project(path).runs)
+    except ConfigError:
+        return True
+    return len(names) > 1 or not (runs_folder(home()) / run_id_for(names[0], path)).exists()
 
 
 def _run_to_open(args: argparse.Namespace) -> Any:
@@ -69,9 +96,12 @@ def _plain(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def open_screen(run: Any, *, read_only: bool = False) -> int:
-    """Show the screen on a run (a RunDirectory), or the list of runs (None). Training and supervisor go on after it."""
+def open_screen(run: Any, *, read_only: bool = False, launch_first: bool = False) -> int:
+    """Show the screen on a run (a RunDirectory), or the list of runs (None). Training and supervisor go on after it.
+
+    ``launch_first``: without a run, begin with what this folder could start.
+    """
     from .screen_doors import app_for
 
-    app_for(run, read_only=read_only).run()
+    app_for(run, read_only=read_only, launch_first=launch_first).run()
     return ExitCode.DONE

@@ -1,0 +1,58 @@
+"""What could be started, what a start would be, and what was looked at before it."""
+
+from typing import Literal
+
+import msgspec
+
+from .profile import Change
+from .run import RunState
+
+
+class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What to start: a run of ``trainwatch.toml`` by its name, or else a command as it was typed.
+
+    ``profile`` None: the one that the file names, if any.
+    """
+
+    run: str | None = None
+    command: str = ""
+    profile: str | None = None
+
+
+class LaunchOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of ``trainwatch.toml``. ``run_id``: it was launched before, is in ``state``, and can be opened."""
+
+    name: str
+    command: str
+    profile: str | None = None
+    run_id: str | None = None
+    state: RunState = "idle"
+
+
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a start would launch. ``changes``: all that differs from the user's own config, flags and environment.
+
+    ``preset_why``: how it was found. ``profiles``: (name, title) of those that may be chosen, the usual one first where
+    there is one.
+    """
+
+    name: str
+    preset: str
+    preset_why: str
+    command: tuple[str, ...]
+    cwd: str
+    config: str | None = None
+    output_dir: str | None = None
+    profile: str | None = None
+    profiles: tuple[tuple[str, str], ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+class LaunchCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One look before the start. ``result`` None: still looking; ``place``: its place in the list."""
+
+    place: int
+    name: str
+    result: Literal["pass", "warn", "fail"] | None = None
+    found: str = ""
+    remedy: str = ""

@@ -1,0 +1,122 @@
+"""The launch screen in words: what is offered, what a start would be, how the checks stand."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ..model.health import Level
+from ..model.launching import LaunchCheck, LaunchPlan
+from ..model.profile import Change
+from . import quantity
+from .incident_detail import shown
+from .words import STATE_WORDS
+
+LEVELS: dict[str | None, Level] = {"pass": "safe", "warn": "warning", "fail": "danger", None: "unknown"}
+ORDER: dict[str | None, int] = {"fail": 0, "warn": 1, None: 2, "pass": 3}
+"""What needs a person first stands first."""
+Kind = Literal["text", "strong", "label", "warning", "danger"]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One row: a label in the margin, the text, how it looks. ``level``: its sign, None = none. ``hard``: a command."""
+
+    text: str = ""
+    label: str = ""
+    style: Kind = "text"
+    level: Level | None = None
+    hard: bool = False
+
+
+class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of what; ``open``: still looked at."""
+
+    passed: int = 0
+    warned: int = 0
+    failed: int = 0
+    open: int = 0
+
+    @property
+    def words(self) -> str:
+        """``2 failed · 1 warning · 12 passed · 3 to come``."""
+        parts = [
+            f"{self.failed} failed" if self.failed else "",
+            quantity.plural(self.warned, "warning") if self.warned else "",
+            f"{self.passed} passed" if self.passed else "",
+            f"{self.open} to come" if self.open else "",
+        ]
+        return " · ".join(p for p in parts if p)
+
+
+def plan_rows(plan: LaunchPlan) -> list[Told]:
+    """Preset, profile with what it changes, command, places."""
+    rows = [Told(f"{plan.preset}: {plan.preset_why}", "preset")]
+    names = [name for name, _ in plan.profiles]
+    if plan.profile is None:
+        others = f" · {quantity.plural(len(names), 'profile')} to choose from: ← →" if names else ""
+        rows.append(Told(f"none, your own config as it is{others}", "profile"))
+    else:
+        place = f" · {names.index(plan.profile) + 1} of {len(names)}" if plan.profile in names else ""
+        title = dict(plan.profiles).get(plan.profile, "")
+        rows.append(Told(f"{plan.profile}{place}" + (f" · {title}" if title else ""), "profile", "strong"))
+    rows += change_rows(plan.changes)
+    rows.append(Told(shlex.join(plan.command), "command", hard=True))
+    rows.append(Told(plan.cwd, "in", hard=True))
+    if plan.config is not None:
+        rows.append(Told(f"{plan.config} (each try gets a copy of its own; yours is never written)", "config"))
+    rows.append(
+        Told(plan.output_dir or "nobody said: checkpoints cannot be watched", "output", _style(plan.output_dir))
+    )
+    return rows
+
+
+def change_rows(changes: Iterable[Change]) -> list[Told]:
+    """What a start changes of the user's own settings, a row each."""
+    changed = [c for c in changes if not c.why.startswith("go on from ")]
+    width = max((len(c.key) for c in changed), default=0)
+    rows = [
+        Told(f"{c.key:<{width}}  {shown(c.before)} → {shown(c.after)}", "changes" if number == 0 else "")
+        for number, c in enumerate(changed)
+    ]
+    return rows or [Told("nothing of your own settings", "changes", "label")]
+
+
+def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
+    """Count them."""
+    results = [c.result for c in checks]
+    return CheckSum(
+        passed=results.count("pass"), warned=results.count("warn"), failed=results.count("fail"),
+        open=results.count(None),
+    )  # fmt: skip
+
+
+def check_rows(checks: Sequence[LaunchCheck]) -> list[Told]:
+    """Failures first, with what to do about them; then warnings, what is still looked at, and what is well."""
+    rows: list[Told] = []
+    for check in sorted(checks, key=lambda c: ORDER[c.result]):
+        level = LEVELS[check.result]
+        if check.result is None:
+            rows.append(Told("looking …", check.name, "label", level))
+            continue
+        style: Kind = "danger" if level == "danger" else "warning" if level == "warning" else "text"
+        first, *more = check.found.splitlines() or [""]
+        rows.append(Told(first, check.name, style, level))
+        rows += [Told(line, style="label") for line in more]
+        if check.remedy and check.result != "pass":
+            rows.append(Told(f"→ {check.remedy}"))
+    return rows
+
+
+def offer_note(run_id: str | None, state: str) -> str:
+    """How a run of the file stands; empty before its first start."""
+    return "" if run_id is None else STATE_WORDS.get(state, state)
+
+
+def failed_names(checks: Iterable[LaunchCheck]) -> tuple[str, ...]:
+    """``name: what was found`` of all that failed."""
+    return tuple(f"{c.name}: {c.found.partition(chr(10))[0]}" for c in checks if c.result == "fail")
+
+
+def _style(said: str | None) -> Kind:
+    return "warning" if said is None else "text"

@@ -1,0 +1,83 @@
+"""The launch screen's door on real folders: offers, plans, checks, and a start that is a real supervisor."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.e2e_world import TRAINER, World, world
+from trainwatch.cli.launcher import FolderLauncher
+from trainwatch.core.model.launching import LaunchCheck, LaunchOrder
+
+__all__ = ["world"]
+
+
+@pytest.fixture
+def here(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.chdir(world.project)
+    for name, value in world.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("TMUX", raising=False)
+    return world
+
+
+def test_without_a_file_there_is_nothing_but_a_command(here: World) -> None:
+    launcher = FolderLauncher()
+    assert launcher.offers() == ()
+    assert launcher.preset_of("accelerate launch train_network.py") == "preset kohya: recognised from the command"
+    assert launcher.preset_of("python x.py").startswith("preset generic: no framework")
+    with pytest.raises(RuntimeError, match="cannot be read: no closing quotation"):
+        launcher.preset_of('python "x')
+    plan = launcher.plan(LaunchOrder(command="python train_network.py --seed 3"))
+    assert (plan.preset, plan.cwd, plan.profile) == ("kohya", str(here.project), None)
+    assert {"conservative", "balanced", "aggressive"} <= {name for name, _ in plan.profiles}
+    assert "dit-safe" not in {name for name, _ in plan.profiles}
+    chosen = launcher.plan(LaunchOrder(command="python train_network.py", profile="stable"))
+    assert chosen.profile == "stable"
+    assert chosen.changes
+    assert here.runs() == [], "looking makes no run"
+
+
+def test_a_broken_file_is_told_with_file_line_and_key(here: World) -> None:
+    (here.project / "trainwatch.toml").write_text('[run]\ncommand = ["true"]\n[watch]\nintervall_s = 1\n')
+    with pytest.raises(RuntimeError, match=r"trainwatch\.toml:4.*intervall_s"):
+        FolderLauncher().offers()
+
+
+def test_checks_come_one_by_one_and_tell_what_is_missing(here: World) -> None:
+    (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "nowhere.py"]\n')
+    seen: list[LaunchCheck] = []
+    FolderLauncher().check(LaunchOrder(run="a"), seen.append, lambda: True)
+    last = {c.place: c for c in seen}
+    assert all(c.result is not None for c in last.values() if c.name)
+    script = next(c for c in last.values() if c.name == "script")
+    assert script.result == "fail"
+    assert "nowhere.py" in script.found
+    assert any(c.result is None for c in seen), "what is being looked at is named before it is found"
+    assert len(seen) > len(last)
+
+
+def test_a_start_is_a_supervised_run_that_is_offered_as_started_then(here: World) -> None:
+    here.write("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
+    launcher = FolderLauncher()
+    (offer,) = launcher.offers()
+    assert offer.run_id is None
+    run_id = launcher.start(LaunchOrder(run="job"))
+    assert run_id == here.run.id
+    here.in_state("running")
+    (offer,) = launcher.offers()
+    assert (offer.run_id, offer.state) == (run_id, "running")
+    assert launcher.start(LaunchOrder(run="job")) == run_id, "a second start finds it running"
+    assert len(here.lives()) == 1
+
+
+def test_a_typed_command_is_started_and_one_that_cannot_be_is_refused(here: World) -> None:
+    launcher = FolderLauncher()
+    with pytest.raises(RuntimeError, match="nothing was started"):
+        launcher.start(LaunchOrder(command="no-such-program-at-all --x"))
+    assert here.runs() == []
+    out = Path("out").absolute()
+    run_id = launcher.start(LaunchOrder(command=f"{sys.executable} {TRAINER} --output-dir {out} --steps 5"))
+    assert run_id == here.run.id
+    here.in_state("finished")

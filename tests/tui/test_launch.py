@@ -1,0 +1,238 @@
+"""The launch screen: what could be started, its plan, its checks as they come; nothing starts without Enter."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finished, open_run
+from tests.fakes.launcher import FAILED, FakeLauncher
+from tests.tui.conftest import look, until
+from trainwatch.core.model.launching import LaunchOrder
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.dialog import Confirm
+from trainwatch.tui.screens.launch import LaunchScreen
+from trainwatch.tui.screens.runs import RunsScreen
+from trainwatch.tui.screens.type_command import TypeCommand
+
+SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
+
+
+@asynccontextmanager
+async def launching(
+    launcher: FakeLauncher, size: tuple[int, int] = (80, 24), **more: Any
+) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
+    """The app in a project of which nothing was started yet, its checks made."""
+    app = TrainwatchApp(
+        None, FakeReader(), picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0, **more
+    )
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        if launcher.gate.is_set() and not launcher.trouble:
+            await checked(pilot, app)
+        yield app, pilot
+
+
+async def checked(pilot: Pilot[None], app: TrainwatchApp) -> None:
+    await until(pilot, lambda: front(app).inquiry.checked, "checks")
+    await pilot.pause()
+
+
+def front(app: TrainwatchApp) -> Any:
+    return app.screen_stack[-1]
+
+
+def text(app: TrainwatchApp, *names: str) -> str:
+    panes = front(app).panes
+    said = "\n".join("\n".join(panes[n].plain_lines()) for n in names or panes if panes[n].display)
+    return " ".join(said.split())
+
+
+def footer(app: TrainwatchApp) -> str:
+    lines: list[str] = front(app).key_bar.plain_lines()
+    return lines[0]
+
+
+async def test_a_project_never_started_shows_what_a_start_would_be_and_starts_nothing() -> None:
+    launcher = FakeLauncher()
+    async with launching(launcher, (200, 50)) as (app, _):
+        offers = text(app, "offers")
+        assert "luca accelerate launch" in offers
+        assert "finished" in offers
+        plan = text(app, "plan")
+        assert "kohya: recognised from the command" in plan
+        assert "balanced · 1 of 3" in plan
+        assert "max_data_loader_n_workers 8 → 2" in plan
+        assert "/data/outputs/luca" in plan
+        checks = text(app, "checks")
+        assert checks.startswith("disk ▲ 61 GB free"), "what needs a person stands first"
+        assert "→ keep fewer" in checks
+        assert front(app).looks.border_title == "checks · 1 warning · 9 passed"
+        assert launcher.started == []
+
+
+async def test_checks_are_shown_as_they_come() -> None:
+    launcher = FakeLauncher()
+    launcher.gate.clear()
+    async with launching(launcher, (120, 40)) as (app, pilot):
+        await until(pilot, lambda: "3 passed · 7 to come" in str(front(app).looks.border_title))
+        assert "torch – looking …" in text(app, "checks")
+        launcher.gate.set()
+        await checked(pilot, app)
+        assert "to come" not in str(front(app).looks.border_title)
+
+
+async def test_enter_starts_and_shows_the_run() -> None:
+    launcher = FakeLauncher()
+    async with launching(launcher) as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), Dashboard))
+        assert launcher.started == [LaunchOrder(run="luca")]
+        assert front(app).run.run_id == "mira-2"
+
+
+async def test_a_run_that_was_started_before_is_opened() -> None:
+    launcher = FakeLauncher()
+    async with launching(launcher) as (app, pilot):
+        await pilot.press("down")
+        await until(pilot, lambda: "It was started before" in text(app, "plan"))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), Dashboard))
+        assert launcher.started == []
+
+
+async def test_profiles_are_walked_with_what_they_change() -> None:
+    launcher = FakeLauncher()
+    async with launching(launcher, (120, 40)) as (app, pilot):
+        await pilot.press("right")
+        await until(pilot, lambda: "vae_batch_size 2 → 1" in text(app, "plan"))
+        assert "conservative · 2 of 3" in text(app, "plan")
+        await pilot.press("left")
+        await until(pilot, lambda: "balanced · 1 of 3" in text(app, "plan"))
+        await pilot.press("left")
+        await until(pilot, lambda: "vae_batch_size 2 → 4" in text(app, "plan"))
+        await checked(pilot, app)
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(launcher.started))
+        assert launcher.started == [LaunchOrder(run="luca", profile="aggressive")]
+
+
+async def test_a_failed_check_asks_first() -> None:
+    launcher = FakeLauncher(checks=(FAILED,))
+    async with launching(launcher) as (app, pilot):
+        assert "→ correct the paths" in text(app, "checks")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await pilot.press("n", "enter")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        assert launcher.started == []
+        await pilot.press("y")
+        await until(pilot, lambda: bool(launcher.started))
+
+
+async def test_a_command_can_be_typed_and_its_preset_is_told_meanwhile() -> None:
+    launcher = FakeLauncher(offers=())
+    app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Press t (or Enter)" in text(app, "plan"))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), TypeCommand))
+        front(app).query_one(Input).value = 'python "train'
+        await until(pilot, lambda: "no closing quotation" in front(app).said)
+        front(app).query_one(Input).value = "python train_network.py"
+        await until(pilot, lambda: front(app).said == "preset kohya: recognised from the command")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), LaunchScreen))
+        await checked(pilot, app)
+        assert "none, your own config as it is · 3 profiles" in text(app, "plan")
+        await pilot.press("right")
+        await until(pilot, lambda: "balanced · 1 of 3" in text(app, "plan"))
+        await checked(pilot, app)
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(launcher.started))
+        assert launcher.started == [LaunchOrder(command="python train_network.py", profile="balanced")]
+
+
+async def test_a_broken_file_is_told_with_its_lines_and_read_again() -> None:
+    launcher = FakeLauncher(trouble='trainwatch.toml:3: unknown key "comand"; did you mean "command"?')
+    async with launching(launcher) as (app, pilot):
+        await until(pilot, lambda: "trainwatch.toml:3:" in text(app, "plan"))
+        assert "press L to read it again" in text(app, "plan")
+        launcher.trouble = ""
+        await pilot.press("L")
+        await checked(pilot, app)
+        assert "balanced" in text(app, "plan")
+
+
+async def test_a_start_that_is_refused_says_why_and_stays() -> None:
+    launcher = FakeLauncher(refusal="trainwatch.toml:4: no such program: acelerate; nothing was started")
+    async with launching(launcher) as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: "no such program: acelerate" in text(app, "plan"))
+        assert "Nothing was started" in footer(app)
+
+
+@pytest.mark.parametrize("trouble", ["", "trainwatch.toml:3: wrong"])
+async def test_it_is_drawn_at_every_size(trouble: str) -> None:
+    launcher = FakeLauncher(trouble=trouble)
+    async with launching(launcher) as (app, pilot):
+        for width, height in SIZES:
+            await pilot.resize_terminal(width, height)
+            await pilot.pause()
+            covered: set[tuple[int, int]] = set()
+            for pane in front(app).panes.values():
+                if pane.display:
+                    region = pane.region
+                    cells = {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
+                    assert not covered & cells, f"{pane.id} overlaps at {width}×{height}"
+                    covered |= cells
+            assert len(covered) == width * height
+            if height >= 24 and not trouble:
+                assert "disk" in text(app, "checks")
+
+
+async def test_it_is_reached_from_the_runs_and_escape_leads_back() -> None:
+    app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
+        assert "l launch" in footer(app)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("l")
+        await checked(pilot, app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), Dashboard))
+        assert not any(isinstance(s, RunsScreen | LaunchScreen) for s in app.screen_stack)
+
+
+@pytest.mark.parametrize("now", [empty(), finished()], ids=["empty", "finished"])
+async def test_it_is_reached_from_the_dashboard(now: Situation) -> None:
+    app = TrainwatchApp(
+        open_run(now), FakeReader(), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        look(app)
+        assert "l launch" in footer(app)
+        board = app.dashboard
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is board)
+
+
+async def test_read_only_launches_nothing() -> None:
+    app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(), read_only=True, interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
+        assert "launch" not in footer(app)
+        await pilot.press("l")
+        await pilot.pause()
+        assert isinstance(app.screen, RunsScreen)
