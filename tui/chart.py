@@ -1,7 +1,7 @@
 """Small charts made of characters: eighth-block sparklines and braille lines."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..core.views.level import Bounds, level_in
 from .cells import Line, Span
@@ -13,20 +13,38 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Braille dots by row from the top, left and right."""
 
 
-def spark(values: Values, low: float, high: float | None, bounds: Bounds, glyphs: Glyphs) -> Line:
-    """One cell a value, newest right; None is a gap. ``high`` None: the largest value. Coloured by bounds."""
+def spark(
+    values: Values,
+    low: float,
+    high: float | None,
+    bounds: Bounds,
+    glyphs: Glyphs,
+    *,
+    marked: Mapping[int, str] | None = None,
+) -> Line:
+    """One cell a value, newest right; None is a gap. ``high`` None: the largest value. Coloured by bounds.
+
+    ``marked``: cells with a style of their own: ``mark`` is drawn as a line where an incident was, others light the
+    value up.
+    """
+    special = marked or {}
     known = [v for v in values if v is not None]
     top = high if high is not None else max(known, default=1.0) * 1.25
     span = max(top - low, 1e-9)
     steps = len(glyphs.eighths) - 2  # never a full block: charts in neighbouring lines stay apart
     line: list[Span] = []
-    for value in values:
+    for index, value in enumerate(values):
+        style = special.get(index)
+        if style == "mark":
+            line.append((style, glyphs.mark))
+            continue
         if value is None:
-            line.append(("text", " "))
+            line.append((style or "text", " "))
             continue
         share = min(1.0, max(0.0, (value - low) / span))
         # The lowest step is drawn, so that 0 differs from unknown.
-        line.append((f"spark-{level_in(bounds, value)}", glyphs.eighths[max(1, round(share * steps))]))
+        cell = glyphs.eighths[max(1, round(share * steps))]
+        line.append((style or f"spark-{level_in(bounds, value)}", cell))
     return tuple(line)
 
 

@@ -17,6 +17,7 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
     line: str
     band: str
     now: str
+    mark: str
     expected: str
     done: str
     braille: bool
@@ -43,6 +44,7 @@ UNICODE = Glyphs(
     line="─",
     band="▄",
     now="┃",
+    mark="╎",
     expected="◇",
     done="⚑",
     braille=True,
@@ -68,6 +70,7 @@ ASCII = Glyphs(
     line="-",
     band="=",
     now="|",
+    mark="|",
     expected="o",
     done="F",
     braille=False,

@@ -1,5 +1,7 @@
 """Histories for charts, fetched only when a new column of them is complete."""
 
+import math
+import statistics
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -24,6 +26,16 @@ class Wish(msgspec.Struct, frozen=True):
     until_t: float = 0.0
 
 
+def span_of(wish: Wish, now_t: float) -> tuple[float, float]:
+    """(since, until) that is fetched for a wish at ``now_t``, run seconds."""
+    if wish.window_s is None:
+        return wish.since_t, wish.until_t
+    grain = max(wish.window_s / wish.columns, REST_S)
+    # Only whole columns, and a second for the history to reach the disk: the newest column is never half empty.
+    until = (now_t - 1.0) // grain * grain
+    return until - wish.window_s, until
+
+
 ALIKE_S = 3.0
 """A stretch that moved by less only went along with the clock."""
 
@@ -39,6 +51,12 @@ def alike(before: Sequence[Wish], after: Sequence[Wish]) -> bool:
 
 
 Columns = tuple[float | None, ...]
+SETTLED_S = 10.0
+"""What is older does not change any more."""
+SPIKE = 4.0
+"""How many times the usual distance from the mean makes an extreme of a column a spike."""
+SPIKE_SHARE = 0.02
+"""A spike is at least this share of the largest value: jitter of what stands still is none."""
 
 
 class SeriesCache:
@@ -48,19 +66,13 @@ class SeriesCache:
         self._kept: dict[tuple[str, int, float | None], tuple[tuple[float, ...], Columns]] = {}
 
     def get(self, wish: Wish, now_t: float, fetch: Fetch) -> Columns:
-        """Mean values by column, oldest first, None where nothing was read."""
+        """Values by column, oldest first, None where nothing was read: the mean, or the extreme where it is a spike."""
         if wish.columns < 1:
             return ()
-        if wish.window_s is not None:
-            width = max(wish.window_s / wish.columns, 1e-3)
-            grain = max(width, REST_S)
-            # Only whole columns, and a second for the history to reach the disk: the newest column is never half empty.
-            until = (now_t - 1.0) // grain * grain
-            since = until - wish.columns * width
-            stamp: tuple[float, ...] = (since, until)
-        else:
-            since, until = wish.since_t, wish.until_t
-            width = max((until - since) / wish.columns, 1e-3)
+        since, until = span_of(wish, now_t)
+        width = max((until - since) / wish.columns, 1e-3)
+        stamp: tuple[float, ...] = (since, until)
+        if wish.window_s is None and until > now_t - SETTLED_S:
             stamp = (since, until, now_t // max(width, REST_S))
         key = (wish.metric, wish.columns, wish.window_s)
         kept = self._kept.get(key)
@@ -105,12 +117,36 @@ def widen(values: Columns, cells: int) -> Columns:
 def _columns(points: Sequence[Point], since: float, width: float, columns: int) -> Columns:
     """Points sorted into columns; a gap of a single column between two values is bridged (samples jitter)."""
     values: list[float | None] = [None] * columns
-    for t, _, mean, _ in points:
+    for t, value in zip((p[0] for p in points), spiked(points), strict=True):
         index = int((t - since) / width)
         if 0 <= index < columns:
-            values[index] = mean
+            values[index] = value
     for i in range(1, columns - 1):
         before, after = values[i - 1], values[i + 1]
         if values[i] is None and before is not None and after is not None:
             values[i] = (before + after) / 2
     return tuple(values)
+
+
+def spiked(points: Sequence[Point]) -> list[float]:
+    """One value a point (t, low, mean, high): its mean, or its extreme where that stands out from the usual spread.
+
+    So a second of full memory, or of an idle GPU, stays visible however long the column is, and plain noise does not
+    become a band.
+    """
+    finite = [p for p in points if math.isfinite(p[1]) and math.isfinite(p[3])]
+    if not finite:
+        return [p[2] for p in points]
+    least = SPIKE_SHARE * max(abs(p[3]) for p in finite)
+    up = max(SPIKE * statistics.median(p[3] - p[2] for p in finite), least)
+    down = max(SPIKE * statistics.median(p[2] - p[1] for p in finite), least)
+    values = []
+    for _, low, mean, high in points:
+        above, below = high - mean, mean - low
+        if above > up and above * down >= below * up:
+            values.append(high)
+        elif below > down:
+            values.append(low)
+        else:
+            values.append(mean)
+    return values

@@ -30,6 +30,13 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     ending: str = ""
 
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How it stands, from the longest telling to the shortest: numbers are left out whole, never cut."""
+        short = self.status.partition(",")[0]
+        full = (f"{self.status} · {self.cost}",) if self.cost else ()
+        return (*full, self.status, short, "open" if self.open else short.rpartition(" ")[2])
+
 
 def incident_views(now: Situation) -> tuple[IncidentView, ...]:
     """All incidents, newest first, open ones before closed ones."""

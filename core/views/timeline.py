@@ -42,6 +42,8 @@ TICK_STEPS_S = (
 FUTURE_SHARE = 0.35
 """At most this much of the axis is future: at the start of a long run the past must stay readable."""
 SHORTEST_S = 60.0
+GROWTH = ((3600.0, 1.03), (600.0, 1.1), (0.0, 1.25))
+"""(length of the axis in seconds, by how much it grows at once), longest first."""
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,18 +122,24 @@ def event_words(view: TimelineView, mark: Mark) -> str:
     return f"{at} · {MARK_WORDS[mark.kind]}{text}"
 
 
-def ticks(view: TimelineView, columns: int, apart: int = 10) -> tuple[tuple[float, str], ...]:
-    """(run seconds, label) of round times of day, so that labels stand at least ``apart`` columns from each other."""
-    if columns < apart or view.end_t <= 0:
+def ticks(
+    view: TimelineView, columns: int, apart: int = 10, axis: tuple[float, float] | None = None
+) -> tuple[tuple[float, str], ...]:
+    """(run seconds, label) of round times of day, so that labels stand at least ``apart`` columns from each other.
+
+    ``axis``: (since, until) run seconds; None = all of the view.
+    """
+    since_t, until_t = axis or (0.0, view.end_t)
+    if columns < apart or until_t <= since_t:
         return ()
-    needed_s = view.end_t / columns * apart
+    needed_s = (until_t - since_t) / columns * apart
     step_s = next((s for s in TICK_STEPS_S if s >= needed_s), TICK_STEPS_S[-1])
     begin = datetime.fromtimestamp(view.wall0).astimezone()
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     into_day_s = (begin - midnight).total_seconds()
-    t = (-into_day_s) % step_s
+    t = since_t + (-into_day_s - since_t) % step_s
     found: list[tuple[float, str]] = []
-    while t <= view.end_t:
+    while t <= until_t:
         found.append((t, _label(begin + timedelta(seconds=t), step_s)))
         t += step_s
     return tuple(found)
@@ -144,10 +152,10 @@ def _label(moment: datetime, step_s: float) -> str:
 
 
 def _calm(span_s: float) -> float:
-    """Round up on a 3 % grid, so that the axis does not shift with every jitter of the ETA."""
+    """Round up on a grid, so that the axis does not shift with every jitter of the ETA; a young run grows fast."""
     grid = SHORTEST_S
     while grid < span_s:
-        grid *= 1.03
+        grid *= next((share for least_s, share in GROWTH if grid >= least_s))
     return grid
 
 

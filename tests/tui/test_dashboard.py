@@ -148,7 +148,7 @@ async def test_the_timeline_shows_what_happened_in_order() -> None:
     async with showing(healthy(), (120, 40)) as (app, _):
         track = board(app).timeline.plain_lines()[1]
         assert track.index("◆") < track.index("✖") < track.index("↻") < track.index("┃") < track.index("◇")
-        assert track.rstrip().endswith("⚑")
+        assert "⚑" in track.rstrip()[-3:]
         assert "checkpoint 45 min ago · step 6,148 · 870 MB · complete" in str(board(app).timeline.border_title)
 
 

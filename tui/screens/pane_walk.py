@@ -13,6 +13,7 @@ class PaneWalk(Screen[None]):
     panes: dict[str, Pane]
     timeline: TimelinePane
     remembered: PaneMemory
+    zoom: int | None
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed."""
@@ -66,9 +67,12 @@ class PaneWalk(Screen[None]):
             self.call_later(self.run_action, f"app.place('{name}')")
 
     def action_back(self) -> None:
-        """Take back the newest of: event, full size, pane, held log."""
+        """Take back the newest of: event, zoom of time, full size, pane, held log."""
         if self.timeline.cursor is not None:
             self.timeline.cursor = None
+            self.draw()
+        elif self.zoom is not None:
+            self.zoom = None
             self.draw()
         elif self.remembered.focused is not None:
             self.focus_pane(None)

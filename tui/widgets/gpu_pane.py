@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from ...core.views.gpu import GpuPaneView, GpuView
 from ..cells import Line, Span, cut, pad, right, wrap_words
-from ..chart import spark
-from ..series import Columns, Wish, stretch
-from .meters import SPARK_LEAST, meter_lines, meter_wishes, wish_for
+from ..series import Columns, Wish
+from ..time_window import TimeWindow
+from .meters import SPARK_LEAST, meter_lines, meter_spark, meter_wishes
 from .pane import Pane
 
 SPARK_MOST = 48
@@ -20,11 +20,11 @@ class GpuPane(Pane):
 
     view = GpuPaneView()
     series: Mapping[Wish, Columns] = {}
-    window_s = 60.0
+    window = TimeWindow()
 
-    def show(self, view: GpuPaneView, series: Mapping[Wish, Columns], window_s: float) -> None:
+    def show(self, view: GpuPaneView, series: Mapping[Wish, Columns], window: TimeWindow) -> None:
         """Draw it; ``series`` answers ``wishes``."""
-        self.view, self.series, self.window_s = view, series, window_s
+        self.view, self.series, self.window = view, series, window
         self.set_title(*self._titles())
         self.redraw()
 
@@ -32,10 +32,12 @@ class GpuPane(Pane):
         """The histories this pane draws at its size."""
         width, gpus = self.size.width, self.view.gpus
         if len(gpus) == 1:
-            return meter_wishes(gpus[0].meters, width, self.window_s)
+            return meter_wishes(gpus[0].meters, width, self.window)
         spark_cells = self._table_columns(width)[-1]
-        wishes = [wish_for(m, spark_cells, self.window_s) for g in gpus for m in (g.util, g.vram)]
-        return [w for w in wishes if w is not None]
+        if spark_cells < SPARK_LEAST:
+            return []
+        meters = (m for g in gpus for m in (g.util, g.vram))
+        return [self.window.wish(m.series, spark_cells) for m in meters if m.series is not None]
 
     def lines(self, width: int, height: int) -> list[Line]:
         """The pane's content."""
@@ -46,7 +48,7 @@ class GpuPane(Pane):
             gpu = view.gpus[0]
             if gpu.trouble:
                 return self._troubled(gpu, width)
-            lines = meter_lines(gpu.meters, width, self.window_s, self.series, self.glyphs)
+            lines = meter_lines(gpu.meters, width, self.window, self.series, self.glyphs)
             if gpu.throttle and height > len(lines):
                 lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
             return lines
@@ -90,12 +92,13 @@ class GpuPane(Pane):
         shown = self.view.gpus
         if len(shown) > height - 1:
             shown = self._worst_first(height - 2)
-        lines += [self._row(gpu, width, name, cells if sparks else 0) for gpu in shown]
+        marked = self.window.marked(cells)
+        lines += [self._row(gpu, width, name, cells if sparks else 0, marked) for gpu in shown]
         if len(shown) < len(self.view.gpus):
             lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
         return lines
 
-    def _row(self, gpu: GpuView, width: int, name: int, cells: int) -> Line:
+    def _row(self, gpu: GpuView, width: int, name: int, cells: int, marked: Mapping[int, str]) -> Line:
         line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
         if name:
             line.append(("label", pad(cut(gpu.name, name - 1), name)))
@@ -105,10 +108,8 @@ class GpuPane(Pane):
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
             line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
         for meter in (gpu.util, gpu.vram) if cells else ():
-            wish = wish_for(meter, cells, self.window_s)
-            values = stretch(self.series.get(wish, ()), cells) if wish is not None else ()
-            values = (None,) * (cells - len(values)) + values
-            line += [("text", "  "), *spark(values, meter.low, meter.high, meter.bounds, self.glyphs)]
+            drawn = meter_spark(meter, cells, self.window, self.series, glyphs=self.glyphs, marked=marked)
+            line += [("text", "  "), *drawn]
         return tuple(line)
 
     def _worst_first(self, rows: int) -> tuple[GpuView, ...]:

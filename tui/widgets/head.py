@@ -11,6 +11,8 @@ SENTENCE_ROWS = 2
 NARROW_ROWS = 4
 NARROW = 60
 BAR_LEAST = 8
+BAR_SHARE = 4
+"""The bar gets at least a quarter of the line: the last of the facts give way."""
 EMPTY = HeaderView(name="", verdict=Verdict(level="unknown", clauses=("Looking …",)), done=None, facts=())
 
 
@@ -74,7 +76,8 @@ class Head(Pane):
 
     def _bar(self, width: int) -> Line:
         view = self.view
-        facts = "   " + clauses(view.facts, max(0, width - BAR_LEAST - 12)) if view.facts else ""
+        room = max(0, width - max(BAR_LEAST, width // BAR_SHARE) - 12)
+        facts = "   " + clauses(view.facts, room) if view.facts else ""
         if view.done is None:
             return fit((("label", facts.strip()),), width)
         percent = f" {100 * view.done:5.1f} %" if width >= NARROW else f" {100 * view.done:3.0f} %"

@@ -28,11 +28,5 @@ class IncidentRows(RowsPane):
             ("strong" if v.open else "text", v.title),
         ]
         left = width - width_of(start) - 2
-        end = next((e for e in self._endings(v) if width_of((("", e),)) <= left), "open" if v.open else "")
+        end = next((e for e in v.endings if width_of((("", e),)) <= left), "open" if v.open else "")
         return spread(start, ((look, "  " + end if end else ""),), width)
-
-    def _endings(self, v: IncidentView) -> list[str]:
-        """How it stands, from the longest telling to the shortest."""
-        short = v.status.partition(",")[0]
-        full = f"{v.status} · {v.cost}" if v.cost else v.status
-        return [full, v.status, short, "open" if v.open else short.rpartition(" ")[2]]

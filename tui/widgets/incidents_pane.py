@@ -1,14 +1,10 @@
 """The incidents pane: the newest in detail, the others a line each."""
 
 from ...core.views.incidents import IncidentView
-from ..cells import Line, Span, cut, pad, spread, width_of, wrap_words
+from ..cells import Line, Span, pad, spread, width_of, wrap_words
 from .pane import Pane
 
 LABEL = 7
-LEAST = 38
-"""Cells of a headline that the status may not take: time, kind and the better part of the title."""
-NARROW = 50
-"""Below this the title is worth more than when it ended."""
 DETAILS = ("seen", "did", "cause", "cost")
 """The order in which they are dropped from the end where there is no room."""
 READING_ORDER = ("seen", "cause", "did", "cost")
@@ -60,11 +56,7 @@ class IncidentsPane(Pane):
             (look, f"{v.kind:<6} "),
             ("strong" if v.open else "text", v.title),
         ]
-        needed = width_of(start)
-        end = v.status + (f" · {v.cost.partition(' again')[0]}" if short and v.cost else "")
-        status: Span = (look if v.open else "label", "  " + cut(end, max(0, width - LEAST)))
-        if needed + width_of((status,)) > width and not v.open:
-            status = ("label", "  " + v.status.partition(",")[0])
-        if needed + width_of((status,)) > width and width < NARROW:
-            status = (look, "  open") if v.open else ("label", "")
-        return spread(start, (status,), width)
+        left = width - width_of(start) - 2
+        told = v.endings if short else v.endings[1:] if v.cost else v.endings
+        end = next((e for e in told if width_of((("", e),)) <= left), "open" if v.open else "")
+        return spread(start, ((look, "  " + end if end else ""),), width)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ...core.views.memory import MemoryView
 from ..cells import Line, wrap_words
 from ..series import Columns, Wish
+from ..time_window import TimeWindow
 from .meters import meter_lines, meter_wishes
 from .pane import Pane
 
@@ -14,20 +15,20 @@ class MemoryPane(Pane):
 
     view = MemoryView()
     series: Mapping[Wish, Columns] = {}
-    window_s = 60.0
+    window = TimeWindow()
 
-    def show(self, view: MemoryView, series: Mapping[Wish, Columns], window_s: float, caption: str) -> None:
-        """Draw it; ``series`` answers ``wishes``; ``caption`` says which stretch the sparklines show."""
-        self.view, self.series, self.window_s = view, series, window_s
-        self.set_title("memory", caption if view.meters else "")
+    def show(self, view: MemoryView, series: Mapping[Wish, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``wishes``; the border says which stretch the sparklines show."""
+        self.view, self.series, self.window = view, series, window
+        self.set_title("memory", window.words if view.meters else "")
         self.redraw()
 
     def wishes(self) -> list[Wish]:
         """The histories this pane draws at its size."""
-        return meter_wishes(self.view.meters, self.size.width, self.window_s)
+        return meter_wishes(self.view.meters, self.size.width, self.window)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """The pane's content."""
         if not self.view.meters:
             return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
-        return meter_lines(self.view.meters[:height], width, self.window_s, self.series, self.glyphs)
+        return meter_lines(self.view.meters[:height], width, self.window, self.series, self.glyphs)

@@ -7,19 +7,19 @@ from ..cells import Line, Span, pad, right
 from ..chart import spark
 from ..glyphs import LEVEL_WORDS, Glyphs
 from ..series import Columns, Wish, stretch
+from ..time_window import TimeWindow
 
 SPARK_LEAST = 6
 EXTRA_FROM = 52
 """Columns from which there is room for the second spelling of a value."""
-COLUMN_LEAST_S = 2.0
-"""Narrower columns would show the jitter of the sampling as gaps."""
 
 
 def meter_lines(
-    meters: Sequence[Meter], width: int, window_s: float, series: Mapping[Wish, Columns], glyphs: Glyphs
+    meters: Sequence[Meter], width: int, window: TimeWindow, series: Mapping[Wish, Columns], glyphs: Glyphs
 ) -> list[Line]:
-    """A line a meter: label, value, level, sparkline of the newest ``window_s``."""
+    """A line a meter: label, value, level, sparkline of the window."""
     label, text, extra, cells = _columns(meters, width)
+    marked = window.marked(cells)
     lines: list[Line] = []
     for meter in meters:
         word = LEVEL_WORDS[meter.level]
@@ -34,29 +34,35 @@ def meter_lines(
         if word and room >= SPARK_LEAST + len(word) + 1:
             line.append((meter.level, word + " "))
             room -= len(word) + 1
-        wish = wish_for(meter, cells, window_s)
-        if wish is not None and room >= SPARK_LEAST:
-            values = stretch(series.get(wish, ()), cells)[-room:]
-            values = (None,) * (room - len(values)) + values
-            line += spark(values, meter.low, meter.high, meter.bounds, glyphs)
+        if room >= SPARK_LEAST:
+            line += meter_spark(meter, cells, window, series, glyphs=glyphs, marked=marked)[cells - room :]
         lines.append(tuple(line))
     return lines
 
 
-def meter_wishes(meters: Sequence[Meter], width: int, window_s: float) -> list[Wish]:
+def meter_spark(
+    meter: Meter,
+    cells: int,
+    window: TimeWindow,
+    series: Mapping[Wish, Columns],
+    *,
+    glyphs: Glyphs,
+    marked: Mapping[int, str],
+) -> Line:
+    """The sparkline, a span a cell; ``marked``: of the window for so many cells."""
+    if meter.series is None:
+        return (("text", " "),) * cells
+    values = stretch(series.get(window.wish(meter.series, cells), ()), cells)
+    values = (None,) * (cells - len(values)) + values
+    return spark(values, meter.low, meter.high, meter.bounds, glyphs, marked=marked)
+
+
+def meter_wishes(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[Wish]:
     """The histories that ``meter_lines`` of this width draws."""
     cells = _columns(meters, width)[3]
     if cells < SPARK_LEAST:
         return []
-    found = (wish_for(m, cells, window_s) for m in meters)
-    return [w for w in found if w is not None]
-
-
-def wish_for(meter: Meter, cells: int, window_s: float) -> Wish | None:
-    """The history behind a meter's sparkline of that many cells."""
-    if meter.series is None or cells < 1:
-        return None
-    return Wish(meter.series, max(1, min(cells, int(window_s / COLUMN_LEAST_S))), window_s)
+    return [window.wish(m.series, cells) for m in meters if m.series is not None]
 
 
 def _columns(meters: Sequence[Meter], width: int) -> tuple[int, int, int, int]:

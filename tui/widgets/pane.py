@@ -14,7 +14,7 @@ from ..glyphs import UNICODE, Glyphs
 STYLES = (
     "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
     "spark-safe", "spark-warning", "spark-danger", "spark-underused", "spark-unknown",
-    "loss", "bar", "bar-rest", "match", "key", "cursor",
+    "loss", "bar", "bar-rest", "match", "key", "cursor", "mark",
     "band-load", "band-train", "band-check", "band-save", "band-none",
 )  # fmt: skip
 """What a span may be called; ``cell--NAME`` in pane.tcss says how it looks."""

@@ -7,7 +7,7 @@ from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events
 from ..cells import Line, Span, pad, right
 from ..chart import curve, scale
 from ..series import Columns, Wish, widen
-from .meters import COLUMN_LEAST_S
+from ..time_window import COLUMN_LEAST_S, TimeWindow
 from .pane import Pane
 
 GUTTER = 14
@@ -38,6 +38,7 @@ CHARTS: dict[str, tuple[str, str]] = {
     "progress.sec_per_step": ("pace", "spark-safe"),
 }
 """Metric → (label, style)."""
+INCIDENT_KINDS = frozenset({"crash", "hang", "incident"})
 MOMENT_S = 30.0
 """Readings told of an event are of so many seconds before it."""
 NUDGE = 2
@@ -55,10 +56,18 @@ class TimelinePane(Pane):
     cursor: Mark | None = None
     """The event that is looked at; the charts' numbers are those of its moment."""
     gpu: int | None = None
+    zoomed: TimeWindow | None = None
+    """The part of the run on the axis; None = all of it."""
 
-    def show(self, view: TimelineView, series: Mapping[Wish, Columns], gpu: int | None = None) -> None:
+    def show(
+        self,
+        view: TimelineView,
+        series: Mapping[Wish, Columns],
+        gpu: int | None = None,
+        zoomed: TimeWindow | None = None,
+    ) -> None:
         """Draw it; ``series`` answers ``wishes``. ``gpu``: the one whose readings stand beside an event."""
-        self.view, self.series, self.gpu = view, series, gpu
+        self.view, self.series, self.gpu, self.zoomed = view, series, gpu, zoomed
         if self.cursor is not None and self.cursor not in view.marks:
             self.cursor = None
         line = self.glyphs.line * 2
@@ -129,9 +138,14 @@ class TimelinePane(Pane):
     def _gutter(self, width: int) -> int:
         return GUTTER if width >= 60 else NARROW_GUTTER
 
+    @property
+    def axis(self) -> tuple[float, float]:
+        """(since, until) of the axis, run seconds."""
+        return (0.0, self.view.end_t) if self.zoomed is None else (self.zoomed.since_t, self.zoomed.until_t)
+
     def _past(self, columns: int) -> int:
-        view = self.view
-        return max(1, min(columns, round(view.now_t / view.end_t * columns)))
+        since_t, until_t = self.axis
+        return max(1, min(columns, round((self.view.now_t - since_t) / (until_t - since_t) * columns)))
 
     def _wish(self, metric: str) -> Wish | None:
         width = self.size.width
@@ -139,15 +153,22 @@ class TimelinePane(Pane):
         if columns < 8:
             return None
         past = self._past(columns)
-        until_t = past / columns * self.view.end_t
-        return Wish(metric, max(2, min(past * 2, int(until_t / COLUMN_LEAST_S))), None, 0.0, until_t)
+        since_t, end_t = self.axis
+        long_s = past / columns * (end_t - since_t)
+        return Wish(metric, max(2, min(past * 2, int(long_s / COLUMN_LEAST_S))), None, since_t, since_t + long_s)
 
     def _column(self, t: float, columns: int) -> int:
-        return max(0, min(columns - 1, int(t / self.view.end_t * columns)))
+        """The column of a moment on the axis, the nearest one for others."""
+        since_t, until_t = self.axis
+        return max(0, min(columns - 1, int((t - since_t) / (until_t - since_t) * columns)))
+
+    def _shown(self, t: float) -> bool:
+        """On the axis."""
+        return self.axis[0] <= t <= self.axis[1]
 
     def _ticks(self, gutter: int, columns: int) -> Line:
         row = [" "] * columns
-        for t, label in ticks(self.view, columns):
+        for t, label in ticks(self.view, columns, axis=self.axis):
             start = self._column(t, columns)
             if start + len(label) <= columns and all(c == " " for c in row[max(0, start - 1) : start + len(label)]):
                 row[start : start + len(label)] = label
@@ -156,36 +177,41 @@ class TimelinePane(Pane):
     def _track(self, columns: int) -> list[Span]:
         view, g = self.view, self.glyphs
         now = self._column(view.now_t, columns)
+        present = self._shown(view.now_t) and not view.over
         cells: list[Span] = [
             ("faint", g.line) if c <= now else ("faint", g.dot if (c - now) % 2 == 0 else " ") for c in range(columns)
         ]
-        if not view.over:
-            for t in view.expected:
+        if present:
+            for t in filter(self._shown, view.expected):
                 cells[self._column(t, columns)] = ("label", g.expected)
             cells[now] = ("strong", g.now)
-        taken: set[int] = set() if view.over else {now}
-        if view.done_t is not None:
+        taken: set[int] = {now} if present else set()
+        if view.done_t is not None and self._shown(view.done_t):
             done = self._column(view.done_t, columns)
             cells[done] = ("safe" if view.over else "accent", g.done)
             taken.add(done)
         self._at = None
         # The event under the cursor takes its place first: it must be seen.
-        ordered = sorted(view.marks, key=lambda m: (m == self.cursor, RANK[m.kind], m.t))
+        here = (m for m in view.marks if self._shown(m.t))
+        ordered = sorted(here, key=lambda m: (m == self.cursor, RANK[m.kind], m.t))
         for mark in reversed(ordered):
             column = self._column(mark.t, columns)
             near = (column + d * side for d in range(NUDGE + 1) for side in (1, -1))
             free = next((c for c in near if 0 <= c <= now and c not in taken), None)
             if free is not None:
                 taken.add(free)
-                here = mark == self.cursor
-                cells[free] = ("cursor" if here else MARK_STYLES[mark.kind], g.marks[mark.kind])
-                if here:
+                looked_at = mark == self.cursor
+                cells[free] = ("cursor" if looked_at else MARK_STYLES[mark.kind], g.marks[mark.kind])
+                if looked_at:
                     self._at = free
         return cells
 
     def _phases(self, columns: int) -> list[Span]:
         cells: list[Span] = [("text", " ")] * columns
+        since_t, until_t = self.axis
         for band in self.view.bands:
+            if band.until_t < since_t or band.since_t > until_t:
+                continue
             first, last = self._column(band.since_t, columns), self._column(band.until_t, columns)
             for c in range(first, last + 1):
                 cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
@@ -218,12 +244,18 @@ class TimelinePane(Pane):
                 head: Span = ("strong" if gutter == NARROW_GUTTER else "text", pad(words[0], gutter))
             else:
                 head = ("label", pad(edges.get(number, ""), gutter))
-            lines.append((head, *self._with_cursor(style, pad(row, columns))))
+            lines.append((head, *self._marked(style, pad(row, columns))))
         return lines
 
-    def _with_cursor(self, style: str, row: str) -> tuple[Span, ...]:
-        """The curve, with the column under the cursor lit."""
-        at = self._at
-        if at is None or at >= len(row):
-            return ((style, row),)
-        return ((style, row[:at]), ("cursor", row[at]), (style, row[at + 1 :]))
+    def _marked(self, style: str, row: str) -> list[Span]:
+        """The curve with a faint line where an incident was, and the column under the cursor lit."""
+        columns = len(row)
+        spans: list[Span] = [(style, cell) for cell in row]
+        for mark in self.view.marks:
+            if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
+                column = self._column(mark.t, columns)
+                if row[column] == " ":
+                    spans[column] = ("faint", self.glyphs.mark)
+        if self._at is not None and self._at < columns:
+            spans[self._at] = ("cursor", row[self._at])
+        return spans
