@@ -30,7 +30,7 @@ from . import desk
 from .autopsy import KernelTail, examine, no_kernel_log
 from .derive import Derived, DeriveError, derive
 from .derive_remaining import remaining
-from .gpu_gate import wait_until_clear
+from .gpu_clearing import GpuHelp, clear_gpus
 from .launch import LaunchError, is_alive, launch, read_start
 from .notify import notify
 from .pause import pause_attempt, unpause_attempt
@@ -49,7 +49,7 @@ class RunActor:
     ``attempt_folder``/``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict.
     ``gpus_now``: newest readings, None where nothing can be seen. ``show``: opens a view of a fresh attempt (tmux) and
     returns a sentence where it could not. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the
-    last lines of the kernel log.
+    last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class RunActor:
         show: Callable[[AttemptTarget], str | None],
         base_env: Mapping[str, str],
         kernel_tail: KernelTail = no_kernel_log,
+        gpu_help: GpuHelp | None = None,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -76,6 +77,7 @@ class RunActor:
         self._show = show
         self._base_env = base_env
         self._kernel_tail = kernel_tail
+        self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
@@ -142,14 +144,7 @@ class RunActor:
         return report.gone, report.sentence, msgspec.to_builtins(report)
 
     def _clear(self, _decision: ClearGpu) -> Said:
-        restart = self._spec.settings.restart
-        report = wait_until_clear(
-            self._gpus_now,
-            self._baseline,
-            self._spec.gpus,
-            restart.gpu_clear_tolerance_bytes,
-            restart.gpu_clear_timeout_s,
-        )
+        report = clear_gpus(self._spec, self._baseline, self._gpu_help, self._base_env)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
     def _prove(self, decision: VerifyCheckpoint) -> Said:

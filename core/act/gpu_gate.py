@@ -26,7 +26,11 @@ class GpuRest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``clear``: go on. ``known``: False when nothing could be read, so that clear is an assumption."""
+    """``clear``: go on. ``known``: False when nothing could be read, so that clear is an assumption.
+
+    ``holders``: who is on the GPUs, where they are not clear. ``ghosts``: GPUs that look busy with nothing on them;
+    ``touched``: how the attempt to calm them went.
+    """
 
     clear: bool
     known: bool
@@ -34,6 +38,9 @@ class GateReport(msgspec.Struct, frozen=True, kw_only=True):
     released_bytes: float | None
     detail: str
     gpus: tuple[GpuRest, ...] = ()
+    holders: tuple[str, ...] = ()
+    ghosts: tuple[int, ...] = ()
+    touched: str = ""
 
 
 def wait_until_clear(

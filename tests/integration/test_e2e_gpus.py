@@ -1,5 +1,7 @@
 """A driver that loses a GPU, hangs and refuses while a run is watched: the run goes on, and what is seen is said."""
 
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -61,3 +63,42 @@ def test_a_failing_driver_does_not_end_the_watch(world: World, driver: FakeNvml)
     assert watcher.process.poll() is None
     assert world.story().incidents == ()
     assert len(world.lives()) == 1
+
+
+def card(used: int, *more: str, util: int = 0) -> str:
+    return "\n".join(
+        ("gpus = 1", "[gpu 0]", "mem_total = 16384", f"mem_used = {used}", f"util_gpu = {util}", *more, "")
+    )
+
+
+def test_memory_that_stays_held_is_told_with_its_holder_and_the_run_goes_on(world: World, driver: FakeNvml) -> None:
+    """The baseline counts what others had before the launch; what is above it is somebody's, by name."""
+    driver.show(card(4000))
+    world.write("--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60")
+    watcher = world.headless()
+    world.at_step(1)
+    driver.show(card(9000, f"proc = {os.getpid()} 5000 C 0 0"))
+    assert watcher.ends() == 0
+    (gate,) = [r.outcome for r in world.records() if r.outcome is not None and r.outcome.action == "clear_gpu"]
+    assert not gate.ok
+    assert "GPU 0 9.4 GB (before: 4.2 GB)" in gate.detail
+    assert f"(pid {os.getpid()}) with 5.2 GB of GPU 0" in gate.detail
+    assert "going on all the same" in watcher.said
+
+
+def test_a_ghost_is_recognised_and_the_journal_tells_what_was_tried(world: World, driver: FakeNvml) -> None:
+    driver.show(card(300))
+    (world.short / "torch.py").write_text("raise ImportError")  # the real one takes its time to say that it sees no GPU
+    world.env["PYTHONPATH"] = str(world.short)
+    world.write(
+        "--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60",
+        more={"restart": {"if_gpu_not_clear": "wait"}},
+    )  # fmt: skip
+    world.headless()
+    world.at_step(1)
+    driver.show(card(300, util=100))
+    story = world.in_state("stopped")
+    assert "GPU 0 says 100 % with nothing on it" in story.state_reason
+    (gate,) = [r.outcome for r in world.records() if r.outcome is not None and r.outcome.action == "clear_gpu"]
+    assert gate.data["ghosts"] == [0]
+    assert gate.data["touched"] == f"{sys.executable} has no torch to open a context with"

@@ -75,6 +75,17 @@ def process_name(pid: int) -> str:
     return f"{shown or 'kernel'} (pid {pid})"
 
 
+def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
+    """Who is on the GPUs by the driver's list, a sentence each; empty where it does not tell."""
+    return tuple(
+        f"{process_name(user.pid)} with {user.mem_bytes / 1e9:.1f} GB of GPU {gpu.index}"
+        if user.mem_bytes is not None
+        else f"{process_name(user.pid)} on GPU {gpu.index}"
+        for gpu in survey(timeout_s).gpus
+        for user in gpu.users or ()
+    )
+
+
 def _ask() -> GpuSurvey:
     import pynvml
 
