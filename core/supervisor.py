@@ -27,7 +27,7 @@ from .model.fact import (
     SupervisorEnded,
     SupervisorStarted,
 )
-from .model.observation import Command, Exit, Observation, Outcome, Start, Tick
+from .model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
 from .model.ports import Actor, AttemptTarget, Clock, Sensor
 from .model.record import Entry, Record
 
@@ -101,6 +101,7 @@ class Supervisor:
         pid: int,
         live: AttemptTarget | None = None,
         live_order: StartAttempt | None = None,
+        learned: Learned | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
     ) -> None:
         self._judge = judge
@@ -117,6 +118,7 @@ class Supervisor:
         self._pid = pid
         self._live = live
         self._live_order = live_order
+        self._learned = learned
         self._on_records = on_records
         self._exit_code: int | None = None
         self._ending = "the run is over"
@@ -163,6 +165,8 @@ class Supervisor:
 
     def _begin(self) -> None:
         """The judge hears of a launched trainer first, dead or alive, so that no second one is launched."""
+        if self._learned is not None:
+            self._take(self._learned)
         live = self._live
         if live is not None:
             self._follow(live)

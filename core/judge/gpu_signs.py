@@ -97,6 +97,14 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
     )
 
 
+def has_lesson(normals: tuple[GpuNormal, ...]) -> bool:
+    """Enough was watched since the last lesson for another one."""
+    for normal in normals:
+        if normal.count >= LEARN_SAMPLES:
+            return True
+    return False
+
+
 def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
     """A step was made: what was watched before it was normal."""
     return tuple(_learn(n) if n.count >= LEARN_SAMPLES else n for n in normals)

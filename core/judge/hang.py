@@ -16,6 +16,7 @@ from ..model.incident import HangKind
 from ..model.settings import Hang
 from . import vitals as signs
 from .hang_evidence import duration, evidence_of
+from .routine import Routine, habit
 from .step_clock import StepClock
 from .vitals import Vitals
 from .voice import ANNOUNCED, Voice
@@ -34,7 +35,8 @@ PINNED = 9.2
 """830 s: 100 % without a power reading may be honest work."""
 PINNED_ANNOUNCED = 16.0
 DIM = 1.5
-"""x the patience of a GPU whose power is unknown, while it draws half to two thirds of the usual: 20 min."""
+"""x the patience of a GPU whose power is unknown, while it draws half to two thirds of the usual: 20 min. Where the
+pace is known, no phase was announced and the run makes no pauses, it is a spin like any other: 380 s."""
 WAITING_CORES = 0.5
 """Cores per trainer process that waits for its GPU: it polls, and burns most of one."""
 TALKING = 4.2
@@ -67,7 +69,11 @@ BEYOND_DOUBT = 2.0
 SHORT_S = 45.0
 """A patience below this is set by hand, for short runs; signs of life are then too few to be waited for as long."""
 STARTUP_SHARE = 0.9
-"""Share of hang.startup_s without any sign of life before the first step."""
+"""Share of hang.startup_s without any sign of life before the first step …"""
+STARTUP_KNOWN = 6.2
+"""… but 560 s are enough where the run, or an earlier run of its command, is known to start much faster …"""
+STARTUP_AGAIN = 6.0
+"""… that is, this many times faster: a first start finds caches cold."""
 FRESH_S = 15.0
 FRESH_PERIODS = 3.0
 """A reading older than this says nothing about now."""
@@ -98,6 +104,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     clock: StepClock
     vitals: Vitals
     voice: Voice
+    routine: Routine = Routine()
     ended_well: bool = False
     """The last step is done and, where the run saves at all, the final checkpoint is complete."""
     step: int | None = None
@@ -151,7 +158,9 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
             return _verdict(sight, "spin", "no step while the GPU spins far below its usual power")
         return None
     if pinned or dim:
-        if still_s >= _pinned_patience(sight, hang) * (DIM if dim else 1.0) and silence >= _far_overdue(sight, hang):
+        if still_s >= (_dim_patience if dim else _pinned_patience)(sight, hang) and silence >= _far_overdue(
+            sight, hang
+        ):
             known = "at much less power than usual" if dim else "(its power is unknown)"
             return _verdict(sight, "spin", f"no step while the GPU says 100 % {known}")
         return None
@@ -171,7 +180,7 @@ def _weak_for(hang: Hang, patience: float) -> float:
 def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdict | None:
     """Cores are busy, but nothing comes of it."""
     clock, vitals = sight.clock, sight.vitals
-    cap = max(hang.max_s, LULL_AGAIN * clock.pause_s, 1.5 * hang.startup_s if clock.beats == 0 else 0.0)
+    cap = max(hang.max_s, LULL_AGAIN * _longest_known(sight), 1.5 * hang.startup_s if clock.beats == 0 else 0.0)
     if vitals.gpu_at is None:
         cap *= POLLING_BLIND
     if _waits_unseen(sight) and still_s >= _pinned_patience(sight, hang) and silence >= _far_overdue(sight, hang):
@@ -234,13 +243,39 @@ def _pinned_patience(sight: Sight, hang: Hang) -> float:
     patience = (PINNED_ANNOUNCED if clock.beats and _announced(sight.voice) else PINNED) * hang.min_s
     if clock.beats == 0:
         patience = max(patience, STARTUP_SHARE * hang.startup_s)
-    return max(patience, LULL_AGAIN * max(clock.pause_s, vitals.longest_spin_s))
+    return max(patience, LULL_AGAIN * max(_longest_known(sight), vitals.longest_spin_s))
+
+
+def _dim_patience(sight: Sight, hang: Hang) -> float:
+    patience = _pinned_patience(sight, hang)
+    clock = sight.clock
+    if clock.beats == 0 or clock.slow_s is None or clock.pause_s >= PAUSES_MADE_S or _announced(sight.voice):
+        return DIM * patience
+    return max(SPIN * hang.min_s, LULL_AGAIN * sight.vitals.longest_spin_s)
+
+
+def _longest_known(sight: Sight) -> float:
+    """How long the run has stayed without a step in such a situation: before the first one, in this phase, or else."""
+    if sight.clock.beats == 0:
+        return max(sight.routine.start.longest_s, sight.clock.pause_s)
+    if _announced(sight.voice):
+        return max(habit(sight.routine, sight.voice.phase).longest_s, sight.clock.pause_s)
+    return sight.clock.pause_s
+
+
+def _startup_patience(sight: Sight, hang: Hang) -> float:
+    """Everything dead before the first step. What the run is known for lengthens it, or shortens it somewhat."""
+    known = sight.routine.start
+    patience = STARTUP_SHARE * hang.startup_s
+    if known.times:
+        patience = min(patience, max(STARTUP_KNOWN * hang.min_s, STARTUP_AGAIN * known.longest_s))
+    return max(patience, LULL_AGAIN * known.quiet_s, hang.min_s)
 
 
 def _dead_patience(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
     clock, vitals, voice = sight.clock, sight.vitals, sight.voice
     if clock.beats == 0:
-        return max(STARTUP_SHARE * hang.startup_s, hang.min_s)
+        return _startup_patience(sight, hang)
     patience = first_silence(hang.min_s, sight.period_s)
     if one_eyed and vitals.gpu_at is not None:
         patience *= ONE_EYED
@@ -251,7 +286,7 @@ def _dead_patience(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
     if _announced(voice):
         blind = vitals.gpu_at is None
         factor = ANNOUNCED_BLIND if blind else ANNOUNCED_PHASE
-        patience = max(patience, factor * hang.min_s, LULL_AGAIN * vitals.longest_announced_s)
+        patience = max(patience, factor * hang.min_s, LULL_AGAIN * habit(sight.routine, voice.phase).quiet_s)
     if voice.exit_work_at is not None:
         patience = max(patience, EXIT_WORK * hang.min_s)
     if clock.beats <= sight.warmup_beats and clock.slow_s is None:
@@ -268,7 +303,7 @@ def _exiting(sight: Sight, hang: Hang, quiet_s: float, still_s: float) -> Verdic
 
 def _blind(sight: Sight, hang: Hang, silence: float) -> Verdict | None:
     seen_before = sight.vitals.process_at is not None or sight.vitals.gpu_at is not None
-    patience = max(hang.max_s, hang.deadline_factor * max(sight.clock.slow_s or 0.0, sight.clock.pause_s))
+    patience = max(hang.max_s, hang.deadline_factor * max(sight.clock.slow_s or 0.0, _longest_known(sight)))
     if sight.clock.beats == 0:
         patience = max(patience, 1.5 * hang.startup_s)
     if seen_before:
@@ -283,7 +318,9 @@ def _dead_kind(sight: Sight) -> HangKind:
     vitals = sight.vitals
     if signs.is_starved(vitals):
         return "starved"
-    missing = vitals.procs_normal is not None and vitals.procs is not None and vitals.procs < vitals.procs_normal
+    # Before the first step, workers of a second attempt are not missing: they were never there.
+    usual = vitals.procs_normal if sight.clock.beats else None
+    missing = usual is not None and vitals.procs is not None and vitals.procs < usual
     return "starved" if missing and not _announced(sight.voice) else "idle"
 
 

@@ -36,6 +36,7 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
         clock=state.clock,
         vitals=state.vitals,
         voice=state.voice,
+        routine=state.routine,
         ended_well=ended_well(state),
         step=state.attempt.step,
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),

@@ -6,7 +6,7 @@ from ..model.fact import PhaseChanged, ProgressMade
 from ..model.incident import Severity
 from ..model.observation import LogChunk
 from ..model.record import Entry
-from . import attempt_now, eta, loss, loss_trend, proof_of_life, stall, step_clock, timeline, vitals, voice
+from . import attempt_now, eta, loss, loss_trend, proof_of_life, routine, stall, step_clock, timeline, vitals, voice
 from .diagnosis import DiagnosisState, read_evidence
 from .draft import Draft
 from .hang_watch import overdue
@@ -41,6 +41,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         phase = after.phase if source is None else state.voice.phase
         heard = voice.spoken(state.voice, phase, chunk.text, now, alive=_is_alive(state, now))
         changed = phase != state.voice.phase
+        if changed and heard.trusted:
+            state = _phase_ended(state, now)
         state = replace(state, reading=after if source is None else state.reading, diagnosis=found, voice=heard)
         if after.loss_is_nan and not before.loss_is_nan:
             return _nan(knowledge, state, NOTHING)
@@ -92,13 +94,18 @@ def _on_beat(
     clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
     lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
     first = state.clock.beats == 0
+    if first and not state.attempt.adopted:
+        lasted = routine.started(state.routine, now - state.clock.start, vitals.silence(state.vitals, state.clock.last))
+        state = replace(state, routine=lasted)
+    if announced:
+        state = _phase_ended(state, now)
     phase_changed = phase != state.voice.phase
     state = replace(
         state,
         reading=after if chunk.source is None else state.reading,
         clock=clock,
         attempt=attempt_now.with_beat(state.attempt, step, t),
-        vitals=vitals.with_step(state.vitals, now, announced=announced),
+        vitals=vitals.with_step(state.vitals, state.clock.last, announced=announced or first),
         voice=voice.stepped(state.voice, phase, chunk.text, now),
         loss=lost,
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
@@ -127,6 +134,15 @@ def _on_beat(
         state, more = _tell(state, changed=phase_changed)
         entries = (*entries, *more)
     return state, entries
+
+
+def _phase_ended(state: JudgeState, now: float) -> JudgeState:
+    """What was announced came to its end: learn how long that takes when all is well."""
+    said = state.voice
+    if said.phase not in voice.ANNOUNCED or not said.trusted:
+        return state
+    quiet_s = vitals.silence(state.vitals, state.clock.last)
+    return replace(state, routine=routine.ended(state.routine, said.phase, now - said.phase_at, quiet_s))
 
 
 def _tell(state: JudgeState, *, changed: bool) -> Result:

@@ -27,7 +27,7 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         line.t,
     )
     if watched:
-        signs = vitals.with_gpus(state.vitals, sample, now, knowledge.settings.hang)
+        signs = vitals.with_gpus(state.vitals, sample, now, knowledge.settings.hang, state.clock.last)
         state = replace(state, timeline=line, vitals=signs, bands=bands)
     else:
         state = replace(state, timeline=line, bands=bands)
@@ -94,7 +94,7 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     if not is_watched(state.machine):
         return (state if line is state.timeline else replace(state, timeline=line)), NOTHING
     now = timeline.active(line)
-    signs = vitals.with_process(state.vitals, sample, now, knowledge.settings.hang)
+    signs = vitals.with_process(state.vitals, sample, now, knowledge.settings.hang, state.clock.last)
     if signs.stopped != line.stopped:
         return _stop_or_go(state, line, signs)
     return overdue(knowledge, replace(state, timeline=line, vitals=signs), NOTHING)

@@ -52,7 +52,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     )
     signs = state.vitals
     if event.event != "removed" and is_watched(state.machine):
-        signs = vitals.with_file(signs, event.path, event.size_bytes, now)
+        signs = vitals.with_file(signs, event.path, event.size_bytes, now, state.clock.last)
     state = replace(state, shelf=shelf, vitals=signs, attempt=attempt)
     known = resume_point.find(shelf, event.path)
     if event.event == "removed":

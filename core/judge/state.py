@@ -24,6 +24,7 @@ from .loss import Loss
 from .progress import START, ProgressState
 from .ramp_state import Ramp
 from .resume_point import Shelf
+from .routine import Routine
 from .run_machine import NEVER, Idle, Machine
 from .stall import Stall
 from .step_clock import StepClock
@@ -61,6 +62,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clock: StepClock = StepClock()
     vitals: Vitals = Vitals()
     voice: Voice = Voice()
+    routine: Routine = Routine()
     loss: Loss = Loss()
     pace: Pace = Pace()
     stall: Stall = Stall()

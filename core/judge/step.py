@@ -16,6 +16,7 @@ from ..model.observation import (
     GpuSample,
     HostSample,
     KernelLine,
+    Learned,
     LogChunk,
     Meta,
     Observation,
@@ -28,6 +29,7 @@ from ..model.story import RunStory
 from . import (
     commands,
     crash,
+    habits,
     hang_watch,
     hearing,
     recovery,
@@ -56,6 +58,7 @@ class Judge:
         self.knowledge = knowledge
         self._handlers: dict[type[Observation], Callable[[Knowledge, JudgeState, Any], Result]] = {
             Meta: _on_nothing,
+            Learned: _on_learned,
             Start: _on_start,
             GpuSample: sampling.on_gpu,
             HostSample: sampling.on_host,
@@ -133,6 +136,10 @@ def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
 
 def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observation) -> Result:
     return state, NOTHING
+
+
+def _on_learned(_knowledge: Knowledge, state: JudgeState, learned: Learned) -> Result:
+    return habits.with_habits(state, learned.habits), (Note(text=habits.say_habits(learned.habits)),)
 
 
 def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:

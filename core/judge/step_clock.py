@@ -28,7 +28,7 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All times in active seconds. ``slow_s``/``typical_s`` are None until something was learned.
 
     ``beats`` counts heartbeats of this attempt; ``step_s`` is the typical time of one step (lines may stand for many).
-    ``pause_s``: the longest pause so far that ended by itself.
+    ``pause_s``: the longest pause so far that nothing announced and that ended by itself.
     """
 
     start: float = 0.0
@@ -64,7 +64,8 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
     typical = clock.typical_s
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
     if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
-        pause = max(interval, clock.pause_s * PAUSE_FADE)
+        # What a phase announced is learned apart, phase by phase (routine.py).
+        pause = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
         return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause, far_n=clock.far_n + 1)
     n = clock.block_n + 1
     total = clock.block_sum_s + interval

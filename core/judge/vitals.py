@@ -83,8 +83,6 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When this attempt began, or the world could be seen again."""
     longest_lull_s: float = 0.0
     """Longest time without any sign that was followed by a step, while training."""
-    longest_announced_s: float = 0.0
-    """The same within announced phases (evaluation, saving …)."""
     longest_spin_s: float = 0.0
     lull_s: float = 0.0
     """The longest such time since the last step."""
@@ -93,8 +91,8 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     window: int = 9
 
 
-def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang) -> Vitals:
-    """Take a GPU sample."""
+def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Vitals:
+    """Take a GPU sample. ``beat_at``: the last step, here and below: a run that steps is not silent."""
     gpus = gpu_signs.own_gpus(sample)
     if not gpus:
         return vitals
@@ -106,7 +104,7 @@ def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang) -> Vita
     if states.count("unknown") == len(states):
         return msgspec.structs.replace(vitals, normals=normals, gpu=states)
     if "busy" in states or "active" in states:
-        return _alive(vitals, now, normals=normals, gpu=states, gpu_at=now, busy_at=now, spin_from=None)
+        return _alive(vitals, now, beat_at, normals=normals, gpu=states, gpu_at=now, busy_at=now, spin_from=None)
     if "spin" in states:
         since = vitals.spin_from if vitals.spin_from is not None else now
         at = states.index("spin")
@@ -134,7 +132,7 @@ def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang) -> Vita
     return msgspec.structs.replace(vitals, normals=normals, gpu=states, gpu_at=now, spin_from=None)
 
 
-def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang) -> Vitals:
+def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Vitals:
     """Take a sample of the process tree."""
     last = vitals.process_at
     elapsed = now - last if last is not None else 0.0
@@ -180,49 +178,38 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang) 
     if cpu_alive:
         changed["cpu_alive_at"] = now
         if not io_now:
-            return _alive(vitals, now, **changed)
+            return _alive(vitals, now, beat_at, **changed)
     if io_now:
-        return _alive(vitals, now, io_at=now, **changed)
+        return _alive(vitals, now, beat_at, io_at=now, **changed)
     return msgspec.structs.replace(vitals, **changed)
 
 
-def with_file(vitals: Vitals, path: str, size_bytes: float | None, now: float) -> Vitals:
+def with_file(vitals: Vitals, path: str, size_bytes: float | None, now: float, beat_at: float = 0.0) -> Vitals:
     """A checkpoint file appeared or grew."""
     known = dict(vitals.file_sizes)
     if size_bytes is not None and known.get(path) == size_bytes:
         return vitals
     known[path] = -1.0 if size_bytes is None else size_bytes
     sizes = tuple(known.items())[-FILES:]
-    return _alive(vitals, now, file_at=now, file_sizes=sizes)
+    return _alive(vitals, now, beat_at, file_at=now, file_sizes=sizes)
 
 
 FILES = 8
 """Files whose growth is followed at a time."""
 
 
-def with_step(vitals: Vitals, now: float, *, announced: bool) -> Vitals:
+def with_step(vitals: Vitals, beat_at: float, *, announced: bool) -> Vitals:
     """A step was made: what was seen since the last one was normal, and a silence before it was harmless.
 
     ``announced``: another phase than training came in between, so that this teaches nothing about training.
     """
-    lull = vitals.lull_s
-    if vitals.process_at is not None or vitals.gpu_at is not None:
-        lull = max(lull, now - last_sign(vitals, cpu=True))
-    train_lull = vitals.longest_lull_s if announced else max(vitals.longest_lull_s, lull)
-    other_lull = max(vitals.longest_announced_s, lull) if announced else vitals.longest_announced_s
+    train_lull = vitals.longest_lull_s if announced else max(vitals.longest_lull_s, silence(vitals, beat_at))
     spin = max(vitals.longest_spin_s, vitals.spin_s)
-    due = vitals.cpu_count >= CPU_LEARN_SAMPLES
-    if (
-        not due
-        and vitals.lull_s == 0.0
-        and spin == vitals.longest_spin_s
-        and train_lull == vitals.longest_lull_s
-        and other_lull == vitals.longest_announced_s
-    ):
+    due = vitals.cpu_count >= CPU_LEARN_SAMPLES or gpu_signs.has_lesson(vitals.normals)
+    if not due and vitals.lull_s == 0.0 and spin == vitals.longest_spin_s and train_lull == vitals.longest_lull_s:
         return vitals
     changes: dict[str, object] = {
         "longest_lull_s": train_lull,
-        "longest_announced_s": other_lull,
         "longest_spin_s": spin,
         "lull_s": 0.0,
         "spin_s": 0.0,
@@ -231,17 +218,26 @@ def with_step(vitals: Vitals, now: float, *, announced: bool) -> Vitals:
     if announced:
         changes |= {"cpu_sum": 0.0, "cpu_count": 0, "normals": gpu_signs.forget_lesson(vitals.normals)}
     elif due:
-        mean = vitals.cpu_sum / vitals.cpu_count
-        usual = vitals.cpu_normal
+        if vitals.cpu_count >= CPU_LEARN_SAMPLES:
+            mean = vitals.cpu_sum / vitals.cpu_count
+            usual = vitals.cpu_normal
+            changes |= {
+                "cpu_sum": 0.0,
+                "cpu_count": 0,
+                "cpu_normal": mean if usual is None else usual + gpu_signs.LESSON_WEIGHT * (mean - usual),
+            }
         changes |= {
-            "cpu_sum": 0.0,
-            "cpu_count": 0,
-            "cpu_normal": mean if usual is None else usual + gpu_signs.LESSON_WEIGHT * (mean - usual),
             "normals": gpu_signs.learn(vitals.normals),
             "procs_normal": vitals.procs,
             "zombies_normal": vitals.zombies,
         }
     return msgspec.structs.replace(vitals, **changes)
+
+
+def silence(vitals: Vitals, beat_at: float) -> float:
+    """The longest time without any sign since the last step, up to the newest sample: the rest is not known."""
+    seen_at = max(vitals.process_at or 0.0, vitals.gpu_at or 0.0)
+    return max(vitals.lull_s, seen_at - max(beat_at, last_sign(vitals, cpu=True)))
 
 
 def begin_attempt(vitals: Vitals, now: float) -> Vitals:
@@ -253,7 +249,6 @@ def begin_attempt(vitals: Vitals, now: float) -> Vitals:
         procs_normal=vitals.procs_normal,
         zombies_normal=vitals.zombies_normal,
         longest_lull_s=vitals.longest_lull_s,
-        longest_announced_s=vitals.longest_announced_s,
         longest_spin_s=vitals.longest_spin_s,
         window=vitals.window,
     )
@@ -312,8 +307,8 @@ def _moved(before: float | None, after: float | None) -> float:
     return 0.0 if before is None or after is None or after < before else after - before
 
 
-def _alive(vitals: Vitals, now: float, **changes: object) -> Vitals:
-    lull = now - last_sign(vitals, cpu=True)
+def _alive(vitals: Vitals, now: float, beat_at: float, **changes: object) -> Vitals:
+    lull = now - max(beat_at, last_sign(vitals, cpu=True))
     if lull > vitals.lull_s:
         changes["lull_s"] = lull
     return msgspec.structs.replace(vitals, **changes)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
+from .habits import Habits
 from .profile import Change
 
 
@@ -26,6 +27,12 @@ class Meta(Base, frozen=True, kw_only=True, tag="meta"):
     preset: str | None = None
     output_dir: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+
+
+class Learned(Base, frozen=True, kw_only=True, tag="learned"):
+    """What earlier runs of the same command taught, before the first attempt of this one."""
+
+    habits: Habits
 
 
 class Start(Base, frozen=True, kw_only=True, tag="start"):
@@ -175,6 +182,7 @@ class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):
 
 Observation = (
     Meta
+    | Learned
     | Start
     | GpuSample
     | HostSample

@@ -15,7 +15,7 @@ from .json_line import encode_line
 LIMIT_BYTES = 64 * 1024 * 1024
 """A day at 1 Hz with one GPU is about 40 MB; a week of a chatty run keeps its beginning and its newest days."""
 _BUFFER_BYTES = 64 * 1024
-_LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "start", "exit"))
+_LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "start", "exit"))
 """Kept for ever: without them a replay would not know which attempt it sees. Inside of texts, quotes are escaped."""
 
 
@@ -52,7 +52,7 @@ def read_trace(path: Path) -> TraceReading:
 
 
 class TraceWriter:
-    """Appends observations; over ``limit_bytes`` it drops the older half of them, but never meta, start and exit lines.
+    """Appends observations; over ``limit_bytes`` it drops the older half of them, but no meta, start or exit.
 
     A trace is a convenience: a disk that does not take it is kept as ``trouble`` (a sentence, None when all is well)
     and tried again at the next flush; nothing is raised but by the constructor's own arguments.

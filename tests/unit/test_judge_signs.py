@@ -172,7 +172,8 @@ def test_pauses_in_a_row_are_the_new_pace() -> None:
 
 
 def test_announced_phases_are_no_steps() -> None:
-    assert beats([2.0] * 4 + [60.0], announced=True).pause_s == 60.0
+    clock = beats([2.0] * 4 + [60.0], announced=True)
+    assert (clock.pause_s, clock.slow_s) == (0.0, None)
 
 
 # --- how far --------------------------------------------------------------------------------------------------------

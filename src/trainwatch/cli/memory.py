@@ -7,15 +7,19 @@ from pathlib import Path
 import msgspec
 
 from trainwatch.core.judge.eta import eta_s
+from trainwatch.core.judge.habits import habits_of
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation, Start
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.store.habits import HabitsFile
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
 from trainwatch.core.store.trace import TraceWriter
 
 FIRST_READING_S = 2.0
 """A driver that answers does so within a second; one that does not must not hold the launch."""
+HABITS_S = 300.0
+"""How often what was learned is written for later runs of the command; and once more at the end."""
 
 UNHEARD = Progress()
 
@@ -23,9 +27,12 @@ UNHEARD = Progress()
 class RunMemory:
     """Implements the supervisor's ``Memory``. Best effort: a full disk costs charts, never the watch."""
 
-    def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None) -> None:
+    def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None, habits: HabitsFile) -> None:
         self._history = history
         self._trace = trace
+        self._habits = habits
+        self._next_habits_t = HABITS_S
+        self._state: JudgeState | None = None
         self._log_growth: LogGrowth | None = None
         self._heard = False
         self._gpu: GpuSample | None = None
@@ -54,9 +61,19 @@ class RunMemory:
         self._trace.flush()
         if self._log_growth is not None:
             self._log_growth.look(t)
+        self._state = state
+        if t >= self._next_habits_t:
+            self._next_habits_t = t + HABITS_S
+            self._keep_habits()
+
+    def _keep_habits(self) -> None:
+        habits = habits_of(self._state) if self._state is not None else None
+        if habits is not None:
+            self._habits.write(habits)
 
     def close(self) -> None:
         """Flush and close."""
+        self._keep_habits()
         self._history.close()
         self._trace.close()
         if self._log_growth is not None:

@@ -22,7 +22,7 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import RunCreated
-from trainwatch.core.model.observation import Meta
+from trainwatch.core.model.observation import Learned, Meta
 from trainwatch.core.model.ports import AttemptTarget, Inbox, Sensor
 from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.record import Record
@@ -38,6 +38,7 @@ from trainwatch.core.sense.log_tail import LogTail
 from trainwatch.core.sense.process_tree import ProcessTree
 from trainwatch.core.sense.simulated_gpu import SimulatedGpu
 from trainwatch.core.store.clock import RunClock
+from trainwatch.core.store.habits import HabitsFile
 from trainwatch.core.store.history import HistoryWriter
 from trainwatch.core.store.journal import JournalWriter, latest_snapshot, read_journal
 from trainwatch.core.store.run_directory import RunDirectory
@@ -59,12 +60,14 @@ def build_supervisor(
     journal = JournalWriter(run.journal)
     if story.run is None:
         on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec),)))
+    habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
     memory = RunMemory(
         HistoryWriter(run.history, network=_on_network(run.path)),
         TraceWriter(run.trace),
         Meta(t=clock.now(), command=spec.command, preset=spec.preset, output_dir=spec.output_dir)
         if story.run is None
         else None,
+        habits,
     )
     snapshot = latest_snapshot(run.journal)
     judge = Judge(_knowledge(spec, preset, profiles))
@@ -95,11 +98,22 @@ def build_supervisor(
         actor=actor,
         pid=os.getpid(),
         live=live,
+        learned=_learned(habits, clock.now()) if snapshot is None else None,
         live_order=None if live is None else _unwritten_order(run, story, live.number),
         on_records=on_records,
     )
     supervisor.sense_with(_sensors(spec, inbox, clock, supervisor.note))
     return supervisor
+
+
+def _learned(file: HabitsFile, t: float) -> Learned | None:
+    """For the judge's first observation. A snapshot holds all of it, so a run is told once."""
+    habits = file.read()
+    return Learned(t=t, habits=habits) if habits is not None else None
+
+
+def _config_of(spec: RunSpec) -> Path | None:
+    return None if spec.config is None else Path(spec.cwd, spec.config)
 
 
 def _framework(spec: RunSpec) -> tuple[Preset, Mapping[str, Profile]]:

@@ -1,0 +1,171 @@
+"""What earlier runs of a command taught: how it is learned, handed on, and what it does to patience."""
+
+import msgspec
+import pytest
+
+from tests.builders import Story, evaluating, idle, judge, spin
+from trainwatch.core.judge import routine
+from trainwatch.core.judge.habits import habits_of, say_habits
+from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
+from trainwatch.core.model.fact import IncidentOpened
+from trainwatch.core.model.habits import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
+from trainwatch.core.model.observation import Learned
+from trainwatch.core.replay import Replay
+
+
+def replayed(story: Story, habits: Habits | None = None) -> Replay:
+    fold = Replay(judge())
+    if habits is not None:
+        fold.feed(Learned(t=0.0, habits=habits))
+    for observation in story.observations:
+        fold.feed(observation)
+    return fold
+
+
+def hangs(fold: Replay) -> list[float]:
+    return [t for t, e in fold.entries if isinstance(e, IncidentOpened) and e.incident.kind == "hang"]
+
+
+def taught(story: Story) -> Habits:
+    habits = habits_of(replayed(story).state)
+    assert habits is not None
+    return habits
+
+
+def story(**fields: object) -> Story:
+    return Story(seed=3, period_s=2.0, gpus=1, step_s=2.0, **fields)  # type: ignore[arg-type]
+
+
+def begun() -> Story:
+    return story().start().load().train(120)
+
+
+def evaluated(seconds: float) -> Story:
+    s = begun()
+    s.log("\nRunning validation\n").go(seconds, gpu=evaluating, cpu=1.0)
+    return s.train(20)
+
+
+def test_a_run_learns_its_start_its_phases_and_its_normal() -> None:
+    habits = taught(evaluated(300.0))
+    assert habits.runs == 1
+    assert habits.start.times == 1
+    assert habits.start.longest_s > habits.start.quiet_s
+    assert habits.phases["eval"].times == 1
+    assert habits.phases["eval"].longest_s == pytest.approx(302.0, abs=5.0)
+    assert habits.pause_s == 0.0, "an announced phase is no pause of the training"
+    assert habits.line_s is not None
+    assert habits.gpus[0].busy_w is not None
+
+
+def test_nothing_is_handed_on_before_a_step() -> None:
+    assert habits_of(JudgeState()) is None
+    assert habits_of(replayed(story().start().load()).state) is None
+
+
+def test_habits_go_round() -> None:
+    first = taught(evaluated(300.0))
+    state = replayed(Story(seed=1), first).state
+    assert habits_of(msgspec.structs.replace(state, failed_position=1)) == msgspec.structs.replace(first, runs=2)
+    assert from_snapshot(to_snapshot(state)) == state
+
+
+def test_what_a_run_knows_by_itself_stays() -> None:
+    known = replayed(begun()).state
+    own = habits_of(known)
+    mind = judge()
+    after, _ = mind.step(
+        known,
+        Learned(
+            t=known.timeline.t,
+            habits=Habits(runs=7, line_s=900.0, typical_s=900.0, step_s=1.0, cpu_cores=64.0, gpus=(GpuHabit(index=0),)),
+        ),
+    )
+    assert own is not None
+    assert habits_of(after) == msgspec.structs.replace(own, runs=8)
+
+
+def test_a_start_known_to_be_short_is_not_waited_for_as_long() -> None:
+    dead = story().start().load().go(1300, gpu=idle, cpu=0.0)
+    known = Habits(runs=1, start=PhaseHabit(times=1, longest_s=60.0, quiet_s=10.0))
+    assert hangs(replayed(dead))[0] > 1000.0
+    assert 500.0 < hangs(replayed(dead, known))[0] < 700.0
+
+
+def test_a_start_known_to_be_long_and_silent_is_waited_for() -> None:
+    slow = story().start().go(1500, gpu=idle, cpu=0.0).train(50)
+    assert hangs(replayed(slow))
+    known = Habits(runs=1, start=PhaseHabit(times=1, longest_s=1400.0, quiet_s=1390.0))
+    assert hangs(replayed(slow, known)) == []
+
+
+def test_a_silent_evaluation_known_from_an_earlier_run_is_waited_for() -> None:
+    silent = begun()
+    silent.log("\nRunning validation\n").go(800, gpu=idle, cpu=0.0)
+    silent.train(20)
+    assert hangs(replayed(silent))
+    known = Habits(runs=2, phases={"eval": PhaseHabit(times=3, longest_s=760.0, quiet_s=740.0)})
+    assert hangs(replayed(silent, known)) == []
+
+
+def test_pauses_known_from_an_earlier_run_are_waited_for() -> None:
+    pause = begun().go(200, gpu=idle, cpu=0.0).train(50)
+    assert hangs(replayed(pause))
+    assert hangs(replayed(pause, Habits(runs=1, lull_s=110.0))) == []
+
+
+def test_evaluations_seen_do_not_make_a_spin_of_unknown_power_wait() -> None:
+    s = story(power=False).start().load().train(120)
+    for _ in range(2):
+        s.log("\nRunning validation\n").go(700, gpu=evaluating, cpu=1.0)
+        s.train(60)
+    began = s.t
+    s.go(1000, gpu=spin, cpu=1.0)
+    assert hangs(replayed(s))[0] - began < 900.0
+
+
+def test_words_of_a_dead_trainer_teach_nothing() -> None:
+    s = begun().go(100, gpu=idle, cpu=0.0)
+    s.log("\nRunning validation\n").go(20, gpu=idle, cpu=0.0)
+    s.log("\nsaving checkpoint\n").go(20, gpu=idle, cpu=0.0)
+    assert replayed(s).state.routine.phases.keys() <= {"load", "unknown"}
+
+
+def test_lengths_fade_from_run_to_run() -> None:
+    habit = PhaseHabit(times=2, longest_s=100.0, quiet_s=50.0)
+    habits = Habits(runs=1, start=habit, phases={"save": habit}, lull_s=10.0, pause_s=20.0, spin_s=30.0, line_s=2.0)
+    less = faded(habits)
+    assert less.phases["save"] == PhaseHabit(times=2, longest_s=FADE * 100.0, quiet_s=FADE * 50.0)
+    assert (less.lull_s, less.pause_s, less.spin_s, less.line_s) == (FADE * 10.0, FADE * 20.0, FADE * 30.0, 2.0)
+
+
+def test_another_config_keeps_lengths_and_drops_the_pace() -> None:
+    habits = Habits(
+        runs=1,
+        start=PhaseHabit(times=2, longest_s=9.0, quiet_s=5.0),
+        lull_s=10.0,
+        line_s=2.0,
+        cpu_cores=1.0,
+        gpus=(GpuHabit(index=0, busy_w=300.0),),
+    )
+    assert without_pace(habits) == Habits(runs=1, start=PhaseHabit(quiet_s=5.0), lull_s=10.0)
+
+
+def test_habits_are_said_to_people() -> None:
+    said = say_habits(
+        Habits(
+            runs=2,
+            start=PhaseHabit(times=1, longest_s=40.0),
+            phases={"eval": PhaseHabit(times=1, longest_s=60.0)},
+            gpus=(GpuHabit(index=0, busy_w=300.0), GpuHabit(index=1)),
+        )
+    )
+    assert said == (
+        "2 earlier runs of this command taught: the first step comes after 40 s at most, eval up to 60 s, GPU 0 300 W"
+    )
+    assert say_habits(Habits(runs=1)) == "1 earlier run of this command taught: its pauses"
+
+
+def test_a_phase_is_quiet_for_no_longer_than_it_lasts() -> None:
+    known = routine.ended(routine.Routine(), "save", 10.0, 300.0)
+    assert known.phases["save"] == PhaseHabit(times=1, longest_s=10.0, quiet_s=10.0)

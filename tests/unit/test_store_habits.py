@@ -1,0 +1,106 @@
+"""Habits on disk: which launches are one job, and that the file is never a reason to fail."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.model.habits import GpuHabit, Habits, PhaseHabit
+from trainwatch.core.store import habits as store
+from trainwatch.core.store.habits import HabitsFile, job_key, normalised
+
+TAUGHT = Habits(runs=1, start=PhaseHabit(times=1, longest_s=40.0, quiet_s=4.0), gpus=(GpuHabit(index=0, busy_w=300.0),))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3.11 train.py --lr 1e-4",
+        "/opt/env/bin/python train.py --lr 1e-4",
+        "python train.py --resume out/checkpoint-40 --lr 1e-4",
+        "python train.py --resume --lr 1e-4",
+        "python train.py --resume_from_checkpoint=out/c --lr 1e-4",
+        "python train.py --resume-from-ckpt out/c --lr 1e-4",
+        "python train.py --ckpt_path out/c --lr 1e-4",
+        "python train.py --load_from out/c --lr 1e-4",
+        "python train.py --output_dir out/7 --lr 1e-4 --run_name seven --seed 7",
+        "python train.py --resume {resume} --lr 1e-4 --out-dir {output_dir}",
+        "python train.py trainer.resume_from=x +seed=4 --lr 1e-4 --master_port 29501",
+    ],
+)
+def test_launches_of_one_job(command: str) -> None:
+    assert normalised(command.split()) == ("python", "train.py", "--lr", "1e-4")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python train.py --lr 2e-4",
+        "python train.py --lr 1e-4 --batch_size 8",
+        "python train.py --lr 1e-4 --init_lr_from_scratch",
+        "torchrun train.py --lr 1e-4",
+        "python train.py --lr 1e-4 --model_name llama",
+    ],
+)
+def test_other_jobs(command: str) -> None:
+    assert normalised(command.split()) != ("python", "train.py", "--lr", "1e-4")
+
+
+def test_the_folder_belongs_to_the_job() -> None:
+    assert job_key(["python"], "/a") != job_key(["python"], "/b")
+    assert job_key(["\udcff"], "/a")
+
+
+def test_what_was_written_is_read_faded(tmp_path: Path) -> None:
+    HabitsFile(tmp_path, ["python", "t.py"], "/a").write(TAUGHT)
+    again = HabitsFile(tmp_path, ["python3", "t.py", "--resume", "x"], "/a").read()
+    assert again is not None
+    assert again.gpus == TAUGHT.gpus
+    assert again.start.longest_s == pytest.approx(36.0)
+    assert HabitsFile(tmp_path, ["python", "other.py"], "/a").read() is None
+
+
+def test_another_config_drops_the_pace(tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text("batch = 1")
+    HabitsFile(tmp_path, ["t"], "/a", config).write(TAUGHT)
+    same = HabitsFile(tmp_path, ["t"], "/a", config).read()
+    config.write_text("batch = 2")
+    changed = HabitsFile(tmp_path, ["t"], "/a", config).read()
+    config.unlink()
+    gone = HabitsFile(tmp_path, ["t"], "/a", config).read()
+    assert same is not None
+    assert same.gpus
+    assert changed == gone == Habits(runs=1, start=PhaseHabit(quiet_s=0.9 * 4.0))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b'{"version":2,"habits":{}}', b'{"version":1}', b"\xff\xfe", b"[" * 50_000, b" " * 70_000, None],
+)
+def test_an_unreadable_file_counts_as_absent(tmp_path: Path, content: bytes | None) -> None:
+    file = HabitsFile(tmp_path, ["t"], "/a")
+    file.path.parent.mkdir()
+    if content is None:
+        file.path.mkdir()
+    else:
+        file.path.write_bytes(content)
+    assert file.read() is None
+
+
+def test_a_folder_that_cannot_be_made_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "habits").write_text("in the way")
+    file = HabitsFile(tmp_path, ["t"], "/a")
+    file.write(TAUGHT)
+    assert file.read() is None
+
+
+def test_only_the_newest_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "FILES", 3)
+    for n in range(5):
+        file = HabitsFile(tmp_path, ["t", str(n)], "/a")
+        file.write(TAUGHT)
+        os.utime(file.path, (1000.0 + n, 1000.0 + n))
+    assert HabitsFile(tmp_path, ["t", "0"], "/a").read() is None
+    assert HabitsFile(tmp_path, ["t", "4"], "/a").read() is not None
+    assert len(list((tmp_path / "habits").iterdir())) == 3
