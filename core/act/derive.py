@@ -103,6 +103,7 @@ def preview(  # noqa: PLR0917
     base_env: Mapping[str, str] | None = None,
 ) -> Derived:
     """The same without writing anything (``--dry-run``, and the difference shown before a switch)."""
+    changes = (*spec.changes, *changes)
     config = load_config(spec, preset) if spec.config is not None else None
     named = config is not None and names_config(spec, config.path)
     config_path = attempt_directory / config.path.name if config is not None and named else None

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from .profile import Change
 from .settings import Settings
 
 RunState = Literal[
@@ -48,6 +49,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     """The trainwatch.toml this came from; None for a command given on the command line."""
     settings: Settings = Settings()
+    changes: tuple[Change, ...] = ()
+    """What every launch changes beside its profile (a trial's own output folder)."""
     labels: dict[str, Any] = {}
 
 

@@ -28,6 +28,7 @@ VERBS = (
     "profile",
     "ack",
     "check",
+    "trial",
     "checkpoints",
     "diagnose",
     "progress",

@@ -1,0 +1,120 @@
+"""``trainwatch trial``: some minutes of this training under one profile, or each, measured on this machine."""
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.trial import TrialResult
+
+from .failure import CliError, ExitCode
+from .output import jsonable, print_json
+
+GB = 1e9
+
+
+def add(subparsers: Any) -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "trial",
+        help="try a profile for some minutes, measured here",
+        description="Runs this project's command under a profile for some minutes (from its first step on) in an "
+        "output folder of its own, ends it gently, and says what it cost here: seconds a step, GPU memory, RAM, GPU "
+        "load, and whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be sent elsewhere is "
+        "refused.",
+        epilog="example: trainwatch trial --all --minutes 5",
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--profile", metavar="P", action="append", help="which profile; may be given several times")
+    which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)")
+    parser.add_argument("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner")
+    parser.add_argument("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)")
+    parser.add_argument("--keep", action="store_true", help="keep what the trainer wrote")
+    parser.add_argument("--yes", "-y", action="store_true", help="also while a run trains on the same GPU")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument(
+        "run", nargs="?", help="run whose command is tried (default: this project's, else one started in this folder)"
+    )
+    parser.set_defaults(act=act)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Try one after the other; 1 when one of them was not stable."""
+    from .trial import TrialLength, rivals, try_here
+
+    _refuse_nonsense(args)
+    spec = _spec(args)
+    names = _ladder(spec) if args.all else tuple(dict.fromkeys(args.profile))
+    beside = rivals(spec)
+    if beside and not args.yes:
+        raise CliError(
+            ExitCode.FAILED, f"{'; '.join(beside)}: a trial would slow it or take its memory; --yes tries all the same"
+        )
+    length = TrialLength(minutes=args.minutes, steps=args.steps)
+    scratch = Path(args.scratch) if args.scratch else None
+    results: list[TrialResult] = []
+    for number, name in enumerate(names, 1):
+        print(f"trial {number} of {len(names)}: {name} …", file=sys.stderr, flush=True)
+        results.append(try_here(spec, name, length, scratch, keep=args.keep))
+    if args.json:
+        print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
+    else:
+        print("\n".join(table(results)))
+    return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
+
+
+def trial_object(result: TrialResult) -> dict[str, Any]:
+    """A result for ``--json``: its fields, and the verdict with what speaks against it."""
+    found: dict[str, Any] = jsonable(result)
+    return {**found, "stable": result.stable, "doubts": list(result.doubts)}
+
+
+def table(results: list[TrialResult]) -> list[str]:
+    """One line a profile, as requirement B2 has them, and what speaks against the doubtful ones."""
+    wide = max(12, *(len(r.profile) for r in results))
+    lines = [f"{'profile':{wide}}  s/step    VRAM peak     RAM peak   GPU  stable  ended"]
+    for r in results:
+        total = f"/{r.vram_total_bytes / GB:.1f}" if r.vram_total_bytes else ""
+        vram = f"{r.vram_peak_bytes / GB:.1f}{total} GB" if r.vram_peak_bytes is not None else "–"
+        ram = f"{r.ram_peak_bytes / GB:.2f} GB" if r.ram_peak_bytes is not None else "–"
+        util = f"{r.gpu_util_pct:.0f} %" if r.gpu_util_pct is not None else "–"
+        pace = f"{r.s_per_step:.3g}" if r.s_per_step is not None else "–"
+        word = {True: "yes", False: "NO", None: "?"}[r.stable]
+        lines.append(f"{r.profile:{wide}}  {pace:7} {vram:>12} {ram:>12} {util:>5}  {word:6}  {r.exit}")
+    for r in results:
+        lines += [f"{'':{wide}}  {r.profile}: {doubt}" for doubt in r.doubts]
+    if any(r.simulated_gpu for r in results):
+        lines.append("the GPU figures are of a simulated GPU")
+    return lines
+
+
+def _refuse_nonsense(args: argparse.Namespace) -> None:
+    if not (args.minutes > 0 and math.isfinite(args.minutes)):
+        raise CliError(ExitCode.USAGE, f"--minutes: must be more than 0, got {args.minutes:g}")
+    if args.steps is not None and args.steps < 1:
+        raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
+    if args.scratch and not Path(args.scratch).is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
+
+
+def _spec(args: argparse.Namespace) -> RunSpec:
+    from .known_runs import find_run
+    from .project_run import project_spec
+
+    spec = None
+    if args.run is None:
+        spec = project_spec(argparse.Namespace(run_name=None))
+    return spec if spec is not None else find_run(args.run).load_spec()
+
+
+def _ladder(spec: RunSpec) -> tuple[str, ...]:
+    ladder = spec.settings.profiles.ladder
+    if not ladder:
+        raise CliError(
+            ExitCode.USAGE,
+            "--all tries the profiles of the ladder, and none is set; set [profiles] ladder, or name --profile",
+        )
+    return ladder

@@ -1,0 +1,139 @@
+"""Trying profiles for a moment each: real trainings, in folders of their own."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.e2e_world import World, until, world
+from trainwatch.cli.preflight_check import Machine, Plan
+from trainwatch.cli.preflight_trial import check_measured
+from trainwatch.cli.trial import measured_here, try_profile
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Profiles, Settings
+
+__all__ = ["world"]
+
+TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
+LADDER = ["calm", "brisk"]
+SPEC = RunSpec(id="job", name="job", command=("python",), cwd="/", created_wall=0.0)
+
+
+def prepare(world: World, *words: str, step_time: str = "0.02", **run: object) -> None:
+    folder = world.project / "profiles"
+    folder.mkdir(exist_ok=True)
+    (folder / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.04"]\n')
+    (folder / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.005"]\n')
+    (folder / "fatal.toml").write_text('title = "Fatal"\nflags = ["--oom-at", "25"]\n')
+    given = words or ("--output-dir", "{output_dir}")
+    command = [sys.executable, str(TRAINER), *given, "--steps", "4000", "--step-time", step_time, "--save-every", "20"]
+    world.write(more={"profiles": {"use": "calm", "ladder": LADDER}}, **({"command": command} | run))
+    world.out.mkdir(exist_ok=True)
+    (world.out / "demo-step00000020.safetensors").write_bytes(b"the user's own")
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(world)
+    before = fingerprint(world.project)
+
+    done = world.do("trial", "--all", "--minutes", "0.11", "--json", patience_s=90.0)
+
+    assert done.code == 0, done.err
+    calm, brisk = done.json["trials"]
+    assert (calm["profile"], brisk["profile"]) == ("calm", "brisk")
+    for trial in (calm, brisk):
+        assert trial["started"]
+        assert trial["no_error"]
+        assert trial["steps"] >= 20
+        assert trial["loss_falling"] is True
+        assert trial["ram_peak_bytes"] > 1e7
+        assert trial["vram_peak_bytes"] is None
+        assert trial["exit"] == "ended after its time"
+        assert trial["stable"] is not False
+    assert calm["s_per_step"] > 0.04
+    assert fingerprint(world.project) == before
+    assert not any((world.home / "trials" / "scratch").iterdir()), "what it wrote is gone"
+    assert world.runs() == [], "a trial is no run of the user's"
+
+    monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
+    (results,) = (world.home / "trials" / "results").iterdir()
+    assert set(measured_here(results.stem)) == {"calm", "brisk"}
+    plan = Plan(spec=msgspec.structs.replace(SPEC, id=results.stem, settings=Settings(profiles=Profiles(use="brisk"))))
+    found = check_measured(plan, Machine(home=world.home))
+    assert found is not None
+    assert "brisk measured here: " in found.found
+
+
+def test_a_profile_that_fails_says_so(world: World) -> None:
+    prepare(world)
+    done = world.do("trial", "--profile", "fatal", "--minutes", "5", patience_s=60.0)
+    assert done.code == 1, done
+    assert "NO" in done.out
+    assert "CUDA out of memory" in done.out
+    assert "exit code 1" in done.out
+
+
+def test_a_trainer_that_cannot_be_sent_elsewhere_is_refused(world: World) -> None:
+    own = str(world.out)
+    prepare(world, "--output-dir", "somewhere-else")
+    done = world.do("trial", "--profile", "brisk", "--steps", "40", patience_s=60.0)
+    assert done.code == 0, done.err
+    assert not (world.project / "somewhere-else").exists(), "an output folder that has another name goes elsewhere, too"
+
+    (world.project / "mine.py").write_text(f"open({own + '/x'!r}, 'w')\n")
+    world.write(command=[sys.executable, "mine.py"])
+    done = world.do("trial", "--profile", "brisk")
+    assert done.code == 1
+    assert "cannot be redirected" in done.err
+    assert "{output_dir}" in done.err
+
+    world.write(command=[sys.executable, "mine.py", own])
+    assert "cannot be redirected" in world.do("trial", "--profile", "brisk").err
+    world.write(command=["sh", "-c", f"python mine.py --x {own} --output-dir {{output_dir}}"])
+    assert "still names" in world.do("trial", "--profile", "normal").err
+    assert not (world.out / "x").exists()
+
+
+def test_not_beside_a_live_run_and_from_the_screen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(world)
+    world.headless()
+    world.in_state("running")
+    done = world.do("trial", "--profile", "brisk")
+    assert done.code == 1
+    assert "run job trains on this machine" in done.err
+    monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
+    monkeypatch.delenv("TMUX", raising=False)
+
+    with pytest.raises(RuntimeError, match="--yes tries all the same"):
+        try_profile(world.run.id, "brisk")
+    result = try_profile(world.run.id, "brisk", 0.05, beside=True)
+    assert result.started
+    assert result.profile == "brisk"
+    called_off = iter([True, True])
+    with pytest.raises(RuntimeError, match="called off"):
+        try_profile(world.run.id, "brisk", 5.0, beside=True, wanted=lambda: next(called_off, False))
+    until(lambda: not any((world.home / "trials" / "scratch").iterdir()), "its folder is gone")
+    assert world.alive(1)
+    assert json.dumps(world.status()["incidents"]) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--profile", "calm", "--minutes", "0"), "--minutes: must be more than 0"),
+        (("--profile", "calm", "--minutes", "nan"), "--minutes: must be more than 0"),
+        (("--profile", "calm", "--steps", "0"), "--steps: must be at least 1"),
+    ],
+)
+def test_nonsense_is_refused(world: World, words: tuple[str, ...], said: str) -> None:
+    prepare(world)
+    done = world.do("trial", *words)
+    assert done.code == 2
+    assert said in done.err
