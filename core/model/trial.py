@@ -7,8 +7,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one profile did here. Bytes, seconds, per cent; None = not known (never 0).
 
     ``wall``: when it began, epoch seconds. ``ran_s``: of training, from the first step. ``vram_peak_bytes``: of the
-    fullest GPU, others' memory included. ``ram_peak_bytes``: the trainer's processes. ``failure``: class of what ended it.
-    ``exit``: how it ended, in words. ``stable``: requirement E4's five looks together; None = too short to tell.
+    fullest GPU, others' memory included. ``ram_peak_bytes``: the trainer's processes. ``failure``: class of what
+    ended it. ``exit``: how it ended, in words. ``stable``: requirement E4's five looks together; None = too short.
     """
 
     profile: str

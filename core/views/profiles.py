@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..model.profile import Change, Profile
+from ..model.trial import TrialResult
 from . import quantity
 from .incident_detail import shown
 from .situation import Situation
@@ -26,6 +27,8 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     died: str = ""
     """``after 6.2 h (cuda_oom)`` where the ramp fell from it and does not climb to it again."""
+    measured: tuple[tuple[str, str], ...] = ()
+    """What a trial of it cost on this machine: (what, how much); empty where none was made."""
 
 
 class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,9 +50,16 @@ class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profiles_view(
-    now: Situation, profiles: Sequence[Profile], ladder: Sequence[str], own: Mapping[str, object]
+    now: Situation,
+    profiles: Sequence[Profile],
+    ladder: Sequence[str],
+    own: Mapping[str, object],
+    trials: Mapping[str, TrialResult] | None = None,
 ) -> ProfilesView:
-    """Project the ladder. ``own``: value by key without any profile (missing = not known)."""
+    """Project the ladder. ``own``: value by key without any profile (missing = not known).
+
+    ``trials``: newest result by profile.
+    """
     attempt = now.story.attempt
     current = attempt.profile if attempt is not None else now.story.profile
     waiting = now.story.profile if now.story.profile_pending else None
@@ -64,6 +74,7 @@ def profiles_view(
             description=p.description,
             source=p.source,
             died=next((d.words.partition(" died ")[2] for d in now.story.dead_rungs if d.profile == p.name), ""),
+            measured=measured_words((trials or {}).get(p.name), now.now_wall),
         )
         for p in profiles
     )
@@ -73,6 +84,22 @@ def profiles_view(
         why=tuple(_why(now, current, waiting, ladder)),
         rows=tuple(_row(key, now, profiles, own) for key in keys),
     )
+
+
+def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[str, str], ...]:
+    """A trial's result in the order of the guides' tables."""
+    if trial is None:
+        return ()
+    stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "too short to tell"}[trial.stable]
+    said = (
+        ("a step", "" if trial.s_per_step is None else f"{trial.s_per_step:.3g} s"),
+        ("VRAM", "" if trial.vram_peak_bytes is None else quantity.size(trial.vram_peak_bytes)),
+        ("RAM", "" if trial.ram_peak_bytes is None else quantity.size(trial.ram_peak_bytes)),
+        ("GPU", "" if trial.gpu_util_pct is None else f"{trial.gpu_util_pct:.0f} %"),
+        ("stable", stable),
+        ("tried", quantity.clock(trial.wall, now_wall)),
+    )
+    return tuple((what, how) for what, how in said if how)
 
 
 def leaves(profile: Profile) -> dict[str, object]:

@@ -22,8 +22,8 @@ def add(subparsers: Any) -> None:
         help="try a profile for some minutes, measured here",
         description="Runs this project's command under a profile for some minutes (from its first step on) in an "
         "output folder of its own, ends it gently, and says what it cost here: seconds a step, GPU memory, RAM, GPU "
-        "load, and whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be sent elsewhere is "
-        "refused.",
+        "load, and whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be sent "
+        "elsewhere is refused.",
         epilog="example: trainwatch trial --all --minutes 5",
     )
     which = parser.add_mutually_exclusive_group(required=True)
