@@ -6,7 +6,7 @@ launch of ours the judge waits for a ``start`` of the trace, because what follow
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,7 @@ from .model.observation import Meta, Observation, Outcome
 from .model.profile import Preset
 from .model.record import Entry
 from .model.settings import Settings
+from .store.trace_reading import TraceReading
 
 _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)
 """Decisions whose outcome the judge does not wait for (or, for a launch, that only the trace can answer)."""
@@ -33,7 +34,7 @@ END_LEFTOVERS = "end_leftovers"
 
 
 class TraceError(ValueError):
-    """A line that is no observation. The text is ``LINE: why``."""
+    """No line is an observation. The text is ``LINE: why`` of the first one."""
 
 
 def replay(
@@ -45,11 +46,13 @@ def replay(
 ) -> dict[str, Any]:
     """Feed a trace (JSON lines) to the judge; returns the object that ``trainwatch replay --json`` prints.
 
+    Lines that cannot be read are skipped and counted there (``unreadable_lines``, absent when there are none).
+
     Settings in the trace's ``meta`` line apply where ``settings`` has the default. Raises TraceError.
     """
     began = perf_counter()
     given = settings if settings is not None else Settings()
-    source = read_trace(lines)
+    source = TraceReading(lines)
     first = next(source, None)
     if isinstance(first, Meta) and first.settings:
         given = merge(given, first.settings)
@@ -66,7 +69,10 @@ def replay(
         fold.feed(first)
     for observation in source:
         fold.feed(observation)
-    return {**fold.result(), "wall_s": round(perf_counter() - began, 3)}
+    if source.problem is not None and first is None:
+        raise TraceError(source.problem)
+    skipped = {"unreadable_lines": source.skipped, "first_unreadable": source.problem} if source.skipped else {}
+    return {**fold.result(), "wall_s": round(perf_counter() - began, 3), **skipped}
 
 
 class Replay:
@@ -133,28 +139,6 @@ class Replay:
             "final_state": WORDS[name_of(self.state.machine)],
             "observations": self.observations,
         }
-
-
-def read_trace(lines: Iterable[bytes]) -> Iterator[Observation]:
-    """Decode a trace; empty lines and kinds of a later version are left out. Raises TraceError for what is no JSON."""
-    decode = msgspec.json.Decoder(Observation).decode
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield decode(line)
-        except msgspec.ValidationError as error:
-            if _is_other_kind(line):
-                continue
-            raise TraceError(f"{number}: {error}") from None
-        except msgspec.DecodeError as error:
-            if not line.strip():
-                continue
-            raise TraceError(f"{number}: no JSON object: {error}") from None
-
-
-def _is_other_kind(line: bytes) -> bool:
-    known = {str(kind.__struct_config__.tag) for kind in Observation.__args__}
-    found = msgspec.json.decode(line)
-    return isinstance(found, dict) and isinstance(found.get("kind"), str) and found["kind"] not in known
 
 
 def merge(given: Settings, recorded: dict[str, Any]) -> Settings:

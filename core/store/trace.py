@@ -1,12 +1,8 @@
-"""The trace: observations as they came, one JSON object a line, bounded in size. ``replay`` reads it."""
+"""The trace: observations as they came, one JSON object a line, bounded in size. ``trace_reading`` reads it."""
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
-
-import msgspec
 
 from ..model.observation import Exit, Meta, Observation, Start
 from .atomic import write_all
@@ -17,38 +13,6 @@ LIMIT_BYTES = 64 * 1024 * 1024
 _BUFFER_BYTES = 64 * 1024
 _LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "start", "exit"))
 """Kept for ever: without them a replay would not know which attempt it sees. Inside of texts, quotes are escaped."""
-
-
-class TraceReading:
-    """An iterator over a trace's observations. ``skipped`` counts the lines it could not read so far."""
-
-    def __init__(self, path: Path) -> None:
-        self.skipped = 0
-        self._observations = self._read(path)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Observation:
-        return next(self._observations)
-
-    def _read(self, path: Path) -> Iterator[Observation]:
-        # msgspec types a decoder of a union as the union's type form
-        decode = msgspec.json.Decoder[Observation](Observation).decode
-        with path.open("rb") as file:
-            for line in file:
-                try:
-                    yield decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                    self.skipped += bool(line.strip())
-
-
-def read_trace(path: Path) -> TraceReading:
-    """Return the observations of a trace in their order. Unreadable lines are skipped and counted.
-
-    Raises OSError (while iterating), FileNotFoundError among them.
-    """
-    return TraceReading(path)
 
 
 class TraceWriter:

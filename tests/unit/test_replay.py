@@ -52,9 +52,15 @@ def test_lines_of_a_later_version_are_left_out() -> None:
     ("line", "said"),
     [(b"not json\n", "2: no JSON object"), (b'{"t":"now","kind":"tick"}\n', "2: "), (b"[1]\n", "2: ")],
 )
-def test_a_broken_line_is_named(line: bytes, said: str) -> None:
-    with pytest.raises(TraceError, match=said):
-        replay([b'{"t":0,"kind":"tick"}\n', line])
+def test_a_broken_line_is_named_and_passed_over(line: bytes, said: str) -> None:
+    result = replay([b'{"t":0,"kind":"tick"}\n', line, b'{"t":2,"kind":"tick"}\n'])
+    assert (result["observations"], result["unreadable_lines"]) == (2, 1)
+    assert result["first_unreadable"].startswith(said)
+
+
+def test_a_file_without_an_observation_is_no_trace() -> None:
+    with pytest.raises(TraceError, match="1: no JSON object"):
+        replay([b"steps: 12%\n", b"not json\n"])
 
 
 def test_an_empty_trace_has_nothing_to_tell() -> None:

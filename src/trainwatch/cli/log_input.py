@@ -1,36 +1,44 @@
-"""Reading a log given on the command line: a path or ``-``, in blocks, whatever its bytes and size."""
+"""Reading a log or a trace given on the command line: a path or ``-``, whatever its bytes and size."""
 
 import codecs
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
+from typing import BinaryIO
 
 from .failure import CliError, ExitCode
 
 BLOCK_BYTES = 1 << 20
 """Large enough that the fast scan dominates, small enough to stay below 80 MB of memory."""
+HINT = "give the path of the file itself, or - for standard input"
 
 
 def text_blocks(name: str) -> Iterator[str]:
     """Decoded blocks of a log; bytes that are no UTF-8 become U+FFFD, characters are never cut in two."""
-    if name == "-":
-        yield from _decode(sys.stdin.buffer)
-        return
-    path = Path(name)
-    if path.is_dir():
-        raise CliError(ExitCode.USAGE, f"{name}: is a directory; give the log file itself, or - for standard input")
-    try:
-        with path.open("rb") as file:
-            yield from _decode(file)
-    except FileNotFoundError:
-        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such log; give a path, or - for standard input") from None
-    except PermissionError:
-        raise CliError(ExitCode.FAILED, f"{name}: not readable by this user; check its permissions (ls -l)") from None
-
-
-def _decode(file: object) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    while block := file.read(BLOCK_BYTES):  # type: ignore[attr-defined]
-        yield decoder.decode(block)
+    with byte_lines(name, what="log") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield decoder.decode(block)
     if rest := decoder.decode(b"", final=True):
         yield rest
+
+
+@contextmanager
+def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
+    """The file ``name``, or standard input for ``-``. Ends the verb when it is none: 3 not there, 2 no file to read."""
+    if name == "-":
+        if sys.stdin is None:
+            raise CliError(ExitCode.USAGE, f"-: standard input is closed; give the {what}'s path")
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(name, "rb")  # noqa: SIM115, PTH123  # only the opening may fail so; Path("") would be the folder
+    except FileNotFoundError:
+        raise CliError(ExitCode.NOT_FOUND, f"{name or '(empty)'}: no such {what}; {HINT}") from None
+    except IsADirectoryError:
+        raise CliError(ExitCode.USAGE, f"{name}: is a directory; {HINT}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CliError(ExitCode.USAGE, f"{name}: cannot be read: {why}; check its permissions (ls -l)") from None
+    with file:
+        yield file

@@ -1,10 +1,11 @@
 """``trainwatch replay TRACE [--set KEY=VALUE …]``: feed a recorded trace to the judge under a virtual clock."""
 
 import argparse
-from pathlib import Path
+import sys
 from typing import Any
 
 from .failure import CliError, ExitCode
+from .log_input import byte_lines
 from .output import print_json
 
 
@@ -16,7 +17,7 @@ def add(subparsers: Any) -> None:
         description="Shows what trainwatch would have seen and decided, with other settings if you like.",
         epilog="example: trainwatch replay night.jsonl --set hang.deadline_factor=4 --json",
     )
-    parser.add_argument("trace", help="a trace (JSON lines), from `trainwatch export --trace`")
+    parser.add_argument("trace", help="a trace (JSON lines), from `trainwatch export --trace`, or -")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as hang.min_s=60"
     )
@@ -35,14 +36,14 @@ def act(args: argparse.Namespace) -> int:
         settings = with_overrides(Settings(), args.set)
     except ValueError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
-    path = Path(args.trace)
     try:
-        with path.open("rb") as lines:
+        with byte_lines(args.trace, what="trace") as lines:
             result = replay(lines, settings=settings, catalogue=load_failures())
-    except FileNotFoundError:
-        raise CliError(ExitCode.NOT_FOUND, f"{path}: no such trace") from None
     except TraceError as error:
-        raise CliError(ExitCode.USAGE, f"{path}:{error}") from None
+        raise CliError(ExitCode.USAGE, f"{args.trace}:{error}") from None
+    if unreadable := result.get("unreadable_lines"):
+        first = f"{args.trace}:{result['first_unreadable']}"
+        print(f"trainwatch: unreadable lines skipped: {unreadable}; the first is {first}", file=sys.stderr)
     if args.json:
         print_json(result)
         return ExitCode.DONE
