@@ -49,7 +49,8 @@ class RunActor:
     ``attempt_folder``/``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict.
     ``gpus_now``: newest readings, None where nothing can be seen. ``show``: opens a view of a fresh attempt (tmux) and
     returns a sentence where it could not. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the
-    last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``.
+    last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``. ``wsl``:
+    end trainers the gentler way.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class RunActor:
         base_env: Mapping[str, str],
         kernel_tail: KernelTail = no_kernel_log,
         gpu_help: GpuHelp | None = None,
+        wsl: bool = False,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -77,6 +79,7 @@ class RunActor:
         self._show = show
         self._base_env = base_env
         self._kernel_tail = kernel_tail
+        self._wsl = wsl
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
@@ -140,6 +143,8 @@ class RunActor:
             decision.mode,
             interrupt_grace_s=restart.interrupt_grace_s,
             terminate_grace_s=restart.terminate_grace_s,
+            saves_to=self._spec.output_dir,
+            wsl=self._wsl,
         )
         return report.gone, report.sentence, msgspec.to_builtins(report)
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import desk, spawn
 from .ladder import POLL_S, Climb, Ladder, rungs
+from .save_watch import SaveWatch
 from .tree import Process, boot_id, descendants, look, own_process
 
 if TYPE_CHECKING:
@@ -239,7 +240,10 @@ class Runner:
         if stop is None or (self._ladder is not None and (stop["mode"] != "kill" or self._mode == "kill")):
             return  # a second gentle request changes nothing; a kill overtakes a gentle one
         self._mode = stop["mode"]
-        self._ladder = Ladder(rungs(self._mode, stop["interrupt_grace_s"], stop["terminate_grace_s"]), self._tree)
+        steps = rungs(
+            self._mode, stop["interrupt_grace_s"], stop["terminate_grace_s"], wsl=bool(stop.get("wsl", False))
+        )
+        self._ladder = Ladder(steps, self._tree, saving=SaveWatch(stop.get("saves_to")).writing)
 
     def _climb(self, ladder: Ladder) -> None:
         result = ladder.advance()

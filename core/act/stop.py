@@ -11,8 +11,9 @@ from ..model.attempt import StopOrder
 from ..model.ports import AttemptTarget
 from ..model.run import ProcessIdentity
 from . import desk, tree
-from .ladder import POLL_S, Climb, Ladder, climb, rungs
+from .ladder import HOLD_POLL_S, POLL_S, Climb, Ladder, climb, rungs
 from .launch import is_alive
+from .save_watch import SaveWatch
 
 MARGIN_S = 3.0
 """What a runner may need beyond its graces before it counts as stuck."""
@@ -56,23 +57,34 @@ def stop_attempt(
     *,
     interrupt_grace_s: float = 20.0,
     terminate_grace_s: float = 10.0,
+    saves_to: str | None = None,
+    wsl: bool = False,
 ) -> StopReport:
     """End the trainer's whole tree and wait until nothing of it is left (or SIGKILL did not help).
 
-    Blocks for at most the two graces plus about 8 s. "kill": SIGKILL at once. A call with "kill" from another thread
+    Blocks for at most the two graces plus about 8 s, and longer while a checkpoint (in ``saves_to``, if that is known)
+    is being written. ``wsl``: the gentler ladder. "kill": SIGKILL at once. A call with "kill" from another thread
     overtakes a "gentle" one that is under way. Works for any target: with a live runner, without one, adopted.
     """
     begun = time.monotonic()
-    steps = rungs(mode, interrupt_grace_s, terminate_grace_s)
+    steps = rungs(mode, interrupt_grace_s, terminate_grace_s, wsl=wsl)
+    saves = SaveWatch(saves_to)
     if target.trainer.boot_id != tree.boot_id():
         return StopReport(gone=True, signal=None, processes=0, seconds=0.0)
     if target.runner is not None and is_alive(target.runner):
-        order = StopOrder(mode=mode, interrupt_grace_s=interrupt_grace_s, terminate_grace_s=terminate_grace_s)
-        answer = _ask_runner(target, target.runner, order, begun + sum(step.grace_s for step in steps) + MARGIN_S)
+        order = StopOrder(
+            mode=mode,
+            interrupt_grace_s=interrupt_grace_s,
+            terminate_grace_s=terminate_grace_s,
+            saves_to=saves_to,
+            wsl=wsl,
+        )
+        limit_s = sum(step.grace_s for step in steps) + MARGIN_S
+        answer = _ask_runner(target, target.runner, order, limit_s, saves)
         if answer is not None and not (answer.gone and _left_behind(target)):
             return answer
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
-    ladder = Ladder(steps, lambda: members(target))
+    ladder = Ladder(steps, lambda: members(target), saving=saves.writing)
     result = climb(ladder)
     return _report(result, time.monotonic() - begun)
 
@@ -108,8 +120,13 @@ def _key(identity: ProcessIdentity) -> tuple[int, int]:
     return identity.pid, identity.start_ticks
 
 
-def _ask_runner(target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, deadline: float) -> StopReport | None:
-    """Put the order on the desk, wake the runner, wait for its report. None when it died or is stuck."""
+def _ask_runner(
+    target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, limit_s: float, saves: SaveWatch
+) -> StopReport | None:
+    """Put the order on the desk, wake the runner, wait for its report. None when it died or is stuck.
+
+    ``limit_s`` begins anew whenever a checkpoint is seen being written: then the runner waits, too.
+    """
     try:
         desk.remove(target.directory, desk.STOPPED)
         desk.write(target.directory, desk.STOP, msgspec.to_builtins(order))
@@ -118,7 +135,9 @@ def _ask_runner(target: AttemptTarget, runner: ProcessIdentity, order: StopOrder
         tree.send(_key(runner), signal.SIGCONT)  # should someone have stopped it
     except OSError:
         return None  # a full disk must not make a run unstoppable
-    while time.monotonic() < deadline:
+    now = time.monotonic()
+    deadline, look_at_saves = now + limit_s, now + HOLD_POLL_S
+    while now < deadline:
         alive = is_alive(runner)  # asked before the file: a runner reports, then ends
         content = desk.read(target.directory, desk.STOPPED)
         if content is not None:
@@ -126,6 +145,11 @@ def _ask_runner(target: AttemptTarget, runner: ProcessIdentity, order: StopOrder
         if not alive:
             return None
         time.sleep(POLL_S)
+        now = time.monotonic()
+        if order.mode == "gentle" and now >= look_at_saves:
+            look_at_saves = now + HOLD_POLL_S
+            if saves.writing(members(target)):
+                deadline = max(deadline, now + limit_s)
     return None
 
 

@@ -61,12 +61,17 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """``stop.json``: asks the runner to end the tree (it is told by SIGUSR1)."""
+    """``stop.json``: asks the runner to end the tree (it is told by SIGUSR1).
+
+    ``saves_to``: folder of the checkpoints, of which none is to be torn. ``wsl``: be gentler with who has the GPU.
+    """
 
     version: int = 1
     mode: Literal["gentle", "kill"]
     interrupt_grace_s: float
     terminate_grace_s: float
+    saves_to: str | None = None
+    wsl: bool = False
 
 
 class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):

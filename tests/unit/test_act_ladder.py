@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from trainwatch.core.act import tree
-from trainwatch.core.act.ladder import KILL_GRACE_S, Ladder, rungs
+from trainwatch.core.act.ladder import (
+    KILL_GRACE_S,
+    WSL_INTERRUPT_S,
+    WSL_TERMINATE_S,
+    WSL_WORKERS_S,
+    Ladder,
+    rungs,
+)
 
 
 class Clock:
@@ -91,3 +98,50 @@ def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: ob
     assert found is not None
     assert found.name == "a) R (b c"
     assert found.session == os.getsid(0)
+
+
+def test_nobody_is_killed_while_a_checkpoint_is_being_written(sleeper: "subprocess.Popen[bytes]") -> None:
+    clock = Clock()
+    saving = [True]
+    ladder = Ladder(rungs("gentle", 20.0, 10.0), lambda: seen(sleeper), clock, saving=lambda _living: saving[0])
+    for clock.now in (0.0, 20.0, 30.0, 90.0):
+        assert ladder.advance() is None
+    assert ladder.last_signal == "SIGTERM"
+    saving[0] = False
+    clock.now = 91.0
+    assert ladder.advance() is None
+    assert ladder.last_signal == "SIGKILL"
+    assert sleeper.wait(10) == -signal.SIGKILL
+
+
+def test_a_person_who_kills_does_not_wait_for_a_save(sleeper: "subprocess.Popen[bytes]") -> None:
+    ladder = Ladder(rungs("kill", 20.0, 10.0), lambda: seen(sleeper), Clock(), saving=lambda _living: True)
+    assert ladder.advance() is None
+    assert sleeper.wait(10) == -signal.SIGKILL
+
+
+def test_under_wsl2_there_is_more_time_and_the_gpu_is_killed_last(sleeper: "subprocess.Popen[bytes]") -> None:
+    steps = rungs("gentle", 20.0, 10.0, wsl=True)
+    assert [(s.signal, s.grace_s) for s in steps] == [
+        (signal.SIGINT, WSL_INTERRUPT_S), (signal.SIGTERM, WSL_TERMINATE_S), (signal.SIGKILL, WSL_WORKERS_S),
+        (signal.SIGKILL, KILL_GRACE_S),
+    ]  # fmt: skip
+    assert rungs("gentle", 300.0, 10.0, wsl=True)[0].grace_s == 300.0
+    worker = subprocess.Popen(["sleep", "600"])
+    try:
+        clock = Clock()
+        ladder = Ladder(
+            steps, lambda: [*seen(sleeper), *seen(worker)], clock, uses_gpu=lambda process: process.pid == sleeper.pid
+        )
+        ladder._rung = 2  # both graces are over
+        assert ladder.advance() is None
+        assert worker.wait(10) == -signal.SIGKILL
+        clock.now = WSL_WORKERS_S - 0.1
+        assert ladder.advance() is None
+        assert sleeper.poll() is None
+        clock.now = WSL_WORKERS_S
+        assert ladder.advance() is None
+        assert sleeper.wait(10) == -signal.SIGKILL
+    finally:
+        worker.kill()
+        worker.wait()

@@ -9,6 +9,7 @@ from trainwatch.core.act import tmux
 from trainwatch.core.act.actor import RunActor
 from trainwatch.core.act.attach import attach_command
 from trainwatch.core.act.derive import Derived, preview
+from trainwatch.core.act.gpu_clearing import GpuHelp
 from trainwatch.core.act.launch import find_attempt, settle_launch
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 from trainwatch.core.config.project import FILE_NAME
@@ -37,6 +38,7 @@ from trainwatch.core.sense.kernel_log import KernelLog, kernel_tail
 from trainwatch.core.sense.log_tail import LogTail
 from trainwatch.core.sense.process_tree import ProcessTree
 from trainwatch.core.sense.simulated_gpu import SimulatedGpu
+from trainwatch.core.sense.wsl import is_wsl
 from trainwatch.core.store.clock import RunClock
 from trainwatch.core.store.habits import HabitsFile
 from trainwatch.core.store.history import HistoryWriter
@@ -83,6 +85,13 @@ def build_supervisor(
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
         kernel_tail=kernel_tail,
+        gpu_help=GpuHelp(
+            read=memory.gpus_now,
+            users=_gpu_users,
+            python=lambda: _trainer_python(spec),
+            touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
+        ),
+        wsl=is_wsl(),
     )
     if (newest := _newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
@@ -114,6 +123,18 @@ def _learned(file: HabitsFile, t: float) -> Learned | None:
 
 def _config_of(spec: RunSpec) -> Path | None:
     return None if spec.config is None else Path(spec.cwd, spec.config)
+
+
+def _gpu_users() -> Sequence[str]:
+    from .gpu_survey import named_users
+
+    return named_users()
+
+
+def _trainer_python(spec: RunSpec) -> Sequence[str] | None:
+    from .preflight_gpu import interpreter
+
+    return interpreter(spec)
 
 
 def _framework(spec: RunSpec) -> tuple[Preset, Mapping[str, Profile]]:
