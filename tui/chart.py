@@ -12,6 +12,10 @@ Values = Sequence[float | None]
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Braille dots by row from the top, left and right."""
 
+_SPARK_STYLES: dict[str, str] = {
+    level: f"spark-{level}" for level in ("safe", "warning", "danger", "underused", "unknown")
+}
+
 
 def spark(
     values: Values,
@@ -22,10 +26,10 @@ def spark(
     *,
     marked: Mapping[int, str] | None = None,
 ) -> Line:
-    """One cell a value, newest right; None is a gap. ``high`` None: the largest value. Coloured by bounds.
+    """One cell a value, newest right, coloured by bounds, equal styles in one span; None is a gap.
 
-    ``marked``: cells with a style of their own: ``mark`` is drawn as a line where an incident was, others light the
-    value up.
+    ``high`` None: the largest value. ``marked``: cells with a style of their own: ``mark`` is drawn as a line where
+    an incident was, others light the value up.
     """
     special = marked or {}
     known = [v for v in values if v is not None]
@@ -33,19 +37,23 @@ def spark(
     span = max(top - low, 1e-9)
     steps = len(glyphs.eighths) - 2  # never a full block: charts in neighbouring lines stay apart
     line: list[Span] = []
+    run, run_style = "", ""
     for index, value in enumerate(values):
-        style = special.get(index)
+        style = special.get(index, "")
         if style == "mark":
-            line.append((style, glyphs.mark))
-            continue
-        if value is None:
-            line.append((style or "text", " "))
-            continue
-        share = min(1.0, max(0.0, (value - low) / span))
-        # The lowest step is drawn, so that 0 differs from unknown.
-        cell = glyphs.eighths[max(1, round(share * steps))]
-        line.append((style or f"spark-{level_in(bounds, value)}", cell))
-    return tuple(line)
+            cell = glyphs.mark
+        elif value is None:
+            cell, style = " ", style or "text"
+        else:
+            share = min(1.0, max(0.0, (value - low) / span))
+            # The lowest step is drawn, so that 0 differs from unknown.
+            cell = glyphs.eighths[max(1, round(share * steps))]
+            style = style or _SPARK_STYLES[level_in(bounds, value)]
+        if style != run_style and run:
+            line.append((run_style, run))
+            run = ""
+        run, run_style = run + cell, style
+    return (*line, (run_style, run)) if run else tuple(line)
 
 
 def scale(values: Values, floor_share: float = 0.05) -> tuple[float, float] | None:

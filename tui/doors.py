@@ -104,7 +104,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     name: str
     feed: Feed
-    profiles: tuple[Profile, ...] = ()
+    profiles: Sequence[Profile] = ()
     plan: RunPlan | None = None
     logs: LogDoor | None = None
     ladder: tuple[str, ...] = ()

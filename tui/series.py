@@ -1,7 +1,6 @@
 """Histories for charts, fetched only when a new column of them is complete."""
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -134,12 +133,14 @@ def spiked(points: Sequence[Point]) -> list[float]:
     So a second of full memory, or of an idle GPU, stays visible however long the column is, and plain noise does not
     become a band.
     """
+    from statistics import median  # heavy, and not for the first picture
+
     finite = [p for p in points if math.isfinite(p[1]) and math.isfinite(p[3])]
     if not finite:
         return [p[2] for p in points]
     least = SPIKE_SHARE * max(abs(p[3]) for p in finite)
-    up = max(SPIKE * statistics.median(p[3] - p[2] for p in finite), least)
-    down = max(SPIKE * statistics.median(p[2] - p[1] for p in finite), least)
+    up = max(SPIKE * median(p[3] - p[2] for p in finite), least)
+    down = max(SPIKE * median(p[2] - p[1] for p in finite), least)
     values = []
     for _, low, mean, high in points:
         above, below = high - mean, mean - low

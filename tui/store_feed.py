@@ -2,17 +2,20 @@
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..core.model.observation import Command
 from ..core.model.story import RunStory, apply
 from ..core.model.wire import Reply, Request
-from ..core.store.control import ControlError, send
-from ..core.store.history_reader import HistoryReader
 from ..core.store.journal import JournalFollower, JournalTooNew
 from ..core.store.lock import holder_pid
 from ..core.store.run_directory import RunDirectory
 from ..core.views.situation import Situation
 from .doors import Point
+
+if TYPE_CHECKING:
+    from ..core.store.history_reader import HistoryReader
 
 SEND_TIMEOUT_S = 10.0
 
@@ -24,8 +27,13 @@ class StoreFeed:
         self._directory = directory
         self._zero = created_wall
         self._journal = JournalFollower(directory.journal)
-        self._history = HistoryReader(directory.history)
         self._story = RunStory()
+
+    @cached_property
+    def _history(self) -> "HistoryReader":
+        from ..core.store.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
+
+        return HistoryReader(self._directory.history)
 
     def poll(self) -> Situation:
         """Fold what the journal gained, and read the newest samples. Raises JournalTooNew with a sentence."""
@@ -57,6 +65,8 @@ class StoreFeed:
 
     def send(self, command: Command) -> Reply:
         """Through the control socket."""
+        from ..core.store.control import ControlError, send
+
         try:
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
         except ControlError as error:

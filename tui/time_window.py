@@ -51,7 +51,7 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
 
     def marked(self, cells: int) -> dict[int, str]:
         """Cells of incidents and of the moment under the cursor, with the style of each."""
-        if cells < 1:
+        if cells < 1 or not (self.marks or self.cursor_t is not None):
             return {}
         since, until = span_of(self.wish("", cells), self.now_t)
 

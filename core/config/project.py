@@ -9,11 +9,10 @@ import msgspec
 from ..model.settings import Profiles, Settings
 from .bounds import BOUNDS, check_order
 from .document import Document
+from .location import FILE_NAME, find_project
 from .problem import ConfigError, Problem, did_you_mean, display_path
 from .run_section import RunSection, RunTable, read_run
 from .toml_lines import KeyPath
-
-FILE_NAME = "trainwatch.toml"
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -44,16 +43,6 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         if name not in self.runs:
             raise ConfigError([Problem(where, None, f'no run "{name}"{did_you_mean(name, self.runs)}')])
         return self.runs[name]
-
-
-def find_project(start: Path) -> Path | None:
-    """Return the nearest trainwatch.toml in ``start`` or above it, absolute; None when there is none."""
-    folder = start.absolute()
-    for candidate in (folder, *folder.parents):
-        path = candidate / FILE_NAME
-        if path.is_file():
-            return path
-    return None
 
 
 def load_project(
@@ -143,3 +132,6 @@ def _provenance(document: Document, runs: list[RunSection]) -> dict[str, Origin]
         for at, struct in tables
         for key in struct.__struct_fields__
     }
+
+
+__all__ = ["FILE_NAME", "Origin", "Project", "find_project", "load_project"]

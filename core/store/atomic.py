@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 from pathlib import Path
 
 
@@ -12,7 +11,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     A reader sees the old content or the new one; after a power cut likewise. Raises OSError; the old file is then
     untouched and the temporary one removed.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:

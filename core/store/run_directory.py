@@ -1,7 +1,6 @@
 """A run's folder ``<home>/runs/<run_id>/``: its layout, how it is made, and how runs are found again."""
 
 import contextlib
-import hashlib
 import re
 import shutil
 import unicodedata
@@ -145,6 +144,8 @@ def run_id_for(name: str, project: Path | None) -> str:
     """
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:_SLUG_LENGTH].strip("-") or "run"
+    import hashlib  # only here, and not for the first picture
+
     digest = hashlib.sha256(f"{project or ''}\0{name}".encode()).hexdigest()[:8]
     return f"{slug}-{digest}"
 

@@ -1,6 +1,5 @@
 """The timeline: one time axis of the whole run with what happened on it, and the charts that share the axis."""
 
-import statistics
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
@@ -185,11 +184,13 @@ def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]
     attempt = now.story.attempt
     if attempt is None or attempt.ended_t is not None:
         return ()
+    from statistics import median  # heavy, and not for the first picture
+
     times = [t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0]
     gaps = [b - a for a, b in pairwise(times) if b > a]
     if not gaps:
         return ()
-    usual_s = statistics.median(gaps[-8:])
+    usual_s = median(gaps[-8:])
     if usual_s <= 0 or (until_t - now_t) / usual_s > 200:
         return ()
     t = times[-1] + usual_s

@@ -94,8 +94,12 @@ def test_a_sparkline_tells_unknown_from_zero() -> None:
 
 
 def test_a_sparkline_is_coloured_by_its_bounds() -> None:
-    line = spark((60.0, 80.0, 90.0), 20.0, 100.0, BOUNDS["temp"], UNICODE)
-    assert [style for style, _ in line] == ["spark-safe", "spark-warning", "spark-danger"]
+    line = spark((60.0, 60.0, 80.0, 90.0), 20.0, 100.0, BOUNDS["temp"], UNICODE)
+    assert [(style, len(text)) for style, text in line] == [
+        ("spark-safe", 2),
+        ("spark-warning", 1),
+        ("spark-danger", 1),
+    ]
 
 
 def test_a_curve_falls_from_left_to_right() -> None:

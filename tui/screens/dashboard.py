@@ -59,12 +59,14 @@ class Dashboard(PaneWalk):
         attacher: Attacher | None = None,
         read_only: bool = False,
         has_runs: bool = False,
+        can_launch: bool = False,
         interval_s: float = 1.0,
         memory: PaneMemory | None = None,
     ) -> None:
         super().__init__()
         self.remembered = memory if memory is not None else PaneMemory()
         self.run, self.reader, self.starter, self.attacher = run, reader, starter, attacher
+        self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
         self.now = Situation()
         self.view: DashboardView = dashboard_view(self.now, run.name)
         self.look_seen: Look | None = None
@@ -144,6 +146,7 @@ class Dashboard(PaneWalk):
             now=self.now,
             startable=self.starter is not None,
             has_runs=self.has_runs,
+            launchable=self.can_launch,
             read_only=self.read_only,
         )
 

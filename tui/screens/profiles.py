@@ -68,7 +68,7 @@ class ProfilesScreen(PlaceScreen):
         self._placed_cursor = False
 
     @property
-    def profiles(self) -> tuple[Profile, ...]:
+    def profiles(self) -> Sequence[Profile]:
         """Those of the ladder, or all that are known."""
         return self.board.run.profiles
 

@@ -92,13 +92,12 @@ class GpuPane(Pane):
         shown = self.view.gpus
         if len(shown) > height - 1:
             shown = self._worst_first(height - 2)
-        marked = self.window.marked(cells)
-        lines += [self._row(gpu, width, name, cells if sparks else 0, marked) for gpu in shown]
+        lines += [self._row(gpu, width, name, cells if sparks else 0) for gpu in shown]
         if len(shown) < len(self.view.gpus):
             lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
         return lines
 
-    def _row(self, gpu: GpuView, width: int, name: int, cells: int, marked: Mapping[int, str]) -> Line:
+    def _row(self, gpu: GpuView, width: int, name: int, cells: int) -> Line:
         line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
         if name:
             line.append(("label", pad(cut(gpu.name, name - 1), name)))
@@ -108,7 +107,7 @@ class GpuPane(Pane):
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
             line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
         for meter in (gpu.util, gpu.vram) if cells else ():
-            drawn = meter_spark(meter, cells, self.window, self.series, glyphs=self.glyphs, marked=marked)
+            drawn = meter_spark(meter, cells, self.window, self.series, glyphs=self.glyphs)
             line += [("text", "  "), *drawn]
         return tuple(line)
 

@@ -19,7 +19,6 @@ def meter_lines(
 ) -> list[Line]:
     """A line a meter: label, value, level, sparkline of the window."""
     label, text, extra, cells = _columns(meters, width)
-    marked = window.marked(cells)
     lines: list[Line] = []
     for meter in meters:
         word = LEVEL_WORDS[meter.level]
@@ -35,7 +34,7 @@ def meter_lines(
             line.append((meter.level, word + " "))
             room -= len(word) + 1
         if room >= SPARK_LEAST:
-            line += meter_spark(meter, cells, window, series, glyphs=glyphs, marked=marked)[cells - room :]
+            line += meter_spark(meter, cells, window, series, glyphs=glyphs, room=room)
         lines.append(tuple(line))
     return lines
 
@@ -47,13 +46,15 @@ def meter_spark(
     series: Mapping[Wish, Columns],
     *,
     glyphs: Glyphs,
-    marked: Mapping[int, str],
+    room: int | None = None,
 ) -> Line:
-    """The sparkline, a span a cell; ``marked``: of the window for so many cells."""
+    """The sparkline of so many cells, or the newest ``room`` of them."""
     if meter.series is None:
-        return (("text", " "),) * cells
+        return (("text", " " * cells),)
+    hidden = 0 if room is None else cells - room
     values = stretch(series.get(window.wish(meter.series, cells), ()), cells)
-    values = (None,) * (cells - len(values)) + values
+    values = ((None,) * (cells - len(values)) + values)[hidden:]
+    marked = {cell - hidden: style for cell, style in window.marked(cells).items()}
     return spark(values, meter.low, meter.high, meter.bounds, glyphs, marked=marked)
 
 

@@ -250,12 +250,17 @@ class TimelinePane(Pane):
     def _marked(self, style: str, row: str) -> list[Span]:
         """The curve with a faint line where an incident was, and the column under the cursor lit."""
         columns = len(row)
-        spans: list[Span] = [(style, cell) for cell in row]
-        for mark in self.view.marks:
-            if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
-                column = self._column(mark.t, columns)
-                if row[column] == " ":
-                    spans[column] = ("faint", self.glyphs.mark)
+        special = {
+            self._column(mark.t, columns): ("faint", self.glyphs.mark)
+            for mark in self.view.marks
+            if mark.kind in INCIDENT_KINDS and self._shown(mark.t)
+        }
+        special = {column: span for column, span in special.items() if row[column] == " "}
         if self._at is not None and self._at < columns:
-            spans[self._at] = ("cursor", row[self._at])
-        return spans
+            special[self._at] = ("cursor", row[self._at])
+        spans: list[Span] = []
+        done = 0
+        for column in sorted(special):
+            spans += [(style, row[done:column]), special[column]]
+            done = column + 1
+        return [*spans, (style, row[done:])]

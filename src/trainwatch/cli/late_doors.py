@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.checkpoint_jobs import Progress
@@ -17,6 +17,41 @@ if TYPE_CHECKING:
 
     from .launcher import FolderLauncher
     from .screen_jobs import RunCheckpoints, RunLaunch
+
+
+class LateProfiles(Sequence[Profile]):
+    """Those of the run's ladder, safest first; without a ladder all that are known. None where they cannot be read."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+
+    @cached_property
+    def _profiles(self) -> tuple[Profile, ...]:
+        from pathlib import Path
+
+        from trainwatch.core.config.location import FILE_NAME
+        from trainwatch.core.config.problem import ConfigError
+        from trainwatch.core.config.shipped import load_profiles
+
+        spec = self._spec
+        try:
+            known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+        except (ConfigError, OSError):
+            return ()
+        ladder = spec.settings.profiles.ladder
+        return tuple(known[name] for name in ladder if name in known) if ladder else tuple(known.values())
+
+    @overload
+    def __getitem__(self, index: int) -> Profile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Profile, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Profile | tuple[Profile, ...]:
+        return self._profiles[index]
+
+    def __len__(self) -> int:
+        return len(self._profiles)
 
 
 class LateIncidents:

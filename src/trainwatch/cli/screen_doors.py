@@ -2,16 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from trainwatch.core.config.project import FILE_NAME
-from trainwatch.core.config.shipped import load_profiles
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import Profile
-from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.sense.log_pages import LogPages
-from trainwatch.core.store.history import HistoryReader
 from trainwatch.core.store.journal import JournalTooNew, load_story
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.log_index import FILE_NAME as LOG_INDEX
@@ -22,9 +16,8 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.doors import LogDoor, OpenRun, RunCard, RunPlan
 from trainwatch.tui.store_feed import StoreFeed
 
-from .detached import start_detached
 from .known_runs import home
-from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher
+from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher, LateProfiles
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
@@ -60,7 +53,7 @@ class MachineRuns:
             run_id=run.id,
             name=spec.name,
             feed=StoreFeed(run, spec.created_wall),
-            profiles=_profiles(spec),
+            profiles=LateProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=LateIncidents(run),
             checkpoints=LateCheckpoints(spec.output_dir),
@@ -99,6 +92,8 @@ class DetachedStarter:
 
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
+        from .detached import start_detached
+
         start_detached(find_known_run(home(), run_id), then)
 
 
@@ -112,19 +107,14 @@ class RunAttacher:
         return attach_argv(find_known_run(home(), run_id))
 
 
-def _profiles(spec: RunSpec) -> tuple[Profile, ...]:
-    """Those of the run's ladder, safest first; without a ladder all that are known."""
-    known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
-    ladder = spec.settings.profiles.ladder
-    return tuple(known[name] for name in ladder if name in known) if ladder else tuple(known.values())
-
-
 def _card(run: RunDirectory) -> RunCard:
     spec = run.load_spec()
     try:
         story = load_story(run.journal)
     except JournalTooNew:
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
+    from trainwatch.core.store.history_reader import HistoryReader
+
     history = HistoryReader(run.history)
     latest = history.latest()
     history.close()

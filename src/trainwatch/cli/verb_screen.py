@@ -25,10 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Open the screen, or watch in the foreground; without a terminal: the plain status."""
-    from .project_run import project_run
-
     if args.headless:
         from .headless import supervise
+        from .project_run import project_run
 
         return supervise(project_run(args, to_start=True), stop_trainer=args.stop_trainer)
     from trainwatch.tui.terminal import can_show_screen
@@ -38,6 +37,12 @@ def act(args: argparse.Namespace) -> int:
     from .quick_start import rest_collector
 
     rest_collector()
+    if args.run_name is None:
+        from .watched_run import watched_run
+
+        watched = watched_run()
+        if watched is not None:
+            return open_screen(watched, read_only=args.read_only)
     launch_first = not args.read_only and _to_be_launched(args)
     return open_screen(
         None if launch_first else _run_to_open(args), read_only=args.read_only, launch_first=launch_first
