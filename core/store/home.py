@@ -1,25 +1,38 @@
 """Where all state lives: ``TRAINWATCH_HOME``. Only its owner may look inside (logs and environments hold secrets)."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 PRIVATE = 0o700
+
+
+class NoHomeError(Exception):
+    """There is no place for state; the text says what to set."""
 
 
 def trainwatch_home(env: Mapping[str, str]) -> Path:
     """Return the absolute state folder: ``TRAINWATCH_HOME``, else XDG's state folder. Creates nothing.
 
     An empty variable counts as unset; a relative ``XDG_STATE_HOME`` is ignored, as its specification asks.
+    Raises NoHomeError where neither they nor the user database know a place (containers without an entry).
     """
     own = env.get("TRAINWATCH_HOME")
     if own:
-        return Path(own).expanduser().absolute()
+        return _of_user(Path(own).expanduser, f"TRAINWATCH_HOME={own} names a user that does not exist").absolute()
     state = env.get("XDG_STATE_HOME")
     if state and Path(state).is_absolute():
         return Path(state) / "trainwatch"
     home = env.get("HOME")
-    return (Path(home) if home else Path.home()) / ".local" / "state" / "trainwatch"
+    found = Path(home) if home else _of_user(Path.home, "this user has no home folder")
+    return found / ".local" / "state" / "trainwatch"
+
+
+def _of_user(find: Callable[[], Path], trouble: str) -> Path:
+    try:
+        return find()
+    except RuntimeError:
+        raise NoHomeError(f"{trouble}; set TRAINWATCH_HOME to a folder that can be written") from None
 
 
 def make_private(path: Path) -> Path:

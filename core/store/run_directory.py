@@ -179,9 +179,10 @@ def find_run(
     """Return the run that is meant.
 
     ``name_or_id``: an exact id, else a name, where the runs of ``project`` (a trainwatch.toml) or ``cwd`` go first.
-    None: the run of the project, else of the working folder, else (``anywhere``) the only one there is, or the only
-    live one. Of several launches of the same job the newest is meant; of different jobs the newest live one. Raises
-    RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
+    None: the run of the project, else of the working folder, else (``anywhere``) the only one there is: a run of
+    another folder is never meant because it happens to be the live one. Of several launches of the same job the
+    newest live one is meant, else the newest; of different jobs of this place the newest live one.
+    Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
     """
     if name_or_id:
         exact = RunDirectory(runs_folder(home) / name_or_id)
@@ -200,8 +201,12 @@ def find_run(
         groups = (here, known) if anywhere else (here,)
         missing = "no run of this project" if project is not None else "no run was started in this folder"
     for group in groups:
-        if group:
+        if group and (name_or_id or group is here or len({_job(spec) for _, spec in group}) == 1):
             return _choose(group, live)
+        if group:
+            raise AmbiguousRun(f"{missing}; which one is meant? {_enumerate(d.id for d, _ in group)}")
+    if project is not None and not name_or_id:
+        raise RunNotFound(f"{missing} yet; start it with `trainwatch` (the screen) or `trainwatch --headless`")
     hint = "`trainwatch runs` lists those that exist" if known else "start one with `trainwatch run -- COMMAND`"
     raise RunNotFound(f"{missing}; {hint}")
 

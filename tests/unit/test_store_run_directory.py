@@ -8,7 +8,7 @@ import pytest
 
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.atomic import write_atomically
-from trainwatch.core.store.home import make_private, trainwatch_home
+from trainwatch.core.store.home import NoHomeError, make_private, trainwatch_home
 from trainwatch.core.store.run_directory import (
     AmbiguousRun,
     RunDirectory,
@@ -102,7 +102,7 @@ def test_without_a_run_the_sentence_says_what_to_do(tmp_path: Path) -> None:
     RunDirectory.create(tmp_path, spec("a", "a"))
     with pytest.raises(RunNotFound, match=r"`trainwatch runs` lists"):
         find_run(tmp_path, "luca")
-    with pytest.raises(RunNotFound, match="no run of this project"):
+    with pytest.raises(RunNotFound, match="no run of this project yet; start it with `trainwatch`"):
         find_run(tmp_path, None, project=Path("/p/trainwatch.toml"), anywhere=False)
 
 
@@ -126,6 +126,14 @@ def test_the_project_s_own_run_goes_before_one_of_the_same_name_elsewhere(tmp_pa
     assert find_run(tmp_path, "n", live=lambda d: d.id == "n-1") == mine
 
 
+def test_a_run_of_another_folder_is_meant_only_when_it_is_the_only_one(tmp_path: Path) -> None:
+    only = RunDirectory.create(tmp_path, spec("a-1", "a", wall=1))
+    assert find_run(tmp_path, None, cwd=Path("/elsewhere"), live=never) == only
+    RunDirectory.create(tmp_path, spec("b-1", "b", wall=2))
+    with pytest.raises(AmbiguousRun, match=r"no run was started in this folder; which one is meant\? b-1, a-1"):
+        find_run(tmp_path, None, cwd=Path("/elsewhere"), live=lambda d: d.id == "a-1")
+
+
 def test_atomic_write_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_atomically(path, b"one")
@@ -141,3 +149,8 @@ def test_atomic_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         write_atomically(target, b"x")
     assert target.is_dir()
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_home_of_nobody_is_named() -> None:
+    with pytest.raises(NoHomeError, match="TRAINWATCH_HOME=~nosuchuser-/x names a user that does not exist; set"):
+        trainwatch_home({"TRAINWATCH_HOME": "~nosuchuser-/x"})

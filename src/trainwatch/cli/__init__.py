@@ -1,6 +1,7 @@
 """The command line: one file per verb, plus wiring.py which puts the rooms of core together."""
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from trainwatch import __version__
 
 from .failure import CliError, ExitCode
+from .streams import discard_stdout, make_writable
 
 VERBS = (
     "init",
@@ -68,6 +70,7 @@ EPILOG = """examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns its exit code (see ``failure.ExitCode``)."""
+    make_writable()
     words = list(sys.argv[1:] if argv is None else argv)
     command: list[str] | None = None
     if "--" in words:  # everything behind it belongs to the trainer, whatever it looks like
@@ -76,19 +79,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser(words).parse_args(words)
         args.command_after_dashes = command
-        return int(args.act(args))
+        code = int(args.act(args))
+        sys.stdout.flush()  # a full disk behind it is told here, not by the interpreter's last breath
+        return code
     except CliError as error:
         print(f"trainwatch: {error}", file=sys.stderr)
         return int(error.code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:  # `trainwatch events | head`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         return int(ExitCode.DONE)
     except OSError as error:  # the world's fault, not ours: a disk, a right, a path
-        if error.filename is None:
+        if error.filename is None and error.errno != errno.ENOSPC:
             raise
-        print(f"trainwatch: {error.filename}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:
+            discard_stdout()
+        where = "what was to be written" if error.filename is None else os.fsdecode(error.filename)
+        print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
         return int(ExitCode.FAILED)
 
 

@@ -5,6 +5,8 @@ import time
 from trainwatch.core.checkpoints import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
 from trainwatch.core.model.checkpoint import Checkpoint
 
+from .output import printable
+
 SHOWN_TENSORS = 12
 """Of the largest changes, and of the tensors; the rest is counted. ``--json`` has all."""
 
@@ -14,9 +16,10 @@ def row(checkpoint: Checkpoint) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(checkpoint.mtime))
     position = [f"step {checkpoint.step:,}"] if checkpoint.step is not None else []
     position += [f"epoch {checkpoint.epoch}"] if checkpoint.epoch is not None else []
-    reason = f": {checkpoint.reason}" if checkpoint.reason else ""
+    verdict = printable(f"{checkpoint.verdict}: {checkpoint.reason}" if checkpoint.reason else checkpoint.verdict)
     where = ", ".join(position) or "–"
-    return f"{when}  {_size(checkpoint.size_bytes):>9}  {checkpoint.name:36} {where:20} {checkpoint.verdict}{reason}"
+    name = printable(checkpoint.name)
+    return f"{when}  {_size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
 
 
 def print_overview(overview: CheckpointOverview) -> None:
@@ -32,11 +35,11 @@ def print_overview(overview: CheckpointOverview) -> None:
     ]
     print(f"  holds       {', '.join(name for name, there in holds if there) or 'weights only'}")
     for key, value in overview.state.items():
-        print(f"  state       {key} = {value}")
+        print(f"  state       {printable(f'{key} = {value}')}")
     for member in overview.members:
-        print(f"  member      {_size(member.size_bytes):>9}  {member.name}")
+        print(f"  member      {_size(member.size_bytes):>9}  {printable(member.name)}")
     for tensor in overview.tensors[:SHOWN_TENSORS]:
-        print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {tensor.name}")
+        print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {printable(tensor.name)}")
     if len(overview.tensors) > SHOWN_TENSORS:
         print(f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)")
 
@@ -67,14 +70,14 @@ def print_comparison(found: Comparison) -> None:
 def print_plan(plan: PrunePlan, outcome: PruneOutcome | None) -> None:
     """What stays and why, what would go (or went)."""
     for kept in plan.keep:
-        print(f"keep    {kept.checkpoint.name:36} {kept.why}")
+        print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")
     for checkpoint in plan.delete:
-        print(f"delete  {checkpoint.name:36} {_size(checkpoint.size_bytes)}")
+        print(f"delete  {printable(checkpoint.name):36} {_size(checkpoint.size_bytes)}")
     if outcome is None:
         print(f"{_size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)")
         return
     for path, why in outcome.refused:
-        print(f"refused {path}: {why}")
+        print(f"refused {printable(path)}: {why}")
     print(f"{len(outcome.deleted)} deleted, {_size(outcome.freed_bytes)} freed")
 
 

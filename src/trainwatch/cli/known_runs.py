@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from trainwatch.core.store.home import trainwatch_home
+from trainwatch.core.store.home import NoHomeError, trainwatch_home
+from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import AmbiguousRun, RunDirectory, RunNotFound, RunUnreadable, list_runs
 from trainwatch.core.store.run_directory import find_run as find_known_run
 
@@ -16,7 +17,10 @@ RUN_HELP = "name or id of a run (default: this project's, else the one started i
 
 def home() -> Path:
     """The state folder of this user (``TRAINWATCH_HOME``)."""
-    return trainwatch_home(os.environ)
+    try:
+        return trainwatch_home(os.environ)
+    except NoHomeError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
 
 
 def all_runs() -> list[RunDirectory]:
@@ -24,20 +28,22 @@ def all_runs() -> list[RunDirectory]:
     return list_runs(home())
 
 
-def find_run(name: str | None, *, newest: bool = False) -> RunDirectory:
+def find_run(name: str | None, *, newest: bool = False, anywhere: bool = True) -> RunDirectory:
     """The run that is meant; ends the verb with exit code 3 when there is none, 2 when several answer.
 
-    ``newest``: where several answer and none was named, the newest will do (verbs that only read).
+    ``newest``: where several answer and none was named, the newest live one will do, else the newest (verbs that only
+    read). ``anywhere``: without a name, the only run there is may be one of another folder.
     """
     from trainwatch.core.config.project import find_project
 
     try:
-        return find_known_run(home(), name, project=find_project(Path.cwd()), cwd=Path.cwd())
+        return find_known_run(home(), name, project=find_project(Path.cwd()), cwd=Path.cwd(), anywhere=anywhere)
     except RunNotFound as error:
         raise CliError(ExitCode.NOT_FOUND, str(error)) from None
     except AmbiguousRun as error:
         if newest and name is None:
-            return all_runs()[0]
+            known = all_runs()
+            return next((run for run in known if is_held(run.lock)), known[0])
         raise CliError(ExitCode.USAGE, str(error)) from None
     except RunUnreadable as error:
         raise CliError(ExitCode.FAILED, str(error)) from None

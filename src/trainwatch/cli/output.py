@@ -1,5 +1,6 @@
 """What verbs print: one JSON object (or JSON lines) on stdout, or plain text. No NaN, no Infinity: null."""
 
+import json
 import math
 import sys
 from typing import Any
@@ -23,6 +24,19 @@ def _finite(value: Any) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout."""
-    sys.stdout.write(msgspec.json.encode(jsonable(value)).decode() + "\n")
+    """One JSON object on one line of stdout, in UTF-8 or with what the stream lacks as escapes."""
+    from trainwatch.core.store.json_line import encode_line
+
+    text = encode_line(jsonable(value)).decode()
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text)) + "\n"
+    sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def printable(text: str) -> str:
+    """``text`` on one line without control characters: a file may be named so that it would rule the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

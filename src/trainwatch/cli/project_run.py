@@ -33,7 +33,7 @@ def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirec
     if spec is None:
         if args.run_name is None and find_project(Path.cwd()) is None:
             try:
-                return find_run(None)
+                return find_run(None, anywhere=False)
             except CliError as error:
                 raise CliError(
                     ExitCode.NOT_FOUND,

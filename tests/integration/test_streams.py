@@ -1,0 +1,50 @@
+"""Verbs on odd standard streams: closed, full, or of an encoding that lacks the characters of a log."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def verb(tmp_path: Path, shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    own = {**os.environ, "TRAINWATCH_HOME": str(tmp_path / "home"), "T": f"{sys.executable} -m trainwatch", **env}
+    return subprocess.run(["sh", "-c", shell], capture_output=True, cwd=tmp_path, env=own, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("shell", ["$T runs >&-", "$T runs --json >&-", "$T runs >&- 2>&-"])
+def test_a_closed_output_swallows_the_answer(tmp_path: Path, shell: str) -> None:
+    done = verb(tmp_path, shell)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_closed_input_is_named(tmp_path: Path) -> None:
+    done = verb(tmp_path, "$T progress - <&-")
+    assert done.returncode == 2
+    assert done.stderr == b"trainwatch: -: standard input is closed; give the log's path\n"
+
+
+def test_a_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
+    done = verb(tmp_path, "$T presets --json >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == b"trainwatch: what was to be written: No space left on device\n"
+
+
+def test_characters_that_the_terminal_lacks_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("RuntimeError: CUDA error: unspecified launch failure – naïve\n", encoding="utf-8")
+    done = verb(tmp_path, "$T diagnose a.log", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"unspecified launch failure ? na?ve" in done.stdout
+
+
+def test_a_file_name_that_is_no_text_hides_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name in (b"bad\xff\xfe-000007.safetensors", b"good-000008.safetensors", b"two\nlines-000009.safetensors"):
+        (folder / os.fsdecode(name)).write_bytes((2).to_bytes(8, "little") + b"{}")
+    done = verb(tmp_path, "$T checkpoints list out --json && $T checkpoints list out")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"good-000008" in done.stdout
+    assert "bad\N{REPLACEMENT CHARACTER}".encode() in done.stdout
+    assert len(done.stdout.splitlines()) == 1 + 3  # the object, and a line each
