@@ -5,7 +5,7 @@ from ..model.fact import AttemptEnded
 from ..model.failure import Diagnosis
 from ..model.incident import Evidence
 from ..model.observation import Exit
-from . import recovery, resume_point
+from . import recovery, resume_point, wsl_channel
 from .answer import Failure, answer
 from .cause import Cause
 from .diagnosis import diagnose
@@ -77,6 +77,9 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     if by_person:
         draft.close_incident(number, "ended by a person")
         draft.move(Stopped(), "a person ended the trainer; held until resume or restart")
+        return
+    if wsl_channel.is_broken(state, diagnosis.failure):
+        recovery.give_up(draft, wsl_channel.ENDING, number, wsl_channel.WINDOWS_SIDE)
         return
     before_t = state.attempt.nan_t if diagnosis.failure == "nan_loss" else None
     if diagnosis.failure == "checkpoint_corrupt" and state.attempt.resume_from is not None:

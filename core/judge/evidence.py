@@ -22,6 +22,7 @@ GENERIC = 0.5
 SURVIVED_STEPS = 4
 """Times the step must move after a failure line for it to count as survived. Why not one: a bar is redrawn once more
 after an error, and other ranks may finish the step they are in."""
+KERNEL_KEPT = 5
 CASCADE_KEPT = 12
 TEXT_KEPT = 400
 """Characters kept of an evidence line."""
@@ -42,7 +43,10 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
-    """Evidence so far: bounded, serialisable. ``watch`` reads progress from the first evidence on, else None."""
+    """Evidence so far: bounded, serialisable. ``watch`` reads progress from the first evidence on, else None.
+
+    ``kernel``: the newest kernel lines that mean something, whatever the log says of the same class.
+    """
 
     fold: LineFold = LineFold()
     findings: tuple[Finding, ...] = ()
@@ -52,6 +56,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     config_read: int = 0
     restored: int = 0
     raised: int = 0
+    kernel: tuple[str, ...] = ()
 
 
 START_EVIDENCE = DiagnosisState()
@@ -184,7 +189,9 @@ def kernel_evidence(state: DiagnosisState, text: str) -> DiagnosisState:
     for line in text.splitlines():
         clue = read_kernel_line(line)
         if clue is not None and clue.failure != "unknown":
-            state = _found(state, clue.failure, "root", clue.weight, number=0, line=f"{clue.meaning} — {line.strip()}")
+            said = f"{clue.meaning} — {line.strip()}"
+            state = _found(state, clue.failure, "root", clue.weight, number=0, line=said)
+            state = msgspec.structs.replace(state, kernel=(*state.kernel, said[:TEXT_KEPT])[-KERNEL_KEPT:])
     return state
 
 

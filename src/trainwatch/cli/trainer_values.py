@@ -1,6 +1,5 @@
 """What the trainer's settings are, as far as the table of remedies asks: profile over command line over config."""
 
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ from trainwatch.core.act.derive import DeriveError, effective
 from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.remedy import Remedy
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.sense.wsl import is_wsl
 
 
 def trainer_values(
@@ -45,4 +45,4 @@ def _value(spec: RunSpec, preset: Preset, profile: Profile | None, key: str, env
 
 def traits() -> frozenset[str]:
     """What remedies may not be used on: "wsl2"."""
-    return frozenset({"wsl2"}) if "microsoft" in platform.release().lower() else frozenset()
+    return frozenset({"wsl2"}) if is_wsl() else frozenset()
