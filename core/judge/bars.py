@@ -26,6 +26,8 @@ _ROWS_WITH_EPOCH = frozenset({"tqdm", "ultralytics-bar", "rich-lightning", "hf-n
 _LOSS_IN_POSTFIX = re.compile(
     r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
 )
+_FOREIGN_LOSS = re.compile(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
+_PAIR = re.compile(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
 _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 
@@ -65,18 +67,42 @@ def read_bar(reading: Reading, shape: LineShape, found: re.Match[str], line: str
         news.epoch, news.epochs, news.seconds = count, total, None
         return advance(reading, news, "epochs", number)
     trusted = phase == "train" or loss is not None or label.epoch is not None
+    if not trusted and _FOREIGN_LOSS.search(rest) is not None:
+        return enter(reading, "eval", number)
+    if loss is not None and phase is None and label.epoch is None and _is_heard_evaluating(reading, label.key, number):
+        return enter(reading, "eval", number)
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
             return msgspec.structs.replace(enter(reading, other, number), side=Bar(label.key, total, other))
     if news.epoch is None and ("/" in before or "epoch" in groups) and shape.name in _ROWS_WITH_EPOCH:
         _read_columns(news, groups, before)
+    if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
+        _read_description(news, before.lower())
     per_epoch = news.epoch is not None or _restarts(reading, count, total)
     if rest:
         _read_postfix(news, rest)
     news.step, news.total = count, total
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
     return advance(_known(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar", number)
+
+
+def _is_heard_evaluating(reading: Reading, key: str, number: int) -> bool:
+    """True where words just above announced an evaluation and this is not the bar that was known as training."""
+    known = reading.main is not None and reading.main.label == key
+    return not known and reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
+
+
+def _read_description(news: News, before: str) -> None:
+    """Epoch and learning rate in a long label: "[train] epoch: 2/10 | lr: 1e-4 | …", "[1/100] loss_d: …"."""
+    if (pair := _PAIR.match(before)) is not None:
+        news.epoch, news.epochs = parse_number(pair["epoch"]), parse_count(pair["epochs"])
+        return
+    epoch = find_epoch(before)
+    if epoch is not None:
+        news.epoch, news.epochs = epoch.value, epoch.total
+    if news.lr is None and ("lr" in before or "rate" in before):
+        news.lr = find_lr(before)
 
 
 def _known(reading: Reading, bar: Bar, trusted: bool, firm: bool, per_epoch: bool) -> Reading:

@@ -82,7 +82,7 @@ TROUBLE = (
         "Убито",
         "egmenta",
     ),
-    *("hang ", "hung", "estricted", "requires reset", "^C", "_dynamo"),
+    *("hang ", "hung", "estricted", "requires reset", "^C", "_dynamo", "No module named", ".error:"),
 )
 """Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep
 the list short. Every row of the catalogue is tried on the lines that pass."""

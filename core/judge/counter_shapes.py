@@ -94,7 +94,7 @@ COUNTERS: tuple[LineShape, ...] = (
     shape(
         "epoch-iteration-pair",
         "I-JEPA, PyTorch CIFAR tutorial",
-        r"(?:^|[\s:])\[\s*(?P<epoch>\d+),\s*(?P<step>\d+)(?:\s*/\s*(?P<total>\d+))?\s*\]\s*(?:-\s*)?(?=.*(?i:loss))",
+        r"(?:^|[\s:])\[\s*(?P<epoch>\d+),\s*(?P<step>\d+)(?:\s*/\s*(?P<total>\d+))?\s*\](?!<std)\s*(?:-\s*)?(?=.*(?i:loss))",
         ("oss",),
         source="ijepa train.py; PyTorch cifar10 tutorial",
     ),
@@ -170,6 +170,20 @@ COUNTERS: tuple[LineShape, ...] = (
         r"\[?Epoch:? ?\[?(?P<epoch>\d+)\]?[,:]? ?\[?Batch:? ?\[?(?:\d+-)?(?P<step>\d+)(?:/(?P<total>\d+))?\]",
         ("Batch",),
         source="mxnet.callback.Speedometer",
+    ),
+    shape(
+        "epoch-then-counter",
+        "SRGAN, VDSR and other scripts",
+        r"(?i:epoch)\s?\[(?P<epoch>\d+)\]\s?\((?P<step>\d+)/(?P<total>\d+)\)",
+        ("poch[", "poch ["),
+        source="scripts that print Epoch[e](step/steps)",
+    ),
+    shape(
+        "epoch-slash-iter",
+        "FastReID",
+        r"\bepoch/iter: (?P<epoch>\d+)/(?P<step>\d+)",
+        ("poch/iter",),
+        source="fastreid.utils.events",
     ),
     shape(
         "loss-then-counter",

@@ -105,6 +105,27 @@ FRAMEWORKS: tuple[LineShape, ...] = (
         source="stable_baselines3.common.logger.HumanOutputFormat",
     ),
     shape(
+        "catboost",
+        "CatBoost",
+        rf"^(?P<step>\d+):\s+learn: (?P<loss>{NUMBER}|nan)\s",
+        ("learn: ",),
+        source="catboost logger",
+    ),
+    shape(
+        "figure-table",
+        "improved-diffusion, OpenAI baselines",
+        r"^\|\s*(?:step|total_steps)\s*\|\s*(?P<step>\d+(?:\.\d+)?(?:e\+\d+)?)\s*\|",
+        ("tep ", "teps "),
+        source="baselines.logger.HumanOutputFormat",
+    ),
+    shape(
+        "yolo-columns",
+        "YOLOv5, YOLOv7, Ultralytics without a bar",
+        r"^\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s+\d+(?:\.\d+)?[GMK](?:\s+\d+(?:\.\d+)?){3,}\s*$",
+        ("G   ",),
+        source="ultralytics.engine.trainer",
+    ),
+    shape(
         "kohya-epoch",
         "kohya sd-scripts, musubi-tuner",
         r"epoch is incremented\. current_epoch: \d+, epoch: (?P<epoch>\d+)",

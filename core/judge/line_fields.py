@@ -19,7 +19,7 @@ def _words(*lines: str) -> frozenset[str]:
 
 _STEP = re.compile(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
-    r"(?P<key>steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
+    r"(?P<key>(?:time)?steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?)\b(?:\.\.\.)?"
     r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
     r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
@@ -49,7 +49,7 @@ _LOSS = re.compile(
     r"(?:[/_](?:train|total|all|avg|mean|sum"
     r"|batch|step|epoch|ce))*"
     rf"(?:\s*\((?!nan|inf)[a-z ]+\))?(?: so far)?{_GLUE}"
-    rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z/])"
+    rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
 )
 _OWN = _words(
     "train training avg avr average mean total tot running",
@@ -78,12 +78,12 @@ _RATE = re.compile(
     r"|secs?|seconds?)\b(?!\s*[=:](?!:))"
 )
 _RATE_KEY = re.compile(
-    rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?\s*[:=]\s*['\"]?(?P<value>{NUMBER})"
+    rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?(?:\s*[:=]\s*|\s+)['\"]?(?P<value>{NUMBER})"
 )
 _TIMED = re.compile(
     r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
     r"|\bavg_batch_cost|per[- _](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
-    r"|\btime/(?:step|iter|itr|it)|\btiming_s/step"
+    r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
     r"|\bms/(?P<per_ms>batch|step|iter)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
     r"(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
@@ -197,8 +197,11 @@ def is_only_lr(low: str) -> bool:
     return found is not None and not low[found.end() :].strip(" |)]}\"'")
 
 
-def find_seconds_per_step(low: str) -> float | None:
-    """Seconds for one step, where the line says how long one took and not how long all did."""
+def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
+    """Seconds for one step, where the line says how long one took and not how long all did.
+
+    ``of_step`` False: the line is about an epoch, so a bare time at its end is the epoch's.
+    """
     found = _PER_UNIT.search(low)
     if found is not None:
         return seconds_of(found["value"], found["unit"])
@@ -221,7 +224,7 @@ def find_seconds_per_step(low: str) -> float | None:
     found = _FIELD_MS.search(low)
     if found is not None:
         return seconds_of(found["value"], "ms")
-    found = _TRAILING.search(low)
+    found = _TRAILING.search(low) if of_step else None
     return None if found is None else seconds_of(found["value"], found["ms"] or "s")
 
 

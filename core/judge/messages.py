@@ -53,6 +53,20 @@ _SIZES = (
 
 _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
     (
+        "config_error",
+        0.72,
+        (
+            r"environment variable", r"\benv(?:ironment)? vars?\b", r"(?:can't|cannot|can not) (?:train|combine|mix)\b",
+        ),
+    ),
+    (
+        "network_error",
+        0.75,
+        (
+            r"internet connection", r"^connection error\b",
+        ),
+    ),
+    (
         "cuda_oom",
         0.75,
         (
@@ -87,14 +101,17 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             (r"(?:cuda|gpu|driver|nvidia)\b.*(?:not (?:available|found|detected)|too old|unavailable|version"
             r" (?:mismatch|is too))"),
             r"needs? a gpu", r"requires? (?:a )?(?:cuda|gpu)", r"(?:not|n't) (?:been )?compiled with (?:cuda|gpu)",
-            r"compute capability",
+            r"compute capability", r"cannot load \w+ (?:shared )?librar(?:y|ies)",
         ),
     ),
     (
         "nccl_timeout",
         0.7,
         (
-            r"\b(?:gloo|nccl|ucx|mpi|rccl|hccl)\b", r"all_?(?:reduce|gather)", r"\bcollective\b", r"\brendezvous\b",
+            r"\b(?:gloo|nccl|ucx|mpi|rccl|hccl)\b(?!.*(?:built|support|available|install))",
+            r"all_?(?:reduce|gather)",
+            r"^connection (?:reset|closed) by peer", r"^broken pipe\W*$", r"^(?:socket|wait) time-?out",
+            r"\bcollective\b", r"\brendezvous\b",
             r"\bbarrier\b",
             r"(?:other|remote) (?:rank|process|peer|worker)s?\b.*(?:fail|exit|lost|timed|respond|dead)",
             r"\branks? \d+.*(?:timed? ?out|not respond|unreachable|disconnect|failed to (?:join|connect))",
@@ -121,7 +138,7 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             r"\bupgrade\b.*(?:version|package|transformers|torch|library)",
             r"(?:newer|older|different|incompatible|minimum|required) version of",
             r"version .*(?:is required|is too old|or (?:newer|higher|later|above))", r"found .*version",
-            r"numpy\.\w+ size changed",
+            r"numpy\.\w+ size changed", r"\bversions? (?:are|is) (?:incompatible|not compatible|mismatched)",
         ),
     ),
     (
@@ -132,7 +149,7 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             (rf"\b{_ONE}\b.*\b(?:but (?:got|found|expected)|instead of|mismatch|different|same (?:type|dtype)"
             rf"|not implemented for|does not match|vs\.?)\b.*(?:\b{_ONE}\b|$)"),
             rf"(?:expected|mismatch|cast|convert).*\b{_ONE}\b.*\b(?:got|found|but|to|and)\b.*\b{_ONE}\b",
-            r"autocast", r"precision mismatch",
+            r"autocast", r"precision mismatch", r"\bsame (?:scalar |data )?types?\b", r"types? (?:do|does) not match",
         ),
     ),
     (
@@ -154,6 +171,7 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             r"|shapes?\b|sizes?\b|was (?:trained|saved|created)|does not contain|has no|expects?"
             r"|architecture)"),
             rf"(?:mismatch|incompatib|missing keys?|unexpected keys?)\w*.*{_FILES}",
+            rf"(?:does ?n[o']t|not) match\b.*{_FILES}",
             r"(?:resum|restor|load)\w*.*(?:mismatch|different (?:number|world|config))",
         ),
     ),
@@ -176,11 +194,12 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
         "io_error",
         0.66,
         (
-            (r"(?:fail\w*|error|unable|could ?n[o']t|cannot|can't|problem)\b.{0,30}\b(?:read|open|load"
-            rf"|decod|writ|sav|pars|stat|seek|sync|flush)\w*\b.*(?:{_MEDIA}|file|stream|disk|device|mount)"),
+            (r"(?:fail\w* to|error(?: while| when| during| in)?|unable to|could ?n[o']t|cannot|can't) (?:\w+ ){0,2}"
+            r"(?:read|open|load|decod|writ|sav|pars|stat|seek|sync|flush)(?:e|ing)?\b.*"
+            rf"(?:{_MEDIA}|file|stream|disk|device|mount)"),
             rf"{_MEDIA}s?\b.*(?:truncat|corrupt|damag|broken|unreadable|cannot be (?:read|opened|decoded))",
             rf"\b(?:corrupt|truncat|broken)\w* {_MEDIA}", r"errno \d+", r"i/o", r"\bnfs\b", r"error opening",
-            r"error reading", r"short read", r"unexpected end of",
+            r"error reading", r"while decompressing", r"header check", r"short read", r"unexpected end of",
         ),
     ),
     (
@@ -196,7 +215,7 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             r"\bhttp(?:s|x)? ?(?:error|status|code)?:? ?(?:[45]\d\d)", r"status code:? (?:[45]\d\d)", r"rate limit",
             r"too many requests", r"\bhttps?://\S+.*(?:fail|error|timed|unreach)",
             r"\btimed? ?out\b.*(?:http|server|api|request|download|respon)",
-            r"(?:request|api|server|respon\w+).*timed? ?out",
+            r"(?:request|api|server|respon\w+).*timed? ?out", r"\btransient error\b",
         ),
     ),
     (
@@ -209,7 +228,7 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             rf"(?:mismatch|expect|inconsistent|incompatible|unequal|invalid|wrong)\w* .*\b{_SIZES}\b",
             r"not enough values to unpack", r"too many values", r"could not convert string", r"invalid literal",
             r"unpack", r"truth value", r"ambiguous", r"non-?scalar", r"requires?_?grad", r"\bgrad(?:ient)?s?\b",
-            r"autograd", r"backward", r"in-?place", r"already (?:exists|registered|initialized|been)",
+            r"autograd", r"backward", r"in-?place", r"already (?:exists|initialized|been)",
             r"not (?:been )?initialized", r"not callable", r"unhashable", r"iterat", r"recursion", r"index \d+",
             r"forked", r"deadlock", r"leaf", r"graph",
         ),
@@ -234,13 +253,16 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
             r"|pass|use|check|enable|disable|select|choose|verify|make sure|define|add|accept|log ?in)"),
             (r"not (?:supported|allowed|recogni[sz]ed|a valid|permitted|implemented|available|defined"
             r"|specified|provided|set|enabled)"),
-            r"unsupported", r"unrecogni[sz]ed", r"can only be used",
+            r"unsupported", r"unrecogni[sz]ed", r"can only be used", r"\bnot used by\b",
+            r"\b(?:not|already) registered\b", r"\bregistry\b",
             r"only (?:supported|supports|available|works|possible)", r"(?:expected|should be|must be) one of",
-            r"choose (?:from|one|between)", r"environment variable", r"api[_ ]?key",
+            r"choose (?:from|one|between)", r"api[_ ]?key",
             r"\btoken\b.*(?:requir|invalid|missing|expired)", r"credential", r"log ?in", r"unauthori[sz]ed",
             r"forbidden", r"(?:is|are) required", r"mutually exclusive", r"at least one",
             r"cannot be (?:used|combined|set|none|empty|both)", r"not divisible", r"divisible by",
             r"\btrust_remote_code\b", r"chat template", r"pad(?:ding)? token",
+            r"\brequires? (?:an?|the|that|at least|either|both|you|to)\b",
+            r"could ?n[o']t (?:infer|determine|identify)",
         ),
     ),
 )  # fmt: skip
@@ -263,7 +285,7 @@ def class_of_message(kind: str, message: str) -> tuple[FailureClass, float] | No
 
     Of a type that is not generic the name's own words count, too: ``ServerDisconnectedError``.
     """
-    if kind == "KeyError":
+    if kind == "KeyError" and " " not in message:
         if LAUNCHED_KEYS.match(message):
             return "config_error", 0.75
         return ("checkpoint_mismatch", 0.68) if RESTORED_KEYS.match(message) else None

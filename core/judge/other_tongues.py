@@ -1,8 +1,8 @@
-"""Field names in Chinese, Japanese and Korean, put into the English that ``line_fields`` reads."""
+"""Field names in other languages than English, put into the English that ``line_fields`` reads."""
 
 import re
 
-TONGUE_GATES = ("损失", "損失", "손실", "轮", "エポック", "에폭")
+TONGUE_GATES = ("损失", "損失", "손실", "轮", "エポック", "에폭", "poca", "POCA", "érdida", "поха")
 """Fixed strings of which each line with such a field that has news has one."""
 
 _WORDS: dict[str, str] = {
@@ -16,6 +16,8 @@ _WORDS: dict[str, str] = {
     "轮次|轮|エポック|에폭": " epoch ",
     "步数|步|ステップ|스텝": " step ",
     "迭代次?数?|반복": " iter ",
+    "[eé]poca|эпоха": " epoch ",
+    "pérdida|потери": " loss ",
     "[：﹕]": ":",
     "[，、；]": ", ",
     "[【［（]": "[",
@@ -24,7 +26,7 @@ _WORDS: dict[str, str] = {
 _NUMBERED = re.compile(r"第\s*(\d+)\s*(?:/\s*(\d+)\s*)?(?:个?epoch|轮|エポック|個?回)")
 _TABLE = tuple((re.compile(pattern), word) for pattern, word in _WORDS.items())
 _SPACES = re.compile(r" {2,}")
-_CHARACTERS = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_CHARACTERS = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|époc|pérdida")
 
 
 def in_english(low: str) -> str:

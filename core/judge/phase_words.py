@@ -22,7 +22,7 @@ BAR_LABELS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         (
             r"\bsanity check", r"\bvalid", r"\bval\b", r"\bval[_ ]", r"\beval", r"\btest(?:ing)?\b", r"\bpredict",
             r"\bgenerat(?:e|ing)\b(?!.*(?:split|train))", r"\binference", r"\bmeasur", r"\bmap@?\.?5",
-            r"\bclass\s+images\b", r"\bbenchmark", r"\bcomputing (?:metric|fid|perplexity)",
+            r"\bclass\s+images\b", r"\bbenchmark", r"\bloglikelihood", r"\bcomputing (?:metric|fid|perplexity)",
         ),
     ),
     (
@@ -98,7 +98,8 @@ LINE_WORDS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
         (
             r"\*{3,} ?running (?:evaluation|prediction)", r"^\W*stage\.(?:eval|test)\b",
             r"^\W*(?:starting |start |running |begin )?(?:validat(?:ing|ion)|evaluat(?:ing|ion)|testing)\b",
-            r"\brunning (?:validation|evaluation)", r"\bsanity check", r"\bbegin validation", r"\bbegin on '?valid",
+            r"\brunning (?:validation|evaluation)", r"^\W*(?:inference|predicting)\b",
+            r"\bsanity check", r"\bbegin validation", r"\bbegin on '?valid",
         ),
     ),
     (
@@ -175,7 +176,7 @@ WORD_GATES = (
         "rocessing",
         "oading",
     ),
-    *("repar", "exits succ", "AUTOTUNE"),
+    *("repar", "exits succ", "AUTOTUNE", "nference "),
 )
 """Fixed strings of which every line with phase words has one (see ``lines_with``)."""
 

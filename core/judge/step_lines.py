@@ -68,6 +68,8 @@ def _seconds(groups: dict[str, str | None]) -> float | None:
 def read_words(reading: Reading, line: str, number: int) -> Reading:
     """A line of no known shape: fields by name, else words that announce a phase."""
     low = in_english(line.lower())
+    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
+        low = f"{figure['name']}: {figure['value']}"
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     step = find_step(low)
     epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
@@ -86,10 +88,14 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
         if reading.progress.phase == "train" and is_only_lr(low):
             return advance(reading, News(lr=lr), "line", number)
         return reading  # a line of settings
+    if step is None and epoch is None and loss is None and reading.progress.phase == "train" and _PACE.search(low):
+        return advance(reading, News(seconds=find_seconds_per_step(low)), "line", number)
     alone = loss is None and lr is None
     if alone and not (_leads(low, step, epoch)):
         return announce(reading, words, number) if words is not None else reading
-    news = News(loss=loss, lr=lr, seconds=find_seconds_per_step(low) if step is not None or loss is not None else None)
+    news = News(loss=loss, lr=lr)
+    if step is not None or loss is not None:
+        news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
     if step is not None:
         news.step, news.total = step.value, step.total
     if epoch is not None:
@@ -100,6 +106,10 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, "step" if step is not None else "line", number)
+
+
+_FIGURE = re.compile(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+"""One row of a table of figures: "| loss | 0.0312 |"."""
 
 
 def _is_under_evaluation(reading: Reading, number: int) -> bool:
@@ -125,11 +135,16 @@ def _prove(reading: Reading) -> Reading:
 def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
     """True where a counter without loss is what the line is about: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
     at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
-    if at < 0 or len(low) - at > LONGEST_COUNTER_LINE:
+    timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
+    if at < 0 or (len(low) - at > LONGEST_COUNTER_LINE and not timed):
         return False
     return _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
+_PACE = re.compile(
+    r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
+)
+"""A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
 LONGEST_COUNTER_LINE = 60
 """Characters after which a line that begins with a counter is a sentence about something else."""
 _HEAD_OF_COUNTER = re.compile(

@@ -11,7 +11,7 @@ from .messages import GENERIC_TYPES, class_of_message
 
 _NAMED = re.compile(
     r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt"
-    r"|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost))"
+    r"|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost)|(?:cv2|struct|zlib|socket|binascii)\.error)"
     r"(?::(?:\s(?P<message>.*))?$|\s*$)"
 )
 _CONFIGURED = re.compile(
@@ -110,6 +110,7 @@ CONSEQUENCES = frozenset(
         "ProcessExitedException",
         "CalledProcessError",
         "BrokenProcessPool",
+        "TerminatedWorkerError",
         "RayTaskError",
         "RayActorError",
         "ActorDiedError",
@@ -161,4 +162,4 @@ def class_of(
         return "network_error", 0.7
     if "Config" in raised.type:
         return "config_error", 0.85
-    return ("code_bug", 0.4) if raised.type.endswith(("Error", "Exception")) else None
+    return ("code_bug", 0.4) if raised.type.endswith(("Error", "Exception", "error")) else None

@@ -19,6 +19,40 @@ OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 G
 TRACE = 'Traceback (most recent call last):\n  File "/job/train.py", line 3, in <module>\n    main()\n'
 
 CAUSES = [
+    ("hang", "[F ProcessGroupNCCL.cpp:9] Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang."),
+    ("host_oom", "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."),
+    ("host_oom", "OSError: [WinError 1455] The paging file is too small for this operation to complete."),
+    ("host_oom", "joblib.TerminatedWorkerError: A worker was terminated, maybe caused by a segmentation fault.\nThe exit codes are {SIGKILL(-9)}"),
+    ("network_error", "huggingface_hub.errors.LocalEntryNotFoundError: please check your connection"),
+    ("network_error", "aiohttp.client_exceptions.ServerDisconnectedError: Server disconnected"),
+    ("network_error", "ValueError: Connection error, and the files are not cached; make sure your Internet connection is on."),
+    ("network_error", "wandb.sdk.lib.retry.TransientError: Timed out"),
+    ("nccl_timeout", "RuntimeError: [pair.cc:5] gloo read error: connection reset by peer"),
+    ("nccl_timeout", "RuntimeError: Connection reset by peer"),
+    ("cuda_unknown_error", "RuntimeError: NCCL error in: x.cpp:9, unhandled cuda error\nLast error:\nCuda failure 'unknown error'"),
+    ("config_error", "DistBackendError: NCCL error in: x.cpp:9, invalid usage\nncclInvalidUsage: This usually reflects invalid usage.\nDuplicate GPU detected : rank 1 and rank 0 both on CUDA device 9"),
+    ("config_error", "ValueError: rendezvous env://: environment variable MASTER_PORT expected, but not set"),
+    ("config_error", "ValueError: --fp99 can only be used on newer devices."),
+    ("config_error", "KeyError: 'LOCAL_RANK'"),
+    ("config_error", "SyntaxError: 'epoks' is not a valid YOLO argument."),
+    ("config_error", "KeyError: \"Dataset 'mine' is not registered! Available datasets are: a, b\""),
+    ("checkpoint_mismatch", "KeyError: 'optimizer_state_dict'"),
+    ("checkpoint_mismatch", "ValueError: shape of variable x doesn't match with shape of tensor x from checkpoint"),
+    ("import_error", "RuntimeError: operator torchvision::roi does not exist"),
+    ("import_error", "/usr/bin/python: No module named odd"),
+    ("import_error", "RuntimeError: the versions of these two packages: versions are incompatible"),
+    ("driver_mismatch", "RuntimeError: Distributed package doesn't have NCCL built in"),
+    ("driver_mismatch", "RuntimeError: this kernel requires a GPU of compute capability 9.0"),
+    ("dtype_error", "RuntimeError: output tensor must have the same type as input tensor"),
+    ("triton_compile", "torch._dynamo.exc.Unsupported: call_function of odd things"),
+    ("triton_compile", "RuntimeError: Error compiling objects for extension"),
+    ("io_error", "RuntimeError: Error loading audio file: failed to open file /d/x.wav"),
+    ("io_error", "cv2.error: OpenCV(4.8.0) error: (-215:Assertion failed) !_src.empty() in function 'cvtColor'"),
+    ("io_error", "zlib.error: Error -3 while decompressing data: incorrect header check"),
+    ("code_bug", "struct.error: something odd"),
+    ("code_bug", "ValueError: Expected input batch_size (9) to match target batch_size (8)."),
+    ("cuda_oom", "XlaRuntimeError: INTERNAL: Failed to allocate 99 bytes for new constant"),
+    ("segfault", "Process finished with exit code -1073741819 (0xC0000005)"),
     ("cuda_oom", OOM),
     ("cuda_oom", "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 99 bytes."),
     ("cuda_oom", "RuntimeError: CUDA error: out of memory"),
@@ -294,3 +328,22 @@ def test_diagnosis_of_an_actor_that_is_gone_is_not_a_bug_of_the_program() -> Non
     answer = diagnosis_of(["ray.exceptions.ActorUnavailableError: The actor 77 is unavailable\n"], CATALOGUE, 1)
     assert answer.failure == "unknown"
     assert answer.cascade
+
+
+def test_diagnosis_step_cancelled_because_a_task_failed_is_a_cascade() -> None:
+    text = (
+        "AssertionError: throughput of at least 9.0 expected, found 4.0\n"
+        "srun: error: n1: task 0: Exited with exit code 1\n"
+        "slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***\n"
+    )
+    assert diagnosis_of([text], CATALOGUE, 1).failure == "code_bug"
+
+
+def test_diagnosis_loss_of_zero_beside_a_nan_norm_is_nan() -> None:
+    text = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 1.5}\n{'train_runtime': 9.0, 'train_loss': 0.5}\n"
+    assert diagnosis_of([text], CATALOGUE, 0).failure == "nan_loss"
+
+
+def test_diagnosis_words_of_a_generic_exception_are_never_sure() -> None:
+    for text in ("ValueError: please set the learning_rate", "RuntimeError: the server disconnected", "OddError: x"):
+        assert diagnosis_of([text], CATALOGUE, 1).confidence < 0.8

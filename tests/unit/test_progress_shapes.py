@@ -17,6 +17,27 @@ NAMES = {
 }
 
 TRAINING = [
+    ("第 4/20 轮 训练损失: 0.5 学习率: 0.002", {"epoch": 4, "epochs": 20, "loss": 0.5, "lr": 0.002}),
+    ("エポック 2/9 損失: 0.75", {"epoch": 2, "epochs": 9, "loss": 0.75}),
+    ("ÉPOCA 2/9\nTrain Loss: 0.5", {"epoch": 2, "epochs": 9, "loss": 0.5}),
+    ("2024-01-01 DEBUG TRAIN Batch 3/900 loss 8.5 loss_att 9.0 lr 0.0002 rank 0", {"step": 900, "epoch": 3, "loss": 8.5, "lr": 2e-4}),
+    ("INFO:root:Epoch[4] Batch [20-40]\tSpeed: 900.10 samples/sec\taccuracy=0.5", {"step": 40, "epoch": 4}),
+    ("loss: 1.500000  [ 3200/48000]", {"step": 3200, "of": 48000, "loss": 1.5}),
+    ("[xla:0](700) Loss=1.5 Rate=99.0", {"step": 700, "loss": 1.5}),
+    ("[800] loss: 0.25", {"step": 800, "loss": 0.25}),
+    ("step   40/9000 | loss 5.000000 | lr 1.00e-04 | 250.00 ms | 99 tok/s", {"step": 40, "of": 9000, "loss": 5.0, "lr": 1e-4, "s": 0.25}),
+    ("Iter 70: Train loss 2.5, Learning Rate 1.000e-05, It/sec 0.500, Tokens/sec 90.1", {"step": 70, "loss": 2.5, "lr": 1e-5, "s": 2.0}),
+    ("Epoch 2/5 | Batch 30/90 | Batch Loss: 0.7500 | Time/Batch: 0.250s", {"step": 30, "of": 90, "epoch": 2, "epochs": 5, "loss": 0.75, "s": 0.25}),
+    ("[train] Epoch: 2/5 | Batch: 3/9 | LR: 0.00200000 | Batch Loss: 0.75000000 | RAM Usage: 10.0/60.0:  33%|███▎      | 3/9 [00:03<00:06,  1.00it/s]", {"step": 3, "of": 9, "epoch": 2, "epochs": 5, "loss": 0.75, "lr": 0.002, "s": 1.0}),
+    ("[2/50] Loss_D: 1.0000 Loss_G: 0.5:  40%|████      | 40/100 [00:10<00:15,  4.00it/s]", {"step": 40, "of": 100, "epoch": 2, "epochs": 50, "s": 0.25}),
+    ("Epoch 3, global step 900, data_time: 0.0200, time: 1.5000, rgb: 0.1, depth: 0.2, normal: 0.3", {"step": 900, "epoch": 3, "s": 1.5}),
+    ("      7/90      9.5G      1.25      0.75      1.5        80        640", {"epoch": 7, "epochs": 90}),
+    ("| grad_norm | 0.2 |\n| loss      | 0.125 |\n| step      | 2.5e+03 |", {"step": 2500, "loss": 0.125}),
+    ("90:\tlearn: 0.25\ttest: 0.5\tbest: 0.5 (90)", {"step": 90, "loss": 0.25}),
+    ("===> Epoch[2](30/90): Loss 1.5000", {"step": 30, "of": 90, "epoch": 2, "loss": 1.5}),
+    ("eta: 1:00:00  epoch/iter: 2/399  total_loss: 4.5", {"step": 399, "epoch": 2, "loss": 4.5}),
+    ("\titers: 90, epoch: 2 | loss: 0.25\n\tspeed: 0.0500s/iter; left time: 9.0s", {"step": 90, "epoch": 2, "loss": 0.25, "s": 0.05}),
+    ("  Epoch 2/30 [12.5s] train loss 0.5 (9.5s)", {"epoch": 2, "epochs": 30, "loss": 0.5}),
     ("steps:  12%|█▏        | 1230/10260 [51:15<6:16:15,  2.50s/it, avr_loss=0.0912]", {"step": 1230, "of": 10260, "loss": 0.0912, "s": 2.5}),
     ("steps:   3% 77/2500 [01:10<36:48,  1.10it/s, loss=0.21]", {"step": 77, "of": 2500, "loss": 0.21, "s": 1 / 1.1}),
     ("epoch 3/8\nsteps:  50%|█████     | 40/80 [01:00<01:00,  1.50s/it, avr_loss=0.5]", {"step": 40, "of": 80, "epoch": 3, "epochs": 8, "loss": 0.5, "s": 1.5}),
@@ -117,6 +138,12 @@ TRAINING = [
 ]  # fmt: skip
 
 OTHER_PHASES = [
+    ("sample_steps: 20\n 50%|█████     | 10/20 [00:10<00:10,  1.00it/s]", "sample"),
+    ("Loading safetensors checkpoint shards:  50% Completed | 2/4 [00:02<00:02,  1.00s/it]", "load"),
+    ("Inference net_3.pt\n9it [00:09,  1.00s/it, loss=0.25]", "eval"),
+    ("Running loglikelihood requests:  10%|█         | 90/900 [00:09<01:21, 10.00it/s]", "eval"),
+    ("100%|██████████| 40/40 [00:10<00:00,  4.00it/s, val_loss=0.25]", "eval"),
+    ("CV Batch 3/90 loss 8.5 history loss 8.6", "eval"),
     ("Loading checkpoint shards:  50%|█████     | 2/4 [00:10<00:10,  5.0s/it]", "load"),
     ("Downloading shards: 100%|██████████| 3/3 [05:00<00:00, 100.0s/it]", "load"),
     ("Fetching 12 files:  50%|█████     | 6/12 [00:01<00:01,  6.0it/s]", "load"),
