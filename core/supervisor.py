@@ -6,6 +6,7 @@ its runner, and the next supervisor takes over from the journal.
 """
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,16 @@ import msgspec
 from .inbox import BoundedInbox
 from .judge.state import JudgeState
 from .model.attempt import StartRecord
-from .model.decision import CaptureStacks, Decision, EndWatch, NotifyPeople, StartAttempt, StopAttempt
+from .model.decision import (
+    CaptureStacks,
+    Decision,
+    DeleteCheckpoint,
+    EndWatch,
+    NotifyPeople,
+    PlanRetention,
+    StartAttempt,
+    StopAttempt,
+)
 from .model.fact import (
     AttemptStarted,
     Fact,
@@ -129,6 +139,7 @@ class Supervisor:
         self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="act")
         self._awaited: list[Future[None]] = []
         self._aside = ThreadPoolExecutor(max_workers=3, thread_name_prefix="aside")
+        self._tidying = threading.Lock()
         self._voice = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tell")  # people hear things in their order
 
     def ask(self, command: Command) -> None:
@@ -213,6 +224,9 @@ class Supervisor:
                 self.end(entry.exit_code, entry.reason)
             elif isinstance(entry, NotifyPeople):
                 self._awaited.append(self._voice.submit(self._perform, entry))
+            elif isinstance(entry, PlanRetention | DeleteCheckpoint):
+                # As long as it takes, one after the other; nothing waits for it, not even the end.
+                threading.Thread(target=self._tidy, args=(entry,), name="tidy", daemon=True).start()
             elif _may_overtake(entry):
                 self._awaited.append(self._aside.submit(self._perform, entry))
             else:
@@ -220,6 +234,10 @@ class Supervisor:
                 if isinstance(entry, StartAttempt):
                     self._awaited.append(done)
         self._awaited = [action for action in self._awaited if not action.done()]
+
+    def _tidy(self, decision: Decision) -> None:
+        with self._tidying:
+            self._perform(decision)
 
     def _perform(self, decision: Decision) -> None:
         try:

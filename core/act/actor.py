@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,9 +14,11 @@ from ..model.decision import (
     CaptureStacks,
     ClearGpu,
     Decision,
+    DeleteCheckpoint,
     GiveUp,
     NotifyPeople,
     PauseAttempt,
+    PlanRetention,
     StartAttempt,
     StopAttempt,
     UnpauseAttempt,
@@ -41,6 +43,18 @@ BASELINE = "gpu_baseline.json"
 
 Said = tuple[bool, str, dict[str, Any]]
 """How it went: ok, a sentence, what was found."""
+
+
+class Tidy(Protocol):
+    """Retention, as the actor needs it (checkpoints/retention.py with the run's folder)."""
+
+    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
+        """Those that may go when ``keep`` sound ones stay. Changes nothing. Raises OSError, ValueError."""
+        ...
+
+    def delete(self, checkpoint: Checkpoint) -> str | None:
+        """Delete it if it is still as it was seen; else say why not. Raises OSError."""
+        ...
 
 
 class RunActor:
@@ -68,6 +82,7 @@ class RunActor:
         kernel_tail: KernelTail = no_kernel_log,
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
+        tidy: Tidy | None = None,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -81,6 +96,7 @@ class RunActor:
         self._kernel_tail = kernel_tail
         self._wsl = wsl
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
+        self._tidy = tidy
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
@@ -92,6 +108,8 @@ class RunActor:
             StartAttempt: ("start_attempt", self._start),
             PauseAttempt: ("pause_attempt", self._pause),
             UnpauseAttempt: ("unpause_attempt", self._unpause),
+            PlanRetention: ("plan_retention", self._plan_retention),
+            DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
             GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
@@ -233,6 +251,28 @@ class RunActor:
             return False, "no attempt to let go on", {}
         report = unpause_attempt(self._target)
         return report.ok, f"{report.processes} processes go on", msgspec.to_builtins(report)
+
+
+    def _plan_retention(self, decision: PlanRetention) -> Said:
+        if self._tidy is None:
+            return False, "no output folder is watched", {}
+        try:
+            found = self._tidy.plan(decision.keep, deep=decision.deep)
+        except (OSError, ValueError) as error:
+            return False, str(error), {}
+        names = ", ".join(c.name for c in found) or "nothing"
+        return True, f"{names} may go", {"delete": msgspec.to_builtins(found)}
+
+    def _delete_checkpoint(self, decision: DeleteCheckpoint) -> Said:
+        if self._tidy is None:
+            return False, "no output folder is watched", {}
+        try:
+            objection = self._tidy.delete(decision.checkpoint)
+        except OSError as error:
+            return False, f"{decision.checkpoint.name} stays: {error}", {}
+        if objection is not None:
+            return False, f"{decision.checkpoint.name} stays: it {objection}", {}
+        return True, f"{decision.checkpoint.name} is deleted", {"freed_bytes": decision.checkpoint.size_bytes}
 
 
 def _named(derived: Derived, resume: Path | None) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -41,13 +42,20 @@ class PruneOutcome(msgspec.Struct, frozen=True, kw_only=True):
     freed_bytes: int
 
 
-def plan_prune(directory: Path, keep: int, *, deep: bool = True, progress: ProgressCallback | None = None) -> PrunePlan:
+def plan_prune(
+    directory: Path,
+    keep: int,
+    *,
+    deep: bool = True,
+    progress: ProgressCallback | None = None,
+    prove: Callable[[Path], Checkpoint] | None = None,
+) -> PrunePlan:
     """Keep the newest ``keep`` sound checkpoints; list the older sound ones for deletion. Changes nothing.
 
     ``deep``: those kept as the newest are read through first, so that sound ones are not given up for one that holds
-    NaN. Always kept: the resume point, whatever is not complete (bad ones are evidence, unfinished ones not ours), the
-    nearest sound neighbour of each bad one, and links. Raises ValueError for ``keep`` below 1, and as
-    ``list_checkpoints``.
+    NaN; ``prove`` does so in place of ``verify`` (for who remembers what is proven). Always kept: the resume point,
+    whatever is not complete (bad ones are evidence, unfinished ones not ours), the nearest sound neighbour of each bad
+    one, and links. Raises ValueError for ``keep`` below 1, and as ``list_checkpoints``.
     """
     if keep < 1:
         raise ValueError(f"--keep must be at least 1, not {keep}: the resume point always stays")
@@ -64,7 +72,8 @@ def plan_prune(directory: Path, keep: int, *, deep: bool = True, progress: Progr
         if newest >= keep:
             continue
         if deep:
-            checked = verify(Path(checkpoint.path), deep=True, progress=progress)
+            path = Path(checkpoint.path)
+            checked = prove(path) if prove is not None else verify(path, deep=True, progress=progress)
             if checked.verdict != "complete":
                 found[place] = checked
                 sound[place] = False

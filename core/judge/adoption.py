@@ -69,6 +69,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or _applied(story),
+        tidying=None,
         ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
         profile=story.profile if story.profile is not None else profile,
         profile_pending=story.profile if story.profile_pending else None,

@@ -4,7 +4,7 @@ import msgspec
 
 from ..model.fact import CheckpointKnown
 from ..model.observation import CheckpointEvent
-from . import commands, proof_of_life, ramp, recovery, resume_point, timeline, vitals
+from . import commands, proof_of_life, ramp, recovery, resume_point, retention, timeline, vitals
 from .attempt_now import AttemptNow, with_saved
 from .draft import Draft
 from .hang_watch import overdue
@@ -72,6 +72,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
             proof_of_life.saved(draft, known)
             ramp.on_saved(draft, known)
+            retention.on_saved(draft)
             if draft.state.switch:
                 commands.switch_at_checkpoint(draft)
     return overdue(knowledge, draft.state, tuple(draft.entries))

@@ -45,7 +45,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
     written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told
     of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for a person.
-    ``profile_pending``: a profile asked for; ``switch``: stop for it at the next checkpoint.
+    ``tidying``: the plan of what may be deleted that is being made. ``profile_pending``: a profile asked for;
+    ``switch``: stop for it at the next checkpoint.
     """
 
     timeline: Timeline = Timeline()
@@ -72,6 +73,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     budget: Budget = Budget()
     trail: Trail = ()
     ramp: Ramp = Ramp()
+    tidying: int | None = None
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     disk_free_bytes: float | None = None

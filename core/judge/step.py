@@ -33,6 +33,7 @@ from . import (
     hang_watch,
     hearing,
     recovery,
+    retention,
     sampling,
     saving,
     step_clock,
@@ -179,6 +180,9 @@ def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Re
 def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Result:
     """An action's outcome concerns the state that waits for it; any other is history."""
     draft = Draft(knowledge, state)
+    if outcome.decision == state.tidying:
+        retention.on_planned(draft, outcome)
+        return draft.state, tuple(draft.entries)
     match state.machine:
         case Hung(capture=order) as machine if order == outcome.decision:
             hang_watch.end_hung(draft, machine, outcome)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from .checkpoint import Checkpoint
 from .profile import Change
 
 
@@ -85,6 +86,19 @@ class UnpauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="unpause_attem
     attempt: int
 
 
+class PlanRetention(DecisionBase, frozen=True, kw_only=True, tag="plan_retention"):
+    """See which checkpoints may go when ``keep`` sound ones stay. Outcome data: ``delete``, a list of checkpoints."""
+
+    keep: int
+    deep: bool = True
+
+
+class DeleteCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="delete_checkpoint"):
+    """Delete one checkpoint, if it is still as it was seen."""
+
+    checkpoint: Checkpoint
+
+
 class GiveUp(DecisionBase, frozen=True, kw_only=True, tag="give_up"):
     """Stop trying; a person is needed."""
 
@@ -104,6 +118,8 @@ Decision = (
     | StartAttempt
     | PauseAttempt
     | UnpauseAttempt
+    | PlanRetention
+    | DeleteCheckpoint
     | GiveUp
     | EndWatch
 )

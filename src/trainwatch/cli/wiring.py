@@ -48,6 +48,7 @@ from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor import Supervisor
 
 from .memory import RunMemory
+from .retention import FolderRetention
 from .trainer_values import trainer_values, traits
 
 
@@ -84,6 +85,7 @@ def build_supervisor(
         gpus_now=memory.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
+        tidy=FolderRetention(Path(spec.output_dir)) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=memory.gpus_now,

@@ -1,0 +1,56 @@
+"""A run that keeps its newest checkpoints: real files, real deletions, each written down before."""
+
+from tests.fakes.e2e_trainer import save
+from tests.fakes.e2e_world import World, until, world
+from trainwatch.core.model.decision import DeleteCheckpoint
+
+__all__ = ["world"]
+
+
+def names(world: World) -> list[str]:
+    return sorted(p.name for p in world.out.glob("*.safetensors"))
+
+
+def test_only_this_runs_older_sound_checkpoints_go(world: World) -> None:
+    world.write(
+        "--steps",
+        "400",
+        "--save-every",
+        "20",
+        "--hold-at",
+        "165",
+        more={"checkpoints": {"keep_last": 3}, "hang": {"min_s": 60, "max_s": 60}},
+    )
+    world.out.mkdir()
+    save(world.out, 1)
+    (world.out / "net-step00000001.safetensors").rename(world.out / "theirs-step00000001.safetensors")
+    save(world.project, 2)
+    kept = world.project / "net-step00000002.safetensors"
+    (world.out / "link-step00000002.safetensors").symlink_to(kept)
+    watcher = world.headless()
+
+    until(
+        lambda: len(names(world)) == 5 and "net-step00000160.safetensors" in names(world), "three of its own are left"
+    )
+
+    assert names(world) == [
+        "link-step00000002.safetensors",
+        "net-step00000120.safetensors",
+        "net-step00000140.safetensors",
+        "net-step00000160.safetensors",
+        "theirs-step00000001.safetensors",
+    ]
+    assert kept.exists()
+    gone = until(
+        lambda: [d.checkpoint.step for d in world.decisions(DeleteCheckpoint)] == [20, 40, 60, 80, 100],
+        "five decisions",
+    )
+    assert gone
+    records = world.records()
+    decided = {r.decision.id: r.seq for r in records if isinstance(r.decision, DeleteCheckpoint)}
+    done = {r.outcome.decision: r.seq for r in records if r.outcome is not None and r.outcome.decision in decided}
+    assert all(decided[number] < seq for number, seq in done.items())
+    assert "-> delete checkpoint: delete net-step00000020.safetensors: 3 newer sound ones are kept" in watcher.said
+    assert world.story().incidents == ()
+    (world.out / "go").touch()
+    assert watcher.ends() == 0

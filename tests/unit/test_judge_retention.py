@@ -1,0 +1,132 @@
+"""Which older checkpoints a run may delete by itself: decided one by one, and never one that may be needed."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.builders import World, judge
+from tests.unit.test_judge_recovery import crash, running
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.decision import DeleteCheckpoint, PlanRetention
+from trainwatch.core.model.fact import Note
+from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.settings import Checkpoints, Settings
+
+
+def keeper(keep: int = 2, **more: Any) -> World:
+    return running(judge(Settings(checkpoints=Checkpoints(keep_last=keep, **more)), created_wall=1000.0))
+
+
+def saved(world: World, *steps: int, mtime: float = 2000.0) -> World:
+    for step in steps:
+        world.see(
+            CheckpointEvent(
+                t=world.t, path=f"out/step-{step}", event="complete", step=step, size_bytes=1e6, mtime=mtime + step
+            )
+        )
+    return world
+
+
+def plan(world: World, *steps: int) -> World:
+    found = [
+        Checkpoint(
+            path=f"out/step-{s}",
+            name=f"step-{s}",
+            kind="directory",
+            step=s,
+            epoch=None,
+            size_bytes=1,
+            mtime=2000.0 + s,
+            verdict="complete",
+        )
+        for s in steps
+    ]
+    return world.answer("plan_retention", delete=msgspec.to_builtins(found))
+
+
+def deleted(world: World) -> list[str]:
+    return [d.checkpoint.name for d in world.of(DeleteCheckpoint)]
+
+
+def test_nothing_is_ever_deleted_without_the_setting() -> None:
+    assert saved(keeper(0), 5, 10, 15, 20).of(PlanRetention) == []
+
+
+def test_a_plan_is_asked_for_after_a_save_and_each_deletion_is_a_decision() -> None:
+    world = plan(saved(keeper(), 5, 10), 5)
+    assert world.of(PlanRetention) == []
+    saved(world, 15)
+    asked = world.of(PlanRetention)
+    assert [(p.keep, p.deep) for p in asked] == [(2, True)]
+    assert deleted(world) == ["step-5"]
+    assert "2 newer sound ones are kept" in world.of(DeleteCheckpoint)[0].reason
+
+
+def test_quick_verdicts_where_the_settings_want_no_more() -> None:
+    assert not saved(keeper(verify="quick"), 5, 10, 15).of(PlanRetention)[0].deep
+
+
+def test_one_plan_at_a_time() -> None:
+    world = keeper()
+    world.silent = {"plan_retention"}
+    saved(world, 5, 10, 15, 20, 25)
+    assert len(world.of(PlanRetention)) == 1
+
+
+def test_the_users_own_files_from_before_are_never_deleted() -> None:
+    world = saved(keeper(), 1, mtime=10.0)
+    plan(saved(world, 5, 10), 1, 5)
+    saved(world, 15)
+    assert deleted(world) == ["step-5"]
+
+
+def test_unknown_ones_and_the_resume_point_are_never_deleted() -> None:
+    world = plan(saved(keeper(), 5, 10), 3, 15, 10)
+    saved(world, 15)
+    assert deleted(world) == ["step-10"]
+
+
+def test_what_this_attempt_resumed_from_stays() -> None:
+    world = crash(saved(keeper(1), 5)).wait(5.0)
+    assert world.state.attempt.resume_from == "out/step-5"
+    world.watch(_more(6))
+    plan(world, 5)
+    saved(world, 7)
+    assert world.of(PlanRetention)
+    assert deleted(world) == []
+
+
+def _more(first: int) -> Any:
+    from tests.builders import Story
+
+    further = Story(meta=False, period_s=5.0)
+    further.step = first
+    return further.train(5)
+
+
+def test_while_something_is_wrong_nothing_goes() -> None:
+    world = keeper()
+    saved(world, 5, 10)
+    from tests.builders import Story
+
+    further = Story(meta=False)
+    further.log("\rsteps: 1%| | 45/10260 [00:10<10:00, 1.00s/it, avr_loss=nan]")
+    world.watch(further)
+    saved(world, 15, 20)
+    assert world.of(PlanRetention) == []
+
+
+@pytest.mark.parametrize("data", [{}, {"delete": "x"}, {"delete": [{"path": 3}]}])
+def test_an_odd_plan_deletes_nothing(data: dict[str, Any]) -> None:
+    world = saved(keeper(), 5, 10).answer("plan_retention", **data)
+    saved(world, 15)
+    assert deleted(world) == []
+
+
+def test_a_plan_that_fails_is_said_and_tried_again_at_the_next_save() -> None:
+    world = saved(keeper(), 5, 10).answer("plan_retention", ok=False, detail="out: Permission denied")
+    saved(world, 15)
+    assert any("no checkpoint was deleted: out: Permission denied" in n.text for n in world.of(Note))
+    saved(plan(world, 5), 20)
+    assert deleted(world) == ["step-5"]
