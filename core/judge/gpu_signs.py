@@ -26,6 +26,10 @@ BUSY_SHARE = 0.47
 """Share of the way from idle to usual power from which a GPU counts as working. Spins were seen at 0.2–0.4."""
 DIM_SHARE = 0.72
 """Below this share a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
+STEADY_SHARE = 0.25
+"""A change of power by more than this share of the usual is no scatter …"""
+STEADY_WEIGHT = 0.25
+"""… of a smaller one the newest reading counts for so much."""
 IDLE_SHARE = 0.15
 """Below this share the GPU rests, whatever utilisation says."""
 BUSY_LIMIT_SHARE = 0.42
@@ -47,6 +51,8 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rest_w: float | None = None
     busy_w: float | None = None
     util_pct: float | None = None
+    steady_w: float | None = None
+    """Power while it stays near 100 %, smoothed: readings scatter, and one high one is no work."""
     power_sum: float = 0.0
     util_sum: float = 0.0
     count: int = 0
@@ -85,24 +91,32 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
     if power is not None and (rest is None or power < rest):
         normal = msgspec.structs.replace(normal, rest_w=power)
     if not working or (power is None and util is None):
-        return normal
+        return normal if normal.steady_w is None else msgspec.structs.replace(normal, steady_w=None)
     return GpuNormal(
         index=normal.index,
         rest_w=normal.rest_w,
         busy_w=normal.busy_w,
         util_pct=normal.util_pct,
+        steady_w=_steady(normal, util, power),
         power_sum=normal.power_sum + (power or 0.0),
         util_sum=normal.util_sum + (util or 0.0),
         count=normal.count + 1,
     )
 
 
+def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float | None:
+    usual = normal.busy_w
+    if usual is None or power is None or util is None or util < PINNED_UTIL_PCT:
+        return None
+    before = normal.steady_w
+    if before is None or abs(power - before) > STEADY_SHARE * usual:
+        return power
+    return before + STEADY_WEIGHT * (power - before)
+
+
 def has_lesson(normals: tuple[GpuNormal, ...]) -> bool:
     """Enough was watched since the last lesson for another one."""
-    for normal in normals:
-        if normal.count >= LEARN_SAMPLES:
-            return True
-    return False
+    return any(normal.count >= LEARN_SAMPLES for normal in normals)
 
 
 def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
@@ -117,6 +131,7 @@ def _learn(normal: GpuNormal) -> GpuNormal:
         index=normal.index,
         rest_w=normal.rest_w,
         busy_w=_blend(normal.busy_w, power) if power > 0.0 else normal.busy_w,
+        steady_w=normal.steady_w,
         util_pct=_blend(normal.util_pct, util),
     )
 
@@ -160,7 +175,7 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
 
 def power_share(normal: GpuNormal, gpu: GpuReading) -> float | None:
     """Where the power stands between rest (0) and usual (1); None when neither usual power nor limit is known."""
-    power = gpu.power_w
+    power = normal.steady_w if normal.steady_w is not None else gpu.power_w
     if power is None:
         return None
     limit = gpu.power_limit_w

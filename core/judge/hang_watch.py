@@ -6,7 +6,7 @@ from ..model.decision import CaptureStacks
 from ..model.incident import Evidence
 from ..model.observation import Outcome
 from ..model.record import Entry
-from . import hang, recovery, resume_point, stack_signs, timeline
+from . import hang, patience, recovery, resume_point, stack_signs, timeline
 from .answer import Failure, answer
 from .cause import Cause
 from .draft import Draft
@@ -26,11 +26,11 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
     setting = knowledge.settings.hang
     now = timeline.active(state.timeline)
     period_s = state.timeline.period_s or 1.0
-    if now - state.clock.last < hang.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
+    if now - state.clock.last < patience.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
-    sight = hang.Sight(
+    sight = patience.Sight(
         now=now,
         period_s=period_s,
         clock=state.clock,
@@ -81,7 +81,10 @@ def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> Non
     signs = stack_signs.signs_of(outcome)
     if incident is not None and signs:
         seen = tuple(Evidence(what=sign.what) for sign in signs)
-        draft.update_incident(machine.incident, evidence=(*incident.evidence, *seen))
+        # What the process waits for says more than what its GPU and CPU looked like.
+        class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
+        draft.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
+        incident = draft.find_incident(machine.incident)
     if incident is not None and incident.class_ == "exiting":
         plan = RestartPlan(reason="the training is done: end its process gently", incident=machine.incident)
         recovery.stop(draft, "finish", plan)
@@ -95,7 +98,6 @@ def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> Non
             incident=machine.incident,
             reason=incident.reason if incident is not None else "it hung",
             advice=draft.knowledge.catalogue.rule("hang").remedies,
-            remedy_for=f"hang:{signs[0].kind}" if signs else None,
         ),
     )
     recovery.stop(draft, "give_up" if plan.ending else "restart", plan)
