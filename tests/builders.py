@@ -102,6 +102,7 @@ class Story:
         self.total = total
         self.util, self.power = util, power
         self.telemetry = telemetry
+        self.processes = True
         self.workers = workers
         self.t = 0.0
         self.step = 0
@@ -252,7 +253,7 @@ class Story:
                 disk_free_bytes=200 * GB,
             )
         )
-        if see_process:
+        if see_process and self.processes:
             cores = cpu(self.t) if callable(cpu) else cpu
             noisy = max(0.0, cores * (1.0 + self.rng.uniform(-0.1, 0.1)))
             count = self.workers + 1 if procs is None else procs

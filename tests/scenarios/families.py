@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
+from tests.builders import GpuShape, Story, busy, evaluating, first_only, idle, jumpy, spin
 
 DEAD_S = 150.0
 TALKING_S = 420.0
@@ -75,6 +75,11 @@ def in_trouble(story: Story) -> Story:
     """The trouble begins now."""
     story.trouble_t = story.t
     return story
+
+
+def scattered(watts: float) -> GpuShape:
+    """100 % at a power that scatters by a twelfth."""
+    return lambda rng, _gpu: (rng.randint(98, 100), watts * rng.gauss(1.0, 0.06))
 
 
 # --- healthy ----------------------------------------------------------------------------------------------------
@@ -425,6 +430,19 @@ def writes_in_bursts(s: Story) -> Story:
 
 
 @healthy
+def eval_wavers_about_the_power_of_a_spin(s: Story) -> Story:
+    return begun(s, 300).evaluate(900, gpu=scattered(160), bar=False).train(100)
+
+
+@healthy
+def pauses_at_half_its_power(s: Story) -> Story:
+    begun(s, 200)
+    for seconds in (90, 140, 200):
+        s.go(seconds, gpu=scattered(180), cpu=1.1).train(60)
+    return s
+
+
+@healthy
 def small_model_on_one_big_gpu(s: Story) -> Story:
     def light(rng: object, gpu: int) -> tuple[float, float]:
         return 99, 118
@@ -687,12 +705,38 @@ def dies_redrawing_in_pieces(s: Story) -> Story:
     return in_trouble(s).go(1500, logs=logs)
 
 
-@sick("spin", 1300.0)
+@sick("spin", SPIN_S)
 def spins_at_half_its_power(s: Story) -> Story:
     def dim(rng: object, gpu: int) -> tuple[float, float]:
         return 100, 185
 
     return in_trouble(begun(s, 300)).spinning(2000, gpu=dim)
+
+
+@sick("spin", SPIN_S)
+def spins_at_a_power_that_scatters(s: Story) -> Story:
+    return in_trouble(begun(s, 300)).spinning(900, gpu=scattered(195))
+
+
+@sick("spin", PINNED_S)
+def spins_with_power_unknown_after_long_evaluations(s: Story) -> Story:
+    s.power = False
+    return in_trouble(begun(s, 100).evaluate(700).train(100).evaluate(600).train(60)).spinning(1200)
+
+
+@sick("spin", SPIN_S)
+def spins_at_half_its_power_with_processes_unseen(s: Story) -> Story:
+    s.processes = False
+    return in_trouble(begun(s, 300)).spinning(900, gpu=scattered(185))
+
+
+@sick("idle", DEAD_S)
+def dies_after_telemetry_came_back(s: Story) -> Story:
+    begun(s)
+    s.util = s.power = s.processes = False
+    s.train(400)
+    s.util = s.power = s.processes = True
+    return in_trouble(s.train(60)).dead(900)
 
 
 @sick("spin", PINNED_S)
