@@ -25,7 +25,7 @@ from .derive_config import (
     write_copy,
 )
 from .derive_environment import environment
-from .derive_flags import fill, find_option, is_shell_line, option_groups, set_option
+from .derive_flags import dotted_names, fill, find_option, is_shell_line, option_groups, set_option
 from .derive_tree import REMOVED, DeriveError, Edit, leaves, present, value_at
 
 __all__ = ["DeriveError", "Derived", "derive", "effective", "preview", "read_config"]
@@ -57,14 +57,23 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
         settings = dict(leaves(profile.settings))
         if key in settings:
             return settings[key]
-    at = find_option(spec.command, key)
-    if at is not None:
-        return set_option(spec.command, key, REMOVED).before
-    if spec.config is None:
-        return None
-    config = load_config(spec, preset)
-    found = [path for path in places(config, key)[1] if present(config.tree, path)]
-    return value_at(config.tree, found[-1]) if found else None
+    config = load_config(spec, preset) if spec.config is not None else None
+    _, locations = places(config, key) if config is not None else (False, ())
+    given = _given(spec.command, key, locations)
+    if given:
+        return set_option(spec.command, given[-1], REMOVED).before
+    found = [path for path in locations if config is not None and present(config.tree, path)]
+    return value_at(config.tree, found[-1]) if config is not None and found else None
+
+
+def _given(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
+    """The names under which a setting stands on the command line: its own, or its place in the config (dotted).
+
+    A plain key whose place no config tells may stand there dotted, too, if that is the only one of its name.
+    """
+    names = {key, *(".".join(path) for path in locations)}
+    found = [name for name in sorted(names) if find_option(argv, name) is not None]
+    return found or ([] if "." in key else dotted_names(argv, key))
 
 
 def derive(  # noqa: PLR0917
@@ -136,9 +145,8 @@ def preview(  # noqa: PLR0917
     edits: list[Edit] = []
     for setting in settings:
         in_config, locations = places(config, setting.key) if config is not None else (False, ())
-        names = {setting.key, *(".".join(path) for path in locations)}
         # A flag wins over the file wherever both exist, so a setting that stands on the command line changes there too.
-        given = [name for name in sorted(names) if find_option(argv, name) is not None]
+        given = _given(argv, setting.key, locations)
         for name in given:
             argv = _option(argv, name, setting, made)
         if config is not None and named and (in_config or not given):

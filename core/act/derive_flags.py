@@ -73,6 +73,13 @@ def find_option(argv: Sequence[str], key: str) -> int | None:
     return found
 
 
+def dotted_names(argv: Sequence[str], key: str) -> list[str]:
+    """Overrides that end in ``key`` (``--training.batch_size`` for ``batch_size``), when all of them are the same."""
+    ending = f".{key.replace('-', '_')}"
+    names = {name for part in argv[options_start(argv) :] if (name := _name(part)) and name.endswith(ending)}
+    return sorted(names) if len(names) == 1 else []
+
+
 def set_option(argv: Sequence[str], key: str, value: Any) -> OptionChange:
     """The command line with ``--key value``.
 

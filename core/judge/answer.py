@@ -16,10 +16,7 @@ replace = msgspec.structs.replace
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """An end to be answered. ``curable``: starting again may help. ``advice``: what to look at, from the catalogue.
-
-    ``remedy_for``: what the table of remedies is asked for, where that is not the class itself.
-    """
+    """An end to be answered. ``curable``: starting again may help. ``advice``: what to look at, from the catalogue."""
 
     cause: Cause
     incident: int
@@ -27,7 +24,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     curable: bool = True
     advice: tuple[str, ...] = ()
     before_t: float | None = None
-    remedy_for: str | None = None
 
 
 def answer(draft: Draft, failure: Failure) -> RestartPlan:
@@ -37,9 +33,7 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
     draft.set(trail=cause.with_cause(seen, failure.cause))
     name = f"{'a hang' if failure.cause.kind == 'hang' else 'crash'} ({failure.cause.class_})"
     plan = RestartPlan(reason=f"restart after {name}", incident=failure.incident, before_t=failure.before_t)
-    key = failure.remedy_for or (
-        failure.cause.class_ if failure.cause.kind == "crash" else f"hang:{failure.cause.class_}"
-    )
+    key = failure.cause.class_ if failure.cause.kind == "crash" else f"hang:{failure.cause.class_}"
     chosen, waiting = treatment.choose(draft, key, cause.count(seen, failure.cause.class_))
     spent = budget.is_spent(state.budget, draft.knowledge.settings.restart)
     lower = _step_back(draft, failure, last_resort=chosen is None and not failure.curable) if not spent else None

@@ -36,8 +36,8 @@ def on_beat(draft: Draft) -> None:
             _warn(draft)
         case "unclear" if attempt.resumed_at:
             draft.note(f"whether the resume from {_name(attempt.resume_from)} took cannot be told from its output")
-        case "taken" if attempt.weights_only:
-            draft.note(_say_weights(draft.state))
+        case "taken":
+            draft.note(_say_taken(draft.state))
         case _:
             pass
     _recover(draft)
@@ -60,7 +60,8 @@ def _recover(draft: Draft) -> None:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
         lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
-        resumed = attempt.resume_from is not None and attempt.proof != "ignored"
+        unheard = attempt.told_resume is False and attempt.proof != "taken"
+        resumed = attempt.resume_from is not None and attempt.proof != "ignored" and not unheard
         where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
         at = f" at step {attempt.resume_step}" if resumed and attempt.resume_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
@@ -109,11 +110,16 @@ def _say_ignored(state: JudgeState) -> str:
     return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"
 
 
-def _say_weights(state: JudgeState) -> str:
+def _say_taken(state: JudgeState) -> str:
     attempt = state.attempt
+    if not attempt.weights_only:
+        first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
+        goes_on = "" if first is None else f", and the training goes on at {first}"
+        return f"resume proven: {_name(attempt.resume_from)} holds step {attempt.resumed_at}{goes_on}"
     at = "" if attempt.resumed_at is None else f"; the run's own count goes on from step {attempt.resumed_at}"
     named = " and ".join(f"the {place}" for place in attempt.named)
-    return f"resumed the weights of {_name(attempt.resume_from)}, named in {named}; the printed step starts anew{at}"
+    weights = f"the weights of {_name(attempt.resume_from)} are named in {named}"
+    return f"resume proven: {weights}; the printed step starts anew{at}"
 
 
 def _name(path: str | None) -> str:

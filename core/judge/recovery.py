@@ -11,7 +11,7 @@ import msgspec
 
 from ..model.checkpoint import Verdict
 from ..model.decision import ClearGpu, EndWatch, GiveUp, StartAttempt, StopAttempt, VerifyCheckpoint
-from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged
+from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged, ProgressMade
 from ..model.observation import Exit, Outcome
 from . import budget, resume_point
 from .draft import Draft
@@ -41,6 +41,10 @@ def productive_s(state: JudgeState) -> float:
 
 def remember_end(draft: Draft) -> None:
     """Keep how far the run was, to say later what was lost; what was odd about this attempt is over with it."""
+    if draft.state.attempt.step is not None and draft.state.told_t != draft.t:
+        draft.set(told_t=draft.t)
+        last = draft.state.attempt
+        draft.fact(ProgressMade(attempt=last.number, progress=draft.state.progress, overall_step=last.position))
     for incident in draft.state.incidents:
         if incident.kind in {"stall", "loss"}:
             draft.close_incident(incident.id, "the attempt ended")
@@ -256,6 +260,7 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
     if path is None:
         known = resume_point.newest_good(state.shelf, before_t=plan.before_t, keep=first)
         path = known.path if known is not None else None
+        _tell_damaged(draft, known)
     if path is None and first is not None and resume_point.find(state.shelf, first) is None:
         path = first  # what the attempt itself resumed from, outside the watched directory
     if path is None:
@@ -288,14 +293,7 @@ def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> Non
         wait(draft, msgspec.structs.replace(plan, step=step if isinstance(step, int) else plan.step))
         return
     why = str(outcome.data.get("reason") or outcome.detail or verdict)
-    distrust(draft, plan.path, why, verdict)
-    draft.open_incident(
-        "checkpoint",
-        verdict,
-        f"{base_name(plan.path)} cannot be resumed from: {why}",
-        severity="warning",
-        ending="skipped" if plan.wanted is None else "refused",
-    )
+    _tell_bad(draft, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
         reason = f"{base_name(plan.path)} cannot be resumed from: {why}"
         draft.close_incident(plan.incident, "held: the checkpoint asked for is not good")
@@ -303,6 +301,19 @@ def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> Non
         draft.notify("warning", "not resumed", reason)
         return
     choose(draft, msgspec.structs.replace(plan, path=None, step=None))
+
+
+def _tell_damaged(draft: Draft, chosen: resume_point.Known | None) -> None:
+    """Its writer is gone, so what is not whole will not become so: say why an older one is taken."""
+    for known in resume_point.damaged_after(draft.state.shelf, chosen):
+        assert known.damage is not None
+        _tell_bad(draft, known.path, *known.damage, "skipped")
+
+
+def _tell_bad(draft: Draft, path: str, verdict: str, why: str, ending: str) -> None:
+    distrust(draft, path, why, verdict)
+    reason = f"{base_name(path)} cannot be resumed from: {why}"
+    draft.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending)
 
 
 def distrust(draft: Draft, path: str, why: str, verdict: str = "corrupt") -> None:
@@ -379,6 +390,13 @@ def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
             named=tuple(str(place) for place in named),
         )
     )
+    order = outcome.data.get("order")
+    path = order.get("resume_from") if isinstance(order, dict) else None
+    if told is False and isinstance(path, str):
+        draft.note(
+            f"the command has no way to be told of {base_name(path)} (write {{resume}} where its path belongs): "
+            "unless it finds the checkpoint by itself, it starts from the beginning"
+        )
 
 
 def on_start_failed(draft: Draft, outcome: Outcome) -> None:

@@ -12,13 +12,14 @@ KEPT = 64
 """Checkpoints remembered; the newest count."""
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
+DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One checkpoint. ``t``: run time it became complete (or was last seen). ``position``: of the run at that moment.
+    """One checkpoint. ``t``: run time it was written, or seen where that is not known. ``position``: of the run then.
 
     ``epochs_done``: epochs of the run at that moment, over all attempts. ``own``: written by this run. ``bad``: why it
-    must not be used.
+    must not be used. ``damage``: verdict and reason of one that stands still and is not whole; its writer may go on.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     complete: bool = False
     own: bool = True
     bad: str | None = None
+    damage: tuple[str, str] | None = None
 
 
 class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,7 +59,7 @@ def with_event(
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = Known(
         path=event.path,
-        t=event.t,
+        t=_written_t(event, created_wall),
         mtime=event.mtime,
         size_bytes=event.size_bytes,
         step=event.step if event.step is not None else before.step if before is not None else None,
@@ -67,6 +69,7 @@ def with_event(
         complete=complete,
         own=not old,
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
+        damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
     )
     if before is not None and complete and before.complete and event.mtime is not None and before.mtime == event.mtime:
         # A rescan found it unchanged: when it was written, and what was found wrong with it, stays what it was.
@@ -74,6 +77,13 @@ def with_event(
             entry, t=before.t, position=before.position, epochs_done=before.epochs_done, bad=before.bad
         )
     return Shelf(known=(*others, entry)[-KEPT:])
+
+
+def _written_t(event: CheckpointEvent, created_wall: float) -> float:
+    """A file is seen a little after it was written; trouble that came in between is not in it."""
+    if event.mtime is None or created_wall <= 0.0:
+        return event.t
+    return max(0.0, min(event.t, event.mtime - created_wall))
 
 
 def find(shelf: Shelf, path: str | None) -> Known | None:
@@ -96,6 +106,13 @@ def newest_good(shelf: Shelf, *, before_t: float | None = None, keep: str | None
     if not usable:
         return None
     return max(usable, key=_age_order)
+
+
+def damaged_after(shelf: Shelf, good: Known | None) -> tuple[Known, ...]:
+    """The run's own ones that are not whole and not told of yet, newer than ``good`` (None = all), oldest first."""
+    since = (float("-inf"), 0.0, 0) if good is None else _age_order(good)
+    found = [k for k in shelf.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
+    return tuple(sorted(found, key=_age_order))
 
 
 def _age_order(known: Known) -> tuple[float, float, int]:

@@ -240,3 +240,26 @@ def test_the_value_in_force_is_known_before_the_launch(tmp_path: Path) -> None:
     assert effective(spec, kohya, None, "seed") == "3"
     assert effective(spec, kohya, profile("aggressive"), "vae_batch_size") == 4
     assert effective(spec, kohya, None, "nothing_like_it") is None
+
+
+def test_a_dotted_override_is_the_value_in_force_and_is_what_changes(tmp_path: Path) -> None:
+    # Given a batch size that the command line overrides by its dotted name
+    spec = run(tmp_path, "python", "train.py", "--config", "{config}", "--training.batch_size", "8", config=DIT)
+    dit = preset("dit")
+
+    assert effective(spec, dit, None, "batch_size") == "8"
+    assert effective(spec, dit, None, "training.batch_size") == "8"
+
+    # When a remedy halves it, then flag and copy say the same
+    half = Change(where="config", key="batch_size", before=8, after=4, why="remedy")
+    derived = derive(spec, dit, None, None, (half,), tmp_path / "a", base_env={})
+    assert derived.argv[-2:] == ("--training.batch_size", "4")
+    assert derived.config_path is not None
+    assert read_config(derived.config_path)["training"]["batch_size"] == 4
+
+
+def test_a_dotted_override_is_found_where_no_config_tells_its_section(tmp_path: Path) -> None:
+    dit = preset("dit")
+    spec = run(tmp_path, "./run_train.sh", "--training.batch_size=8")
+    assert effective(spec, dit, None, "batch_size") == "8"
+    assert effective(run(tmp_path, "./run_train.sh", "--a.size=8", "--b.size=9"), dit, None, "size") is None

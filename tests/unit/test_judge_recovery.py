@@ -191,6 +191,16 @@ def test_a_quickly_seen_torn_one_is_not_even_tried() -> None:
     assert [v.path for v in world.of(VerifyCheckpoint)] == ["out/step-20"]
 
 
+def test_one_that_stands_still_and_is_not_whole_is_told_when_its_writer_is_gone() -> None:
+    world = save(running(), "out/step-20", 20).wait(1.0)
+    world.see(CheckpointEvent(t=world.t, path="out/step-40", event="created", verdict="torn", reason="cut off"))
+    assert world.incidents == []
+    crash(world)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
+    told = [(i.kind, i.class_, i.reason) for i in world.incidents][1:]
+    assert told == [("checkpoint", "torn", "step-40 cannot be resumed from: cut off")]
+
+
 def test_without_a_good_checkpoint_it_starts_over() -> None:
     world = save(running(), "out/step-40", 40).answer("verify_checkpoint", ok=False, detail="no such file")
     crash(world)
@@ -216,6 +226,16 @@ def test_after_a_nan_the_resume_point_is_older_than_it() -> None:
     crash(world, "\nloss is nan, stopping\n")
     assert [i.class_ for i in world.incidents] == ["nan", "nan_loss"]
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_a_checkpoint_written_before_a_nan_and_seen_after_it_counts() -> None:
+    world = running(judge(created_wall=1000.0))
+    written = world.t + 1000.0
+    nan = "\rsteps: 1%| | 60/10260 [01:00<1:00:00, 2.5s/it, avr_loss=nan]\n"
+    world.wait(5.0).see(LogChunk(t=world.t, text=nan)).wait(1.0)
+    world.see(CheckpointEvent(t=world.t, path="out/step-59", event="complete", step=59, size_bytes=1e6, mtime=written))
+    crash(world, "\nloss is nan, stopping\n")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-59"
 
 
 def test_a_checkpoint_that_the_trainer_could_not_read_is_not_tried_again() -> None:

@@ -1,0 +1,76 @@
+"""The shipped DiT trainer with the faults of the matrix: YAML config, dotted overrides, directories of C1.
+
+Four epochs of ten steps, a checkpoint directory every ten.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from tests.fakes.matrix import faults
+from trainwatch.configs.examples import dit_trainer as shipped
+from trainwatch.configs.examples.demo_trouble import add_arguments
+
+
+class Training(shipped.Training):
+    """Its loop, with other trouble and other saves."""
+
+    def _make_trouble(self, source: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:
+        faults.spoil(self.model, self.step)
+        faults.give_up_on_nan(self.loss, self.step)
+        if faults.loader_sticks(self.step, int(self.settings["data.num_workers"])):
+            return iter(self._loader(shipped.StuckPictures))
+        faults.after_step(self.step, batch=int(self.settings["training.batch_size"]))
+        return source
+
+    def _save(self, name: str) -> None:
+        target, temporary = self.out / name, self.out / f".tmp-{name}"
+        temporary.mkdir()
+        states = {
+            "model.pt": self.model.state_dict(),
+            "optimizer.pt": self.optimizer.state_dict(),
+            "scheduler.pt": self.scheduler.state_dict(),
+            "ema_model.pt": self.ema.state_dict(),
+        }
+        damaged = faults.write_all(
+            {temporary / file: partial(torch.save, state) for file, state in states.items()},
+            self.step,
+            spoiled=temporary / ("model.pt" if faults.FAULT == "nan-saved" else "optimizer.pt"),
+        )
+        counts = {"global_step": self.step, "current_epoch": self.epoch, "batch_in_epoch": self.batch}
+        (temporary / "training_state.json").write_text(json.dumps(counts))
+        if target.exists():
+            shutil.rmtree(target)
+        temporary.rename(target)
+        self.bar.line(f"Saved checkpoint to {target}")
+        faults.saved(target, damaged=damaged)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", required=True)
+    parser.add_argument("--resume")
+    add_arguments(parser)
+    args, overrides = parser.parse_known_args()
+    settings = shipped.read_settings(Path(args.config), overrides)
+    faults.begin({**settings, "resume": args.resume})
+    if faults.FAULT == "import":
+        import flash_attn  # type: ignore[import-not-found]  # noqa: F401
+    if unknown := sorted(set(settings) - set(shipped.DEFAULTS)):
+        parser.error(f"unrecognized arguments: {' '.join(f'--{name}' for name in unknown)}")
+    for left in Path(settings["output_dir"]).glob(".tmp-*"):
+        shutil.rmtree(left)
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
+    return Training(args, settings).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
