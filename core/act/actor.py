@@ -34,7 +34,7 @@ from .derive import Derived, DeriveError, derive
 from .derive_remaining import remaining
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch import LaunchError, is_alive, launch, read_start
-from .notify import notify
+from .notify import NotifyReport, notify, notify_urls
 from .pause import pause_attempt, unpause_attempt
 from .stop import stop_attempt
 
@@ -127,8 +127,20 @@ class RunActor:
 
     def _tell(self, decision: NotifyPeople) -> Said:
         settings = self._spec.settings.notify
-        if not settings.command:
-            return True, "", {}
+        said: list[NotifyReport] = []
+        if settings.urls:
+            said.append(
+                notify_urls(settings.urls, decision.event, decision.title, decision.body, timeout_s=settings.timeout_s)
+            )
+        if settings.command:
+            said.append(self._tell_command(decision))
+        failed = [report.detail for report in said if not report.ok]
+        output = "\n".join(report.output for report in said if report.output)
+        detail = "; ".join(failed or [report.detail for report in said])
+        return not failed, detail, {"output": output} if output else {}
+
+    def _tell_command(self, decision: NotifyPeople) -> NotifyReport:
+        settings = self._spec.settings.notify
         event = {
             "event": decision.event,
             "run": self._spec.name,
@@ -138,8 +150,7 @@ class RunActor:
             "incident": decision.incident,
             "wall": time.time(),
         }
-        report = notify(settings.command, event, timeout_s=settings.timeout_s, cwd=self._spec.cwd)
-        return report.ok, report.detail, {"output": report.output} if report.output else {}
+        return notify(settings.command, event, timeout_s=settings.timeout_s, cwd=self._spec.cwd)
 
     def _capture(self, decision: CaptureStacks) -> Said:
         if self._target is None or self._target.number != decision.attempt:

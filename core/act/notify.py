@@ -1,4 +1,4 @@
-"""The notification command: a program of the user's own gets the event as JSON on its stdin."""
+"""Telling people: a program of the user's own gets the event as JSON on its stdin, and apprise tells its services."""
 
 import contextlib
 import json
@@ -6,12 +6,16 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+
+from ..model.redact import Redaction, url_secrets
 
 KEPT_BYTES = 2000
 """Of what the command prints; more would only bloat the journal."""
@@ -42,15 +46,44 @@ def notify(
     if not command:
         return NotifyReport(ok=False, detail="no notification command is set (notify.command)")
     try:
-        return _run(list(command), event, timeout_s, cwd, None if env is None else dict(env))
+        return _run("notify.command", list(command), event, timeout_s, cwd, None if env is None else dict(env))
     except FileNotFoundError as fault:
         return NotifyReport(ok=False, detail=f"notify.command: not found: {fault.filename}; give the full path")
     except Exception as fault:  # whatever it is, the run must not feel it
         return NotifyReport(ok=False, detail=f"notify.command: {fault}")
 
 
-def _run(
-    command: list[str], event: Mapping[str, Any], timeout_s: float, cwd: str | None, env: dict[str, str] | None
+def notify_urls(urls: Sequence[str], event: str, title: str, body: str, *, timeout_s: float) -> NotifyReport:
+    """Tell the services behind apprise URLs, in a process of its own that is ended after ``timeout_s``.
+
+    Nothing of a URL is in the report: they hold tokens. Never raises.
+    """
+    order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS.get(event, "info")}
+    try:
+        report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
+    except Exception as fault:  # whatever it is, the run must not feel it
+        report = NotifyReport(ok=False, detail=f"notify.urls: {fault}")
+    hide = Redaction(secrets=url_secrets(urls))
+    if report.ok:
+        count = f"{len(urls)} service{'' if len(urls) == 1 else 's'}"
+        return NotifyReport(ok=True, detail=f"notified {count}", code=0)
+    told = report.output.splitlines()
+    detail = f"notify.urls: {told[-1]}" if told and report.code is not None else report.detail
+    return NotifyReport(ok=False, detail=hide.text(detail), code=report.code)
+
+
+CHILD = Path(__file__).with_name("notify_child.py")
+KINDS = {"incident": "failure", "give_up": "failure", "warning": "warning", "recovery": "success", "finish": "success"}
+"""Event → apprise's kind of notice."""
+
+
+def _run(  # noqa: PLR0917
+    name: str,
+    command: list[str],
+    event: Mapping[str, Any],
+    timeout_s: float,
+    cwd: str | None,
+    env: dict[str, str] | None,
 ) -> NotifyReport:
     deadline = time.monotonic() + timeout_s
     with tempfile.TemporaryFile() as stdin:  # a file, not a pipe: a command that does not read cannot block us
@@ -72,14 +105,14 @@ def _run(
         _end_group(process)
         words = _decode(output)
         return NotifyReport(
-            ok=False, detail=f"notify.command took more than {timeout_s:g} s and was ended: {command[0]}", output=words
+            ok=False, detail=f"{name} took more than {timeout_s:g} s and was ended: {command[0]}", output=words
         )
     code = process.wait()
     words = _decode(output)
     if code == 0:
         return NotifyReport(ok=True, detail=f"notified by {command[0]}", code=0, output=words)
     last = words.splitlines()[-1] if words else "no output"
-    return NotifyReport(ok=False, detail=f"notify.command returned {code}: {last}", code=code, output=words)
+    return NotifyReport(ok=False, detail=f"{name} returned {code}: {last}", code=code, output=words)
 
 
 def _listen(process: "subprocess.Popen[bytes]", stream: IO[bytes], deadline: float) -> tuple[bytes, bool]:

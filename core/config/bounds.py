@@ -51,6 +51,15 @@ def filled(value: str | None) -> str | None:
     return "must not be empty" if value is not None and not value.strip() else None
 
 
+def services(value: tuple[str, ...]) -> str | None:
+    """Each is a URL with a scheme and something behind it."""
+    for number, url in enumerate(value, 1):
+        scheme, found, rest = url.partition("://")
+        if not (found and scheme.strip() and rest.strip()) or any(c.isspace() for c in scheme):
+            return f'number {number} is no apprise URL: write it as "ntfy://TOPIC" or "tgram://TOKEN/CHAT"'
+    return None
+
+
 def tmux_name(value: str | None) -> str | None:
     """What tmux takes as a name: it turns "." and ":" into "_", and then nobody finds the session."""
     return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
@@ -100,7 +109,11 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "disk_warning_bytes": at_least(0),
         "disk_danger_bytes": at_least(0),
     },
-    "notify": {"command": lambda value: None if not value or value[0].strip() else "must begin with a program"},
+    "notify": {
+        "command": lambda value: None if not value or value[0].strip() else "must begin with a program",
+        "urls": services,
+        "timeout_s": above(0),
+    },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
     "remedies": {},  # a choice of words
     "tmux": {"socket": filled, "session": tmux_name},

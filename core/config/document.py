@@ -94,11 +94,12 @@ class Document:
             try:
                 converted = msgspec.convert(value, type=fields[key].type)
             except msgspec.ValidationError as error:
-                self.add((*path, key), f'"{key}" must be {describe_type(fields[key].type)}, {_got(value, error)}')
+                kind = describe_type(fields[key].type)
+                self.add((*path, key), f'"{key}" must be {kind}{_told(key, _got(value, error))}')
                 continue
             complaint = _endless(converted) or (rules or {}).get(fields[key].name, _fine)(converted)
             if complaint:
-                self.add((*path, key), f'"{key}" {complaint}, got {show(value)}')
+                self.add((*path, key), f'"{key}" {complaint}{_told(key, f"got {show(value)}")}')
             else:
                 good[fields[key].name] = converted
         return good
@@ -112,6 +113,14 @@ class Document:
         else:
             hint = did_you_mean(key, known)
         self.add(path, f'unknown key "{key}"{hint}')
+
+
+SECRET_KEYS = frozenset({"urls"})
+"""Keys whose values hold tokens: a message must not show them."""
+
+
+def _told(key: str, got: str) -> str:
+    return "" if key in SECRET_KEYS else f", {got}"
 
 
 def describe_type(kind: Any) -> str:

@@ -36,10 +36,14 @@ _PLAIN = re.compile(r"\d{1,6}(\.\d+)?|true|false|none|null|\[redacted\]", re.IGN
 
 
 class Redaction:
-    """Redacts with what is known of one run. ``env``: variables whose secret values may turn up in any text."""
+    """Redacts with what is known of one run. ``env``: variables whose secret values may turn up in any text.
 
-    def __init__(self, env: Mapping[str, str] | None = None) -> None:
-        found = {v for k, v in (env or {}).items() if is_secret_name(k) and len(v) >= SHORTEST_SECRET}
+    ``secrets``: more of such values (``url_secrets`` of its notification URLs).
+    """
+
+    def __init__(self, env: Mapping[str, str] | None = None, secrets: Iterable[str] = ()) -> None:
+        found = {*secrets}
+        found |= {v for k, v in (env or {}).items() if is_secret_name(k) and len(v) >= SHORTEST_SECRET}
         self._values = sorted(found, key=len, reverse=True)
 
     def text(self, text: str) -> str:
@@ -76,6 +80,24 @@ class Redaction:
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Each of them."""
         return tuple(self.text(text) for text in texts)
+
+
+def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
+    """What in notification URLs must not be told: the whole, and each part but a host name with a dot in it.
+
+    Services put their tokens everywhere: ``tgram://TOKEN/CHAT``, ``ntfy://ntfy.sh/TOPIC``, ``json://USER:WORD@host``.
+    """
+    found: dict[str, None] = {}
+    for url in urls:
+        found[url] = None
+        scheme, _, rest = url.partition("://")
+        parts = re.split(r"[/@?&=]", rest or scheme)
+        host = next((p for p in parts if re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", p)), None)
+        for part in parts:
+            for piece in (part, *part.split(":")):
+                if part != host and len(piece) >= SHORTEST_SECRET:
+                    found[piece] = None
+    return tuple(found)
 
 
 def is_secret_name(name: str) -> bool:

@@ -11,7 +11,7 @@ from ..model.fact import CommandReceived, RampMoved
 from ..model.incident import Incident
 from ..model.profile import Change
 from ..model.record import Record
-from ..model.redact import Redaction
+from ..model.redact import Redaction, url_secrets
 from . import quantity
 from .checkpoints import step_words
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
@@ -25,7 +25,7 @@ from .words import title_of
 def build_report(now: Situation, sources: ReportSources) -> Report:
     """Put it together; every part of it may be unknown."""
     story = now.story
-    hide = Redaction(sources.spec.env)
+    hide = Redaction(sources.spec.env, url_secrets(sources.spec.settings.notify.urls))
     progress = live_progress(now)
     first = story.attempts[0] if story.attempts else None
     ended_t = _ended_t(now)
