@@ -64,7 +64,7 @@ class RunActor:
     ``gpus_now``: newest readings, None where nothing can be seen. ``show``: opens a view of a fresh attempt (tmux) and
     returns a sentence where it could not. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the
     last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``. ``wsl``:
-    end trainers the gentler way.
+    end trainers the gentler way. ``misfit``: what contradicts such a resume, a sentence.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class RunActor:
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
         tidy: Tidy | None = None,
+        misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -95,6 +96,7 @@ class RunActor:
         self._base_env = base_env
         self._kernel_tail = kernel_tail
         self._wsl = wsl
+        self._misfit = misfit
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._tidy = tidy
         self._target: AttemptTarget | None = None
@@ -237,10 +239,10 @@ class RunActor:
             desk.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
         self._target, self._baseline = target, baseline
         start = read_start(folder)
-        note = self._show(target)
+        notes = (self._misfit(resume, derived) if resume is not None else None, self._show(target))
         return (
             True,
-            note or "",
+            "; ".join(note for note in notes if note),
             {
                 "start": msgspec.to_builtins(start),
                 "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),

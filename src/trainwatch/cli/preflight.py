@@ -18,6 +18,7 @@ from .preflight_host import (
 )
 from .preflight_launch import check_command, check_notify, check_paths, check_profile, check_script, plan_of
 from .preflight_memory import check_advice, check_memory
+from .preflight_model import check_data_changed, check_model
 from .preflight_trial import check_measured
 
 __all__ = ["Check", "config_check", "looks", "preflight"]
@@ -30,6 +31,8 @@ RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
     check_output_dir,
     check_disk,
     check_resume_point,
+    check_model,
+    check_data_changed,
     check_torch,
     check_gpus_of,
     check_vram,

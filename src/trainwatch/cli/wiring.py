@@ -1,5 +1,6 @@
 """The only place that knows all rooms of core: it builds a run's supervisor, screen doors and views out of them."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -52,6 +53,8 @@ from .retention import FolderRetention
 from .trainer_values import trainer_values, traits
 
 
+log = logging.getLogger(__name__)
+
 def build_supervisor(
     run: RunDirectory, story: RunStory, *, on_records: Callable[[Sequence[Record]], None]
 ) -> Supervisor:
@@ -95,6 +98,7 @@ def build_supervisor(
         ),
         wsl=is_wsl(),
     )
+        misfit=lambda resume, derived: _misfit(spec, resume, derived),
     if (newest := _newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
     supervisor = Supervisor(
@@ -128,6 +132,16 @@ def _config_of(spec: RunSpec) -> Path | None:
 
 
 def _gpu_users() -> Sequence[str]:
+def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
+    from .preflight_model import resume_misfit
+
+    try:
+        return resume_misfit(spec, resume, derived.argv, derived.config_text)
+    except Exception:  # a look that fails must not cost the launch
+        log.exception("comparing the model with %s failed", resume)
+        return None
+
+
     from .gpu_survey import named_users
 
     return named_users()

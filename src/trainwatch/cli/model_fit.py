@@ -1,0 +1,158 @@
+"""Whether the model that a launch would build fits the checkpoint that it would resume from (requirement C3).
+
+Told only where it is certain: a checkpoint holds names and shapes, a config holds numbers whose meaning depends on the
+trainer's code. So a number counts as contradicted only when nothing in the checkpoint has it, or when the checkpoint
+itself says another one.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+WIDTHS = frozenset({"hidden_size", "embed_dim", "d_model", "n_embd", "model_dim"})
+"""The width of the stream of tokens: norms, biases and inputs of layers have just this length."""
+FEWEST = 8
+"""Matrices that a checkpoint must have before a length that it lacks means anything (not flattened, not a fragment)."""
+DEPTHS = frozenset({"depth", "num_layers", "n_layer", "n_layers", "num_hidden_layers"})
+HF_KEYS = (
+    "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+    "intermediate_size", "vocab_size", "d_model", "n_embd", "n_layer", "n_head",
+)  # fmt: skip
+CONFIG_BYTES = 1 << 20
+_NUMBERED = re.compile(r"^(?P<group>.*?\b(?:blocks|layers|h|transformer_blocks))\.(?P<number>\d+)\.")
+_PATCHES = re.compile(r"(?:^|\.)(?:patch_embed|x_embedder|patch_embedding)\b.*weight$")
+_RANK = re.compile(r"lora_(?:down|A)(?:\.default)?\.weight$")
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What a checkpoint holds. ``shapes``: by key, without ``torch.compile``'s prefix; ``config``: its config.json."""
+
+    name: str
+    shapes: Mapping[str, tuple[int, ...]] = {}
+    metadata: Mapping[str, str] = {}
+    config: Mapping[str, Any] = {}
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the launch would build. ``model``: settings of a model section by bare name; ``settings``: all of them.
+
+    ``config``: config.json of the base model.
+    """
+
+    model: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}
+    config: Mapping[str, Any] = {}
+
+
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """One contradiction. ``fatal``: the trainer will refuse the checkpoint; else it only differs."""
+
+    key: str
+    held: str
+    wanted: str
+    fatal: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"{self.key} is {self.wanted} in the config and {self.held} in the checkpoint"
+
+
+def misfits(held: Held, wanted: Wanted) -> tuple[Misfit, ...]:
+    """Every certain contradiction, fatal ones first."""
+    found = [*_lora(held, wanted), *_hub(held, wanted), *_sections(held, wanted)]
+    return tuple(sorted(found, key=lambda misfit: not misfit.fatal))
+
+
+def read_config_json(folder: Path) -> dict[str, Any]:
+    """``config.json`` in a folder; empty where there is none that can be read."""
+    path = folder / "config.json"
+    try:
+        if path.stat().st_size > CONFIG_BYTES:
+            return {}
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _lora(held: Held, wanted: Wanted) -> Iterator[Misfit]:
+    """Kohya: rank and module of the network, by the file's own metadata or its shapes."""
+    if _true(wanted.settings.get("dim_from_weights")):
+        return
+    ranks = {shape[0] for key, shape in held.shapes.items() if _RANK.search(key) and len(shape) == 2}
+    said = _number(held.metadata.get("ss_network_dim"))
+    rank = next(iter(ranks)) if len(ranks) == 1 else said if not ranks else None
+    asked = _number(wanted.settings.get("network_dim"))
+    if rank is not None and asked is not None and asked != rank:
+        yield Misfit(key="network_dim", held=f"{rank:g}", wanted=f"{asked:g}")
+    module, meant = held.metadata.get("ss_network_module"), wanted.settings.get("network_module")
+    if module and isinstance(meant, str) and meant != module:
+        yield Misfit(key="network_module", held=module, wanted=meant)
+    alpha, aimed = _number(held.metadata.get("ss_network_alpha")), _number(wanted.settings.get("network_alpha"))
+    if alpha is not None and aimed is not None and alpha != aimed:
+        yield Misfit(key="network_alpha", held=f"{alpha:g}", wanted=f"{aimed:g}", fatal=False)
+
+
+def _hub(held: Held, wanted: Wanted) -> Iterator[Misfit]:
+    """Transformers: two config.json files."""
+    for key in HF_KEYS:
+        if key in held.config and key in wanted.config and held.config[key] != wanted.config[key]:
+            yield Misfit(key=key, held=str(held.config[key]), wanted=str(wanted.config[key]))
+
+
+def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
+    """A config with a model section, against names and shapes."""
+    matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
+    if len(matrices) < FEWEST or any("lora_" in key for key in held.shapes):
+        return
+    sizes = {length for shape in held.shapes.values() for length in shape}
+    for key, value in wanted.model.items():
+        number = _number(value)
+        if number is None or number <= 1 or number != int(number):
+            continue
+        if key in WIDTHS and number not in sizes:
+            yield Misfit(key=f"model.{key}", held=f"probably {_commonest(held.shapes)}", wanted=f"{int(number)}")
+        if key in DEPTHS and (count := _depth(held.shapes)) is not None and count != number:
+            yield Misfit(key=f"model.{key}", held=f"{count}", wanted=f"{int(number)}")
+    patch = _number(wanted.model.get("patch_size"))
+    kernels = {shape[2:] for key, shape in held.shapes.items() if _PATCHES.search(key) and len(shape) == 4}
+    if patch is not None and len(kernels) == 1 and next(iter(kernels)) != (int(patch), int(patch)):
+        yield Misfit(key="model.patch_size", held="x".join(map(str, next(iter(kernels)))), wanted=f"{int(patch)}")
+
+
+def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+    """How many numbered blocks there are, where there is just one stack of them, numbered without a gap from 0."""
+    stacks: dict[str, set[int]] = {}
+    for key in shapes:
+        if (found := _NUMBERED.match(key)) is not None:
+            stacks.setdefault(found["group"], set()).add(int(found["number"]))
+    if len(stacks) != 1:
+        return None
+    numbers = next(iter(stacks.values()))
+    return len(numbers) if numbers == set(range(len(numbers))) else None
+
+
+def _commonest(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    counted: dict[int, int] = {}
+    for shape in shapes.values():
+        for length in shape:
+            counted[length] = counted.get(length, 0) + (length > 1)
+    return max(counted, key=lambda length: counted[length], default=0)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _true(value: object) -> bool:
+    return value is not None and str(value).lower() in {"true", "1", "yes", ""}

@@ -1,0 +1,42 @@
+"""Keys and shapes of a checkpoint by torch itself, in the trainer's own interpreter: for what only torch can open.
+
+A process of its own, with a time limit, weights only (no object of the file is built), without network.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+TIMEOUT_S = 120.0
+PROGRAM = """import json, sys
+import torch
+def walk(value, prefix, found, depth=0):
+    if isinstance(value, torch.Tensor):
+        found[prefix] = list(value.shape)
+    elif isinstance(value, dict) and depth < 4:
+        for key, inner in value.items():
+            walk(inner, f"{prefix}.{key}" if prefix else str(key), found, depth + 1)
+found = {}
+walk(torch.load(sys.argv[1], map_location="cpu", weights_only=True, mmap=True), "", found)
+print(json.dumps(found))
+"""
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def torch_shapes(
+    python: Sequence[str], path: Path, *, cwd: str, env: Mapping[str, str], timeout_s: float = TIMEOUT_S
+) -> dict[str, tuple[int, ...]] | None:
+    """Shape by key; None where that interpreter has no torch, or torch refuses the file."""
+    try:
+        done = subprocess.run(
+            [*python, "-c", PROGRAM, str(path)], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s,
+            check=False, cwd=cwd, env={**os.environ, **env, **OFFLINE},
+        )  # fmt: skip
+        if done.returncode != 0:
+            return None
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return {str(key): tuple(int(length) for length in shape) for key, shape in found.items()}

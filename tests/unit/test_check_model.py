@@ -1,0 +1,189 @@
+"""Whether a launch fits the checkpoint it resumes from: real files, and no word where nothing is certain."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_check_settings import machine, plan
+from trainwatch.cli.model_fit import Held, Wanted, misfits
+from trainwatch.cli.preflight_check import Check
+from trainwatch.cli.preflight_launch import settings_of
+from trainwatch.cli.preflight_model import check_data_changed, check_model
+from trainwatch.cli.torch_shapes import torch_shapes
+from trainwatch.core.act import desk
+
+torch = pytest.importorskip("torch")
+save_file = pytest.importorskip("safetensors.torch").save_file
+
+DIT = "model:\n  hidden_size: 32\n  depth: 3\n  patch_size: 2\ndata:\n  width: 5\ntraining:\n  depth: 9\n"
+
+
+def transformer(width: int = 32, depth: int = 3, patch: int = 2) -> dict[str, Any]:
+    weights = {"x_embedder.proj.weight": torch.ones(width, 4, patch, patch)}
+    for number in range(depth):
+        for name in ("qkv", "proj", "fc"):
+            weights[f"blocks.{number}.{name}.weight"] = torch.ones(width, width)
+            weights[f"blocks.{number}.{name}.bias"] = torch.ones(width)
+    return weights
+
+
+def state_directory(tmp_path: Path, weights: dict[str, Any]) -> None:
+    folder = tmp_path / "out" / "checkpoint-100"
+    folder.mkdir(parents=True)
+    torch.save(weights, folder / "model.pt")
+    torch.save({"state": {}, "param_groups": [{"lr": 0.1}]}, folder / "optimizer.pt")
+    (folder / "training_state.json").write_text('{"global_step": 100, "current_epoch": 1}')
+
+
+def checked(tmp_path: Path, config: str, *flags: str) -> Check:
+    path = tmp_path / "config.yaml"
+    path.write_text(config)
+    command = (sys.executable, "train.py", "--config", "config.yaml", *flags)
+    made = plan(
+        tmp_path, settings_of(command, config, "config.yaml"), preset="dit", config="config.yaml", command=command,
+        output_dir=str(tmp_path / "out"),
+    )  # fmt: skip
+    found = check_model(made, machine(tmp_path))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module."])
+def test_a_model_that_fits_passes_and_is_described(tmp_path: Path, prefix: str) -> None:
+    state_directory(tmp_path, {prefix + key: value for key, value in transformer().items()})
+    found = checked(tmp_path, DIT)
+    assert found.result == "pass", found
+    assert "checkpoint-100: 19 tensors" in found.found
+    assert "with optimizer state" in found.found
+    assert ("_orig_mod." in found.found) is (prefix == "_orig_mod.")
+
+
+@pytest.mark.parametrize(
+    ("weights", "flags", "said"),
+    [
+        (transformer(depth=4), (), "model.depth is 3 in the config and 4 in the checkpoint"),
+        (transformer(width=64), (), "model.hidden_size is 32 in the config and probably 64 in the checkpoint"),
+        (transformer(patch=4), (), "model.patch_size is 2 in the config and 4x4 in the checkpoint"),
+        (transformer(), ("--model.depth", "6"), "model.depth is 6 in the config and 3 in the checkpoint"),
+        (transformer(), ("--model.depth=6",), "model.depth is 6 in the config and 3 in the checkpoint"),
+    ],
+)
+def test_a_changed_model_is_told_before_the_launch(
+    tmp_path: Path, weights: dict[str, Any], flags: tuple[str, ...], said: str
+) -> None:
+    state_directory(tmp_path, weights)
+    found = checked(tmp_path, DIT, *flags)
+    assert found.result == "fail"
+    assert said in found.found
+    assert "checkpoint-100" in found.found
+    assert found.remedy
+
+
+def lora(tmp_path: Path, rank: int = 8, **metadata: str) -> None:
+    (tmp_path / "out").mkdir()
+    weights = {
+        "te.lora_down.weight": torch.ones(rank, 32),
+        "te.lora_up.weight": torch.ones(32, rank),
+        "te.alpha": torch.ones(()),
+    }
+    save_file(weights, tmp_path / "out" / "luca-000002.safetensors", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("settings", "result", "said"),
+    [
+        ({"network_dim": 8, "network_alpha": 4}, "pass", "nothing in the config contradicts"),
+        ({"network_dim": 16}, "fail", "network_dim is 16 in the config and 8 in the checkpoint"),
+        ({"network_dim": 16, "dim_from_weights": True}, "pass", ""),
+        ({"network_alpha": 1}, "warn", "network_alpha is 1 in the config and 4 in the checkpoint"),
+        ({"network_module": "lycoris.kohya"}, "fail", "network_module is lycoris.kohya in the config"),
+    ],
+)
+def test_a_network_of_another_rank(tmp_path: Path, settings: dict[str, Any], result: str, said: str) -> None:
+    lora(tmp_path, ss_network_dim="8", ss_network_alpha="4.0", ss_network_module="networks.lora")
+    found = check_model(plan(tmp_path, settings, output_dir=str(tmp_path / "out")), machine(tmp_path))
+    assert found is not None
+    assert found.result == result, found
+    assert said in found.found
+
+
+def test_the_rank_is_known_from_the_shapes_alone(tmp_path: Path) -> None:
+    lora(tmp_path)
+    found = check_model(plan(tmp_path, {"network_dim": 16}, output_dir=str(tmp_path / "out")), machine(tmp_path))
+    assert found is not None
+    assert found.result == "fail"
+
+
+def test_two_hub_configs_are_compared(tmp_path: Path) -> None:
+    folder, base = tmp_path / "out" / "checkpoint-10", tmp_path / "base"
+    folder.mkdir(parents=True)
+    base.mkdir()
+    save_file({"h.weight": torch.ones(4, 4)}, folder / "model.safetensors")
+    (folder / "trainer_state.json").write_text('{"global_step": 10, "epoch": 1.0}')
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_embd": 768, "n_layer": 12}))
+    (base / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_embd": 1024, "n_layer": 12}))
+    made = plan(tmp_path, {"model_name_or_path": "base"}, preset="hf", output_dir=str(tmp_path / "out"))
+    found = check_model(made, machine(tmp_path))
+    assert found is not None
+    assert (found.result, "n_embd is 1024 in the config and 768" in found.found) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Held(name="few", shapes={"a.weight": (7, 7)}),
+        Held(name="flat", shapes={f"flat_{n}": (99991,) for n in range(20)}),
+        Held(name="none"),
+        Held(name="lora", shapes={f"blocks.{n}.lora_down.weight": (4, 7) for n in range(20)}),
+        Held(name="two stacks", shapes={f"{s}.layers.{n}.w": (32, 32) for s in ("enc", "dec") for n in range(6)}),
+        Held(name="a gap", shapes={f"blocks.{n}.w": (32, 32) for n in range(3, 20)}),
+    ],
+)
+def test_where_nothing_is_certain_nothing_is_said(held: Held) -> None:
+    wanted = Wanted(model={"hidden_size": 32, "depth": 5, "patch_size": "two", "use_x": True}, settings={})
+    assert misfits(held, wanted) == ()
+
+
+def test_what_only_torch_can_open_is_asked_in_the_trainers_interpreter(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    torch.save({"model": transformer(depth=1), "step": 3}, path)
+    shapes = torch_shapes([sys.executable], path, cwd=str(tmp_path), env={})
+    assert shapes is not None
+    assert shapes["model.blocks.0.qkv.weight"] == (32, 32)
+    assert torch_shapes(["/no/such/python"], path, cwd=str(tmp_path), env={}) is None
+
+
+def test_a_malicious_file_builds_nothing_and_says_nothing(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.system, (f"touch {tmp_path}/executed",)
+
+    path = tmp_path / "model.pt"
+    torch.save({"x": Evil()}, path)
+    assert torch_shapes([sys.executable], path, cwd=str(tmp_path), env={}) is None
+    assert not (tmp_path / "executed").exists()
+
+
+def launched_before(tmp_path: Path, *argv: str) -> None:
+    folder = tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001"
+    folder.mkdir(parents=True)
+    order = {"attempt": 1, "argv": argv, "cwd": str(tmp_path), "env": {}, "log": str(folder / "train.log")}
+    desk.write(str(folder), desk.ORDER, order)
+
+
+@pytest.mark.parametrize(("now", "result"), [("./a", "pass"), ("./b", "warn")])
+def test_another_data_set_needs_a_new_loader_state(tmp_path: Path, now: str, result: str) -> None:
+    launched_before(tmp_path, "python", "t.py", "--dataset_path", "./a")
+    found = check_data_changed(plan(tmp_path, {"dataset_path": now}), machine(tmp_path))
+    assert found is not None
+    assert found.result == result
+    if result == "warn":
+        assert "dataset_path was ./a, is now ./b" in found.found
+
+
+def test_without_an_earlier_launch_nothing_is_said_of_the_data(tmp_path: Path) -> None:
+    assert check_data_changed(plan(tmp_path, {"dataset_path": "./a"}), machine(tmp_path)) is None
