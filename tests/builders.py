@@ -103,6 +103,7 @@ class Story:
         self.util, self.power = util, power
         self.telemetry = telemetry
         self.processes = True
+        self.own = True
         self.workers = workers
         self.t = 0.0
         self.step = 0
@@ -237,7 +238,7 @@ class Story:
                             mem_used_bytes=15.4 * GB,
                             mem_total_bytes=16.3 * GB,
                             temp_c=62,
-                            own=True,
+                            own=self.own,
                         )
                         for index, (util, power) in enumerate(shown)
                     ),

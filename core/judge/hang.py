@@ -91,7 +91,7 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
         late_s = min(hang.max_s, patience.overdue(sight, hang))
         if silence >= late_s or (clock.beats and dead_s >= BEYOND_DOUBT * enough_s):
             return _verdict(sight, _dead_kind(sight), "no step and no sign of life")
-    return _polling(sight, hang, silence, still_s)
+    return _polling(sight, hang, since, still_s)
 
 
 def _weak_for(hang: Hang, enough_s: float) -> float:
@@ -99,9 +99,10 @@ def _weak_for(hang: Hang, enough_s: float) -> float:
     return enough_s if enough_s > SHORT_S else min(hang.quiet_s, 0.5 * enough_s)
 
 
-def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdict | None:
+def _polling(sight: Sight, hang: Hang, since: float, still_s: float) -> Verdict | None:
     """Cores are busy, but nothing comes of it."""
     clock, vitals = sight.clock, sight.vitals
+    silence = sight.now - since
     cap = max(
         hang.max_s,
         patience.LULL_AGAIN * patience.longest_known(sight),
@@ -117,6 +118,8 @@ def _polling(sight: Sight, hang: Hang, silence: float, still_s: float) -> Verdic
         return _verdict(sight, "spin", "no step and no byte moved for long, only busy cores (no GPU can be read)")
     if silence < hang.deadline_factor * (clock.slow_s or 0.0):
         return None
+    if vitals.foreign and (vitals.process_at or 0.0) - max(signs.last_own_sign(vitals), since) >= cap:
+        return _verdict(sight, _dead_kind(sight), "no step and no sign of life, and the busy GPUs are not this run's")
     if still_s >= cap:
         return _verdict(sight, _dead_kind(sight), "no step for long, and only one core moves")
     idle_s = sight.now - max(signs.last_work(vitals), clock.last)

@@ -42,6 +42,8 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu: tuple[GpuState, ...] = ()
     gpu_at: float | None = None
     """Last sample that said anything about our GPUs."""
+    foreign: bool = False
+    """All GPUs that can be seen are marked as not the trainer's: whether it is on one cannot be told."""
     busy_at: float | None = None
     """Some GPU worked (busy or active)."""
     pinned_at: float | None = None
@@ -97,6 +99,9 @@ def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang, beat_at
     if not gpus:
         return vitals
     normals = gpu_signs.watch(vitals.normals, gpus)
+    foreign = gpus[0].own is False and not any(g.own is not False for g in gpus)
+    if foreign != vitals.foreign:
+        vitals = msgspec.structs.replace(vitals, foreign=foreign)
     held = gpu_signs.throttle(gpus)
     if held != vitals.throttle:
         vitals = msgspec.structs.replace(vitals, throttle=held)
@@ -292,6 +297,11 @@ def is_starved(vitals: Vitals) -> bool:
 def last_work(vitals: Vitals) -> float:
     """When a GPU worked, bytes moved or a file grew, in active seconds: signs that no polling loop makes."""
     return max(vitals.start_at, vitals.busy_at or 0.0, vitals.io_at or 0.0, vitals.file_at or 0.0)
+
+
+def last_own_sign(vitals: Vitals) -> float:
+    """The same of the trainer's processes and files alone, whatever the GPUs do."""
+    return max(vitals.start_at, vitals.cpu_alive_at or 0.0, vitals.io_at or 0.0, vitals.file_at or 0.0)
 
 
 def last_sign(vitals: Vitals, *, cpu: bool) -> float:

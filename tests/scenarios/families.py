@@ -435,6 +435,17 @@ def eval_wavers_about_the_power_of_a_spin(s: Story) -> Story:
 
 
 @healthy
+def sparse_on_gpus_not_marked_as_its_own(s: Story) -> Story:
+    s.own = False
+    s.start().load()
+    for _ in range(4):
+        s.go(1500, gpu=busy, cpu=1.2)
+        s.step += 500
+        s.log(f"Step {s.step}, Loss: 0.5\n")
+    return s
+
+
+@healthy
 def pauses_at_half_its_power(s: Story) -> Story:
     begun(s, 200)
     for seconds in (90, 140, 200):
@@ -797,3 +808,9 @@ def dies_after_its_eval_bar_stood_still(s: Story) -> Story:
 def spins_before_first_step_power_unknown(s: Story) -> Story:
     s.power = False
     return in_trouble(s.start().load()).spinning(2500)
+
+
+@sick("idle", 1900.0)
+def dies_while_others_use_the_gpus(s: Story) -> Story:
+    s.own = False
+    return in_trouble(begun(s)).go(2400, gpu=busy, cpu=0.0)
