@@ -10,6 +10,7 @@ from .inspection import inspect, verify
 from .listing import list_checkpoints
 from .overview import CheckpointOverview, show
 from .pace import ProgressCallback
+from .recognition import is_checkpoint_directory
 from .retention import PruneOutcome, PrunePlan, apply_prune, plan_prune
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "backup",
     "compare",
     "inspect",
+    "is_checkpoint_directory",
     "list_checkpoints",
     "plan_prune",
     "show",

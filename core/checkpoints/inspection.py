@@ -18,12 +18,14 @@ def inspect(path: Path) -> Checkpoint | None:
     """Quick verdict: structure and sizes, no tensor values.
 
     None: it is gone, or it is no checkpoint (a log, an optimizer alone, one shard of a set that has an index, an output
-    directory). A name that writers use until they are done (``*.tmp``, ``tmp-checkpoint-500``) is ``writing``.
+    directory, a file in which there is no tensor). A name that writers use until they are done (``*.tmp``,
+    ``tmp-checkpoint-500``) is ``writing``.
     Never raises for what it finds in the file.
     """
     try:
         subject = subject_of(path)
-        return None if subject is None else conclude(subject, subject.examine(None))
+        finding = None if subject is None else subject.examine(None)
+        return None if subject is None or finding is None or finding.is_bare else conclude(subject, finding)
     except FileNotFoundError:
         return None
 

@@ -4,6 +4,7 @@ Tables only; sources of the shapes stand beside them.
 """
 
 import re
+import string
 from typing import Literal
 
 import msgspec
@@ -82,6 +83,9 @@ _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+_NO_DIGITS = string.ascii_letters + "-_.="
+
+
 class NameCounts(msgspec.Struct, frozen=True):
     """Step and epoch as a name gives them."""
 
@@ -96,16 +100,38 @@ class NameCounts(msgspec.Struct, frozen=True):
 
 def read_name(name: str) -> NameCounts:
     """Step and epoch in a name, by the shapes of known trainers; ``-00001-of-00003`` is no count."""
+    found = _counters_in(_without_shard(name))
+    step, epoch = found.get("step"), found.get("epoch")
+    return NameCounts(step and int(step[1]), epoch and int(epoch[1]))
+
+
+def series_of(name: str) -> str:
+    """What checkpoints saved one after the other have in common: ``luca-000004.safetensors`` and the final ``luca``.
+
+    ``checkpoint-500`` and ``checkpoint-epoch-1`` are of one series, the export ``model.safetensors`` is another.
+    """
+    text = _without_shard(name.removesuffix(INDEX_SUFFIX))
+    for match in sorted(_counters_in(text).values(), key=re.Match.start, reverse=True):
+        counted = match[0].rstrip(_NO_DIGITS)
+        text = text[: match.start()] + text[match.start() + len(counted) :]
+    stem = text.rpartition(".")[0] if tensor_format(text) is not None else text
+    return stem.strip("-_.=") or "checkpoint"
+
+
+def _without_shard(name: str) -> str:
     shard = SHARD.match(name)
-    text = shard["stem"] + shard["suffix"] if shard else name
-    found: dict[str, int] = {}
+    return shard["stem"] + shard["suffix"] if shard else name
+
+
+def _counters_in(text: str) -> dict[str, "re.Match[str]"]:
+    found: dict[str, re.Match[str]] = {}
     for pattern, what in _COUNTERS:
         if what in found or (pattern.pattern.startswith(("-(", "_(", "[-_](?!")) and found):
             continue  # bare numbers only where no word spoke
         match = pattern.search(text)
         if match and len(match[1]) <= 15:
-            found[what] = int(match[1])
-    return NameCounts(found.get("step"), found.get("epoch"))
+            found[what] = match
+    return found
 
 
 def tensor_format(name: str) -> TensorFormat | None:

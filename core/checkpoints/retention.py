@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ import msgspec
 from ..model.checkpoint import Checkpoint
 from .inspection import inspect, subject_of, verify
 from .listing import list_checkpoints
-from .names import INDEX_SUFFIX
+from .names import INDEX_SUFFIX, series_of
 from .pace import ProgressCallback
 
 KeepReason = Literal["newest", "resume point", "neighbour of a bad one", "not complete", "a link", "deep check failed"]
@@ -50,8 +51,9 @@ def plan_prune(
     progress: ProgressCallback | None = None,
     prove: Callable[[Path], Checkpoint] | None = None,
 ) -> PrunePlan:
-    """Keep the newest ``keep`` sound checkpoints; list the older sound ones for deletion. Changes nothing.
+    """Keep the newest ``keep`` sound checkpoints of each series; list the older ones for deletion. Changes nothing.
 
+    Series: see ``series_of``; two models in one directory, or an export beside full states, don't push each other out.
     ``deep``: those kept as the newest are read through first, so that sound ones are not given up for one that holds
     NaN; ``prove`` does so in place of ``verify`` (for who remembers what is proven). Always kept: the resume point,
     whatever is not complete (bad ones are evidence, unfinished ones not ours), the nearest sound neighbour of each bad
@@ -64,12 +66,13 @@ def plan_prune(
     sound = [checkpoint.verdict == "complete" for checkpoint in found]
     why: dict[str, KeepReason] = {}
     resume: str | None = None
-    newest = 0
+    newest: Counter[str] = Counter()
     for place, checkpoint in enumerate(found):
         if not sound[place]:
             why[checkpoint.path] = "not complete"
             continue
-        if newest >= keep:
+        series = series_of(checkpoint.name)
+        if newest[series] >= keep:
             continue
         if deep:
             path = Path(checkpoint.path)
@@ -79,7 +82,7 @@ def plan_prune(
                 sound[place] = False
                 why[checkpoint.path] = "deep check failed"
                 continue
-        newest += 1
+        newest[series] += 1
         why[checkpoint.path] = "newest"
         if resume is None:
             resume = checkpoint.path

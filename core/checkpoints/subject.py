@@ -34,6 +34,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     opaque: tuple[str, ...] = ()
     files: Findings = {}
 
+    @property
+    def is_bare(self) -> bool:
+        """A single sound file of plain values: a vocabulary, a list of names; nothing that could be resumed from."""
+        held = [found.contents for found in self.files.values()]
+        return (
+            self.layout == "file"
+            and not self.damages
+            and all(c is not None and not c.tensors and not c.opaque and not c.metadata for c in held)
+        )
+
     def with_damage(self, damage: Damage) -> "Finding":
         """The same with one finding more."""
         return msgspec.structs.replace(self, damages=(*self.damages, damage))

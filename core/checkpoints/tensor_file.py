@@ -11,6 +11,7 @@ from .damage import Damage, Sealed, worst
 from .names import NameCounts, TensorFormat, read_name
 from .nonfinite import check_values
 from .pickle_tree import whole_number
+from .pickle_values import Mapping, PickleValue
 from .safetensors_header import read_safetensors, training_info
 from .state_file import EPOCH_KEYS, STEP_KEYS, counts_in
 from .torch_file import read_torch_file
@@ -84,9 +85,15 @@ def counts_of(contents: FileContents, name: str) -> NameCounts:
         epochs = counts_in({"epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
         step, epoch = stored.step, epochs.epoch
     else:
-        step, epoch = whole_number(contents.tree, STEP_KEYS), whole_number(contents.tree, EPOCH_KEYS)
+        step, epoch = _in_tree(contents.tree, STEP_KEYS), _in_tree(contents.tree, EPOCH_KEYS)
     named = read_name(name)
     return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
+
+
+def _in_tree(tree: PickleValue, keys: tuple[str, ...]) -> int | None:
+    """At the top of the object, else in its ``meta`` (mmengine, mmcv)."""
+    found = whole_number(tree, keys)
+    return whole_number(tree.get("meta"), keys) if found is None and isinstance(tree, Mapping) else found
 
 
 def _first(metadata: dict[str, str], keys: tuple[str, ...], default: object) -> object:

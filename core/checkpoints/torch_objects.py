@@ -26,6 +26,8 @@ _MAX_WRAPPED_CALLS = 8
 """How deep calls may be wrapped in ``_rebuild_from_type_v2``."""
 _BYTE = Element("uint8", 8)
 _GETATTR = "builtins.getattr"
+_INNER_STORAGE = "torch.storage"
+"""A storage whose bytes are a pickle inside of the pickle: how ``pickle.dump`` writes a tensor."""
 
 _OBJECT_MODULES = ("torch.nn.modules.", "torch.optim.", "torch.fx.")
 """Where a file that mentions torch's own classes holds whole objects instead of their state."""
@@ -232,7 +234,9 @@ def _element_of(kind: PickleValue) -> Element:
 
 def _tensor(
     storage: PickleValue, arguments: Arguments, element: Element | None, *, quantized: bool = False
-) -> TensorView:
+) -> TensorView | Instance:
+    if isinstance(storage, Instance) and storage.of == _INNER_STORAGE:
+        return Instance("torch.Tensor", ())
     if not isinstance(storage, Storage):
         raise Corrupt("a tensor has no storage")
     offset, shape, strides = _as_count(arguments[0]), _as_counts(arguments[1]), _as_counts(arguments[2])
@@ -289,7 +293,8 @@ def _rebuild_bytes(interpreter: TorchInterpreter, arguments: Arguments) -> Pickl
     if len(arguments) != 1 or not isinstance(arguments[0], bytes):
         raise Corrupt("a stored tensor has no bytes")
     interpreter.add_nested(arguments[0])
-    return Instance("torch.storage", ())
+    _note(interpreter.opaque, "torch.storage._load_from_bytes")
+    return Instance(_INNER_STORAGE, ())
 
 
 def _mapping(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue:

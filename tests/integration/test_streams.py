@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+HEADER = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+ONE_TENSOR = len(HEADER).to_bytes(8, "little") + HEADER + bytes(4)
+
 
 def verb(tmp_path: Path, shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     own = {**os.environ, "TRAINWATCH_HOME": str(tmp_path / "home"), "T": f"{sys.executable} -m trainwatch", **env}
@@ -42,7 +45,7 @@ def test_a_file_name_that_is_no_text_hides_no_other(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     for name in (b"bad\xff\xfe-000007.safetensors", b"good-000008.safetensors", b"two\nlines-000009.safetensors"):
-        (folder / os.fsdecode(name)).write_bytes((2).to_bytes(8, "little") + b"{}")
+        (folder / os.fsdecode(name)).write_bytes(ONE_TENSOR)
     done = verb(tmp_path, "$T checkpoints list out --json && $T checkpoints list out")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"good-000008" in done.stdout

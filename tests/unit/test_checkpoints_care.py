@@ -1,6 +1,7 @@
 """Pruning, backing up, comparing and showing: what they do, and above all what they leave alone."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,14 +145,27 @@ def test_directories_and_sets_are_deleted_whole_and_links_in_them_are_not_follow
     (old / "link").symlink_to(precious)
     for place, path in enumerate([*sorted(out.glob("model*")), old]):
         os.utime(path, (1000 + place, 1000 + place))
-    newest = epochs(out, 9)[0]
-    os.utime(newest, (9000, 9000))
+    newer = out / "checkpoint-epoch-119"
+    shutil.copytree(old, newer, symlinks=True)
+    save_file(weights(3), out / "model.safetensors")
 
     outcome = apply_prune(plan_prune(out, 1))
 
     assert set(names(outcome.deleted)) == {"checkpoint-epoch-118", index.name}
-    assert [path.name for path in out.iterdir()] == [newest.name]
+    assert {path.name for path in out.iterdir()} == {newer.name, "model.safetensors"}
     assert (precious / "data").read_text() == "x"
+
+
+def test_two_models_in_one_directory_do_not_push_each_other_out(tmp_path: Path) -> None:
+    anna = [tmp_path / name for name in ("anna-000002.safetensors", "anna-000004.safetensors", "anna.safetensors")]
+    luca = epochs(tmp_path, 1, 2, 3)
+    for place, path in enumerate(anna):
+        save_file(weights(place), path)
+        os.utime(path, (500 + place, 500 + place))
+
+    apply_prune(plan_prune(tmp_path, 1))
+
+    assert [path.exists() for path in (*anna, *luca)] == [False, False, True, False, False, True]
 
 
 def test_keep_nothing_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.checkpoints.names import is_checkpoint_directory_name, is_part, is_temporary, read_name
+from trainwatch.core.checkpoints.names import is_checkpoint_directory_name, is_part, is_temporary, read_name, series_of
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,23 @@ def test_directories_that_say_what_they_are() -> None:
     assert not is_checkpoint_directory_name("samples")
     assert not is_checkpoint_directory_name("step_500")
     assert not is_checkpoint_directory_name("checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("names", "series"),
+    [
+        (("luca-000004.safetensors", "luca.safetensors", "luca-step00000500.safetensors"), "luca"),
+        (("luca-000004-state", "luca-000006-state"), "luca-state"),
+        (
+            ("checkpoint-500", "checkpoint-epoch-118", "epoch=3-step=1000.ckpt", "iter_900.pth", "epoch3.pt"),
+            "checkpoint",
+        ),
+        (("flux-1-000002.safetensors",), "flux-1"),
+        (("anna2-000002.safetensors",), "anna2"),
+        (("x-save-100-2-50.safetensors",), "x"),
+        (("model.safetensors.index.json", "model-00001-of-00003.safetensors", "model.safetensors"), "model"),
+        (("best.pt",), "best"),
+    ],
+)
+def test_series(names: tuple[str, ...], series: str) -> None:
+    assert {series_of(name) for name in names} == {series}

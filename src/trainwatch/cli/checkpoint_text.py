@@ -7,6 +7,9 @@ from trainwatch.core.model.checkpoint import Checkpoint
 
 from .output import printable
 
+SHOWN_METADATA = 24
+METADATA_WIDTH = 160
+"""kohya stores whole lists of buckets and tags in one value."""
 SHOWN_TENSORS = 12
 """Of the largest changes, and of the tensors; the rest is counted. ``--json`` has all."""
 
@@ -27,15 +30,20 @@ def print_overview(overview: CheckpointOverview) -> None:
     print(row(overview.checkpoint))
     types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
     print(f"  layout      {overview.layout}")
-    print(f"  parameters  {overview.parameters:,} ({types or 'none listed'})")
+    print(f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed")
     holds = [
         ("optimizer", overview.has_optimizer),
         ("EMA", overview.has_ema),
         ("compiled model keys", overview.compiled),
     ]
-    print(f"  holds       {', '.join(name for name, there in holds if there) or 'weights only'}")
+    nothing = "weights only" if types else "nothing that can be listed without running code"
+    print(f"  holds       {', '.join(name for name, there in holds if there) or nothing}")
     for key, value in overview.state.items():
         print(f"  state       {printable(f'{key} = {value}')}")
+    for key, value in list(overview.metadata.items())[:SHOWN_METADATA]:
+        print(f"  metadata    {printable(f'{key} = {value}')[:METADATA_WIDTH]}")
+    if len(overview.metadata) > SHOWN_METADATA:
+        print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
     for member in overview.members:
         print(f"  member      {_size(member.size_bytes):>9}  {printable(member.name)}")
     for tensor in overview.tensors[:SHOWN_TENSORS]:

@@ -9,7 +9,7 @@ from trainwatch.core.model.checkpoint import Checkpoint
 
 from . import checkpoint_text as text
 from .failure import CliError, ExitCode
-from .output import print_json
+from .output import print_json, printable
 
 Part = Callable[[argparse.Namespace], int]
 
@@ -74,9 +74,16 @@ def act_list(args: argparse.Namespace) -> int:
 
 def act_verify(args: argparse.Namespace) -> int:
     """Print the verdict; 1 unless complete."""
-    from trainwatch.core.checkpoints import verify
+    from trainwatch.core.checkpoints import is_checkpoint_directory, list_checkpoints, verify
 
-    found: Checkpoint = verify(_existing(args.path), deep=args.deep)
+    path = _existing(args.path)
+    inside = () if path.is_file() or is_checkpoint_directory(path) else list_checkpoints(path).checkpoints
+    if len(inside) > 1:
+        example = printable(inside[0].path)
+        raise CliError(
+            ExitCode.USAGE, f"{args.path}: holds {len(inside)} checkpoints; verify one of them, such as {example}"
+        )
+    found: Checkpoint = verify(path, deep=args.deep)
     if args.json:
         print_json(found)
     else:

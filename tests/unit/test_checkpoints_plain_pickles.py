@@ -1,0 +1,44 @@
+"""Tensors that ``pickle.dump`` wrote, values of other trainers' meta data, and files in which nothing is."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.torch")
+pytestmark = pytest.mark.torch
+
+
+def test_tensors_of_a_plain_pickle_are_opaque_and_not_corrupt(tmp_path: Path) -> None:
+    path = tmp_path / "model_11.pth"
+    weights = {"w": torch.ones(3), "p": torch.nn.Parameter(torch.zeros(2, 2)), "shared": torch.ones(4)[1:]}
+    path.write_bytes(pickle.dumps({"state_dict": weights}))
+    for found in (inspect(path), verify(path, deep=True)):
+        assert found is not None
+        assert found.verdict == "opaque"
+        assert found.opaque == ("torch.storage._load_from_bytes",)
+
+
+def test_random_states_with_tensors_do_not_change_the_verdict(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint_1"
+    folder.mkdir()
+    safetensors.save_file({"w": torch.ones(4)}, folder / "model.safetensors")
+    torch.save({"state": {}, "param_groups": []}, folder / "optimizer.bin")
+    (folder / "random_states_0.pkl").write_bytes(pickle.dumps({"torch_manual_seed": torch.get_rng_state()}))
+    found = verify(folder, deep=True)
+    assert (found.verdict, found.opaque) == ("complete", ("random_states_0.pkl",))
+
+
+def test_counts_in_the_meta_of_a_file(tmp_path: Path) -> None:
+    torch.save({"meta": {"epoch": 3, "iter": 900}, "state_dict": {"w": torch.ones(2)}}, tmp_path / "latest.pth")
+    (found,) = list_checkpoints(tmp_path).checkpoints
+    assert (found.step, found.epoch) == (900, 3)
+
+
+@pytest.mark.parametrize("value", ["hello", {}, {"words": ["a", "b"], "size": 3}, [1, 2]])
+def test_a_file_without_a_tensor_is_no_checkpoint(tmp_path: Path, value: object) -> None:
+    torch.save(value, tmp_path / "vocabulary.pt")
+    assert list_checkpoints(tmp_path).checkpoints == ()
