@@ -52,8 +52,8 @@ from .memory import RunMemory
 from .retention import FolderRetention
 from .trainer_values import trainer_values, traits
 
-
 log = logging.getLogger(__name__)
+
 
 def build_supervisor(
     run: RunDirectory, story: RunStory, *, on_records: Callable[[Sequence[Record]], None]
@@ -97,8 +97,8 @@ def build_supervisor(
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
         ),
         wsl=is_wsl(),
-    )
         misfit=lambda resume, derived: _misfit(spec, resume, derived),
+    )
     if (newest := _newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
     supervisor = Supervisor(
@@ -131,7 +131,6 @@ def _config_of(spec: RunSpec) -> Path | None:
     return None if spec.config is None else Path(spec.cwd, spec.config)
 
 
-def _gpu_users() -> Sequence[str]:
 def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
     from .preflight_model import resume_misfit
 
@@ -142,6 +141,7 @@ def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
         return None
 
 
+def _gpu_users() -> Sequence[str]:
     from .gpu_survey import named_users
 
     return named_users()
