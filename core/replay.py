@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from .judge import Judge, JudgeState, Knowledge
+from .judge.catalogue import own_signatures
 from .judge.diagnosis import compile_catalogue
-from .judge.line_shapes import SHAPES
+from .judge.line_shapes import shapes_of
 from .judge.run_machine import WORDS, Stopping, name_of
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from .model.fact import IncidentOpened
@@ -58,8 +59,10 @@ def replay(
         given = merge(given, first.settings)
     name = first.preset if isinstance(first, Meta) and first.preset else "generic"
     knowledge = Knowledge(
-        catalogue=compile_catalogue(catalogue if catalogue is not None else FailureCatalogue()),
-        shapes=SHAPES,
+        catalogue=compile_catalogue(
+            catalogue if catalogue is not None else FailureCatalogue(), own_signatures(given.diagnose.patterns)
+        ),
+        shapes=shapes_of(given.progress.shapes),
         settings=given,
         preset=preset if preset is not None else Preset(name=name),
         output_dir=first.output_dir if isinstance(first, Meta) else None,

@@ -1,10 +1,14 @@
 """Which values of the settings make sense, beyond their types. One row a setting; a setting without a row is free."""
 
+import re
 from typing import Any
 
+from ..model.failure import FAILURE_CLASSES
+from ..model.progress import SHAPE_GROUPS
 from ..model.ramp import ramp_goal
 from ..model.settings import Settings
 from .document import Document, Rule
+from .problem import did_you_mean
 
 
 def above(limit: float) -> Rule:
@@ -49,6 +53,36 @@ def goals(value: tuple[str, ...]) -> str | None:
 def filled(value: str | None) -> str | None:
     """Some text."""
     return "must not be empty" if value is not None and not value.strip() else None
+
+
+def line_shapes(value: tuple[str, ...]) -> str | None:
+    """Regular expressions whose groups have names that progress has."""
+    for pattern in value:
+        try:
+            groups = re.compile(pattern).groupindex
+        except re.error as error:
+            return f"must hold regular expressions ({pattern!r}: {error})"
+        if not groups:
+            return f"must name what it finds, as in (?P<step>\\d+) ({pattern!r} names nothing)"
+        for group in groups:
+            if group not in SHAPE_GROUPS:
+                return f'has an unknown group "{group}"{did_you_mean(group, SHAPE_GROUPS)}'
+    return None
+
+
+def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:
+    """Failure classes, and regular expressions for each."""
+    for failure, patterns in value.items():
+        if failure not in FAILURE_CLASSES:
+            return f'has an unknown failure class "{failure}"{did_you_mean(failure, FAILURE_CLASSES)}'
+        for pattern in patterns:
+            try:
+                matches_nothing = re.compile(pattern).search("") is not None
+            except re.error as error:
+                return f"must hold regular expressions ({pattern!r}: {error})"
+            if matches_nothing:
+                return f"must say more: {pattern!r} matches every line"
+    return None
 
 
 def services(value: tuple[str, ...]) -> str | None:
@@ -116,6 +150,8 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
     "remedies": {},  # a choice of words
+    "progress": {"shapes": line_shapes},
+    "diagnose": {"patterns": failure_patterns},
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # yes or no: any value makes sense
 }

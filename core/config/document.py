@@ -130,7 +130,8 @@ def describe_type(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return f"a list of {_PLURALS.get(get_args(kind)[0], 'values')}"
     if get_origin(kind) is dict:
-        return "a table of texts" if get_args(kind)[1] is str else "a table"
+        inner = get_args(kind)[1]
+        return "a table of texts" if inner is str else f"a table whose values are {describe_type(inner)}"
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return f"a table with {' and '.join(kind.__struct_fields__)}"
     if get_args(kind):

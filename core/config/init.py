@@ -161,6 +161,17 @@ keep_last = {keep_last}                           # 0 = never delete; nothing is
 command = []                            # run on incident, recovery, give-up and finish; the event as JSON on its stdin
 urls = []                               # apprise URLs: Telegram, Discord, ntfy, desktop ...
 
+[progress]
+# Lines in which your trainer says where it is, when `trainwatch progress LOG` does not read them: regular expressions
+# in 'single quotes' with groups named step, total_steps, epoch, total_epochs, loss, lr, sec_per_step ..., for example
+# shapes = ['it=(?P<step>\\d+) of (?P<total_steps>\\d+) cost=(?P<loss>[\\d.]+)']
+shapes = []
+
+[diagnose]
+# Lines that say why your trainer ended, when `trainwatch diagnose LOG` does not know them: failure class = patterns
+# patterns = {{ config_error = ['licence .* expired'], io_error = ['tape robot'] }}
+patterns = {{}}
+
 [screen]
 bell = {bell}                            # ring the terminal's bell at an incident
 title = {title}                            # say in the terminal's title how the run is

@@ -1,11 +1,11 @@
 """The failure catalogue made ready for one pass over a log: gates, compiled patterns, rules by class."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ..model.failure import FailureCatalogue, FailureClass, FailureRule, FailureSignature
+from ..model.failure import FAILURE_CLASSES, FailureCatalogue, FailureClass, FailureRule, FailureSignature
 from .lines import Gates, gates_of
 from .patterns import LatePattern
 
@@ -149,6 +149,27 @@ def compile_catalogue(catalogue: FailureCatalogue, own: Iterable[FailureSignatur
     loose = [row.pattern for row in mine if not row.literal]
     rules = {rule.failure: rule for rule in catalogue.rules}
     return CompiledCatalogue(rules, rows, gates_of(words, loose), gates_of((*words, *POSITIONS), loose))
+
+
+def own_signatures(patterns: Mapping[str, Iterable[str]]) -> tuple[FailureSignature, ...]:
+    """What a project's ``[diagnose] patterns`` say: failure class → regular expressions, each proving it by itself."""
+    return tuple(
+        FailureSignature(
+            failure=failure,  # type: ignore[arg-type]  # checked where the project is read
+            pattern=pattern,
+            role="root",
+            weight=OWN_WEIGHT,
+            literal="",
+            source="trainwatch.toml",
+        )
+        for failure, texts in patterns.items()
+        if failure in FAILURE_CLASSES
+        for pattern in texts
+    )
+
+
+OWN_WEIGHT = 1.0
+"""A person who writes a pattern down knows the trainer."""
 
 
 def _check(row: FailureSignature) -> None:

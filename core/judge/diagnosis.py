@@ -8,7 +8,7 @@ library's message as plain data looks like that failure; a SIGKILL by hand looks
 from collections.abc import Iterable
 
 from ..model.failure import Diagnosis, EvidenceLine, FailureClass
-from .catalogue import CompiledCatalogue, compile_catalogue
+from .catalogue import OWN_WEIGHT, CompiledCatalogue, compile_catalogue
 from .evidence import (
     CASCADE_KEPT,
     GENERIC,
@@ -34,6 +34,8 @@ __all__ = [
     "read_evidence",
 ]
 
+SUREST = 0.97
+"""No line of a log proves more."""
 SPECIFIC = 0.8
 """Weight from which evidence names a mechanism."""
 
@@ -105,7 +107,8 @@ def _root(state: DiagnosisState) -> Finding | None:
     roots = [each for each in state.findings if each.role == "root" or each.failure == "nan_loss"]
     if not roots:
         return None
-    bar = max(each.weight for each in roots) - PEERS
+    best = max(each.weight for each in roots)
+    bar = best if best >= OWN_WEIGHT else best - PEERS  # what a person wrote down has no equal
     return min((each for each in roots if each.weight >= bar), key=lambda each: (each.line, -each.weight))
 
 
@@ -118,7 +121,7 @@ def _confidence(state: DiagnosisState, cause: Finding) -> float:
         each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - PEERS / 2
         for each in state.findings
     )
-    return max(0.05, cause.weight - (0.1 if rival else 0.0))
+    return min(SUREST, max(0.05, cause.weight - (0.1 if rival else 0.0)))
 
 
 def _ended_well(

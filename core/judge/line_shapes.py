@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ..model.progress import SHAPE_GROUPS
 from .bar_shapes import BARS
 from .counter_shapes import COUNTERS
 from .framework_shapes import FRAMEWORKS
@@ -24,6 +25,12 @@ class ShapeTable(msgspec.Struct, frozen=True):
     gates: Gates
 
 
+def shapes_of(patterns: Iterable[str]) -> ShapeTable:
+    """The table with a project's own shapes before the shipped ones; the shipped one where it has none."""
+    own = tuple(patterns)
+    return user_shapes(own) if own else SHAPES
+
+
 def user_shapes(patterns: Iterable[str]) -> ShapeTable:
     """A user's regular expressions (named groups as above) before the shipped rows.
 
@@ -33,40 +40,34 @@ def user_shapes(patterns: Iterable[str]) -> ShapeTable:
     return _table((*(_user_row(pattern) for pattern in patterns), *ROWS))
 
 
-def _user_row(pattern: str) -> LineShape:
+def _user_row(written: str) -> LineShape:
+    pattern = _TOTALS.sub(lambda found: "epochs" if found[1] == "epochs" else "total", written)
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"progress shape {pattern!r}: {error}; fix the regular expression") from error
+        raise ValueError(f"progress shape {written!r}: {error}; fix the regular expression") from error
     unknown = set(compiled.groupindex) - _GROUPS
     if unknown or not compiled.groupindex:
         named = ", ".join(sorted(unknown)) or "none"
-        raise ValueError(f"progress shape {pattern!r}: named groups {named}; use some of {', '.join(sorted(_GROUPS))}")
+        raise ValueError(f"progress shape {written!r}: named groups {named}; use some of {', '.join(SHAPE_GROUPS)}")
     return LineShape(name="user", framework="user", pattern=LatePattern(pattern), source="trainwatch.toml")
 
 
 def _table(rows: tuple[LineShape, ...]) -> ShapeTable:
     literals = [gate for row in rows for gate in row.gates]
-    patterns = [row.pattern.text for row in rows if not row.gates]
+    patterns = [_gate_of(row.pattern.text) for row in rows if not row.gates]
     return ShapeTable(rows, gates_of((*literals, *_FIELD_GATES, *WORD_GATES, *TONGUE_GATES), patterns))
+
+
+def _gate_of(pattern: str) -> str:
+    """The pattern with groups that have no names, for one gate out of several; all lines pass where it refers back."""
+    return "" if _REFERENCE.search(pattern) else _NAMED_GROUP.sub("(?:", pattern)
 
 
 _FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss", "atch ", "earning rate", "_lr", "pisode")
 """What lines of no listed shape have that name a step, an epoch or a loss."""
-_GROUPS = frozenset(
-    {
-        "step",
-        "total",
-        "unit",
-        "epoch",
-        "epochs",
-        "loss",
-        "lr",
-        "sec_per_step",
-        "ms_per_step",
-        "steps_per_sec",
-        "rate",
-        "left",
-    }
-)
+_GROUPS = frozenset((*SHAPE_GROUPS, "total", "epochs", "unit"))
+_TOTALS = re.compile(r"(?<=\(\?P[<=])total_(epochs|steps)\b")
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
+_REFERENCE = re.compile(r"\(\?P=|\\[1-9]|\(\?\(")
 SHAPES = _table(ROWS)

@@ -126,6 +126,20 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """equivalent: only what keeps the result of the training; the others are proposed and wait for a person."""
 
 
+class OwnShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[progress]``: lines in which this trainer says where it is, beside the forms that are known."""
+
+    shapes: tuple[str, ...] = ()
+    """Regular expressions with named groups (``SHAPE_GROUPS``), tried before the known forms."""
+
+
+class OwnFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[diagnose]``: lines that say why this trainer ended, beside those of the shipped catalogue."""
+
+    patterns: dict[str, tuple[str, ...]] = {}
+    """Failure class → regular expressions searched in one line; tried before the catalogue's."""
+
+
 class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[tmux]``."""
 
@@ -156,5 +170,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     notify: Notify = Notify()
     profiles: Profiles = Profiles()
     remedies: Remedies = Remedies()
+    progress: OwnShapes = OwnShapes()
+    diagnose: OwnFailures = OwnFailures()
     tmux: Tmux = Tmux()
     screen: Screen = Screen()

@@ -178,6 +178,17 @@ colour = "red"
         ('[run]\nname = "a"\nname = "b"', "trainwatch.toml:3: not TOML: Cannot overwrite a value"),
         ("[run]\ncommand = [", "trainwatch.toml:2: not TOML"),
         ("[run\n", "trainwatch.toml:1: not TOML"),
+        (with_run("[progress]\nshapes = ['it=(']"), "must hold regular expressions ('it=(': missing ), unterminated"),
+        (with_run("[progress]\nshapes = ['it']"), "must name what it finds, as in (?P<step>\\d+) ('it' names nothing)"),
+        (with_run("[progress]\nshapes = ['(?P<stepp>9)']"), 'has an unknown group "stepp"; did you mean "step"?'),
+        (with_run("[progress]\nshapes = 'x'"), '"shapes" must be a list of texts in quotes, got "x"'),
+        (with_run("[diagnose]\npatterns = ['x']"), '"patterns" must be a table whose values are a list of texts'),
+        (
+            with_run("[diagnose]\npatterns = {io_eror = ['x']}"),
+            'unknown failure class "io_eror"; did you mean "io_error"?',
+        ),
+        (with_run("[diagnose]\npatterns = {io_error = ['(']}"), "must hold regular expressions ('(': "),
+        (with_run("[diagnose]\npatterns = {io_error = ['x*']}"), "must say more: 'x*' matches every line"),
     ],
 )
 def test_each_fault_has_its_sentence(tmp_path: Path, text: str, said: str) -> None:

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from tests.unit.failure_catalogue import CATALOGUE
+from tests.unit.failure_catalogue import CATALOGUE, SHIPPED
+from trainwatch.core.judge.catalogue import compile_catalogue, own_signatures
 from trainwatch.core.judge.diagnosis import (
     START_EVIDENCE,
     DiagnosisState,
@@ -347,3 +348,12 @@ def test_diagnosis_loss_of_zero_beside_a_nan_norm_is_nan() -> None:
 def test_diagnosis_words_of_a_generic_exception_are_never_sure() -> None:
     for text in ("ValueError: please set the learning_rate", "RuntimeError: the server disconnected", "OddError: x"):
         assert diagnosis_of([text], CATALOGUE, 1).confidence < 0.8
+
+
+def test_diagnosis_own_patterns_of_a_project_count_most() -> None:
+    own = own_signatures({"io_error": (r"tape robot", r"drum \d+ jammed"), "no_such_class": ("x",)})
+    catalogue = compile_catalogue(SHIPPED, own)
+    answer = diagnosis_of(
+        ["RuntimeError: CUDA error: unknown error\nthe tape robot says drum 9 jammed\n"], catalogue, 1
+    )
+    assert (answer.failure, answer.confidence, answer.cause and answer.cause.line) == ("io_error", 0.97, 2)

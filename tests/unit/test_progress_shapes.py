@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.judge.line_shapes import SHAPES, user_shapes
+from trainwatch.core.judge.line_shapes import SHAPES, shapes_of, user_shapes
 from trainwatch.core.judge.progress import progress_of
 from trainwatch.core.model.progress import Progress
 
@@ -214,3 +214,17 @@ def test_progress_user_shape_that_cannot_work_is_refused_in_one_line(pattern: st
     with pytest.raises(ValueError, match="progress shape") as refused:
         user_shapes([pattern])
     assert "\n" not in str(refused.value)
+
+
+def test_progress_several_user_shapes_with_the_same_groups() -> None:
+    shapes = shapes_of(
+        [r"it=(?P<step>\d+) of (?P<total_steps>\d+)", r"(?P<step>\d+)th, round (?P<epoch>\d)/(?P<total_epochs>\d)"]
+    )
+    progress = progress_of(["x" * 9000 + "\nit=6 of 50\n7th, round 2/9\n"], shapes)
+    assert (progress.step, progress.total_steps, progress.epoch, progress.total_epochs) == (7, 50, 2, 9)
+    assert shapes_of(()) is SHAPES
+
+
+def test_progress_user_shape_may_refer_back() -> None:
+    shapes = user_shapes([r"(?P<step>\d+) (odd|even) is \2"])
+    assert progress_of(["9 odd is odd\n8 odd is even\n"], shapes).step == 9

@@ -6,6 +6,7 @@ from typing import Any
 from .failure import ExitCode
 from .log_input import text_blocks
 from .output import print_json
+from .own_lines import project_settings
 
 
 def add(subparsers: Any) -> None:
@@ -13,7 +14,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "diagnose",
         help="what killed this run, from its log",
-        description="Reads a log once and names the failure, its first cause and its consequences.",
+        description="Reads a log once and names the failure, its first cause and its consequences. Messages that it "
+        "does not know can be told in trainwatch.toml ([diagnose] patterns).",
         epilog="example: trainwatch diagnose outputs/train.log --exit-code 1 --json",
     )
     parser.add_argument("log", help="the log, or - for standard input")
@@ -25,9 +27,11 @@ def add(subparsers: Any) -> None:
 def act(args: argparse.Namespace) -> int:
     """Print the diagnosis; 0 whenever an answer (``unknown`` included) could be given."""
     from trainwatch.core.config.shipped import load_failures
+    from trainwatch.core.judge.catalogue import own_signatures
     from trainwatch.core.judge.diagnosis import compile_catalogue, diagnosis_of
 
-    diagnosis = diagnosis_of(text_blocks(args.log), compile_catalogue(load_failures()), args.exit_code)
+    catalogue = compile_catalogue(load_failures(), own_signatures(project_settings().diagnose.patterns))
+    diagnosis = diagnosis_of(text_blocks(args.log), catalogue, args.exit_code)
     if args.json:
         print_json(diagnosis)
         return ExitCode.DONE

@@ -8,6 +8,7 @@ import msgspec
 from .failure import ExitCode
 from .log_input import text_blocks
 from .output import print_json
+from .own_lines import project_settings
 
 
 def add(subparsers: Any) -> None:
@@ -15,7 +16,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "progress",
         help="what a log says about progress",
-        description="Reads a log once and says where the training stands after its last line.",
+        description="Reads a log once and says where the training stands after its last line. Forms of lines that it "
+        "does not know can be told in trainwatch.toml ([progress] shapes).",
         epilog="example: trainwatch progress outputs/train.log --json",
     )
     parser.add_argument("log", help="the log, or - for standard input")
@@ -25,9 +27,10 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the progress; unknown values are null (JSON) or left out (text)."""
+    from trainwatch.core.judge.line_shapes import shapes_of
     from trainwatch.core.judge.progress import progress_of
 
-    progress = progress_of(text_blocks(args.log))
+    progress = progress_of(text_blocks(args.log), shapes_of(project_settings().progress.shapes))
     if args.json:
         print_json(progress)
         return ExitCode.DONE

@@ -41,6 +41,8 @@ def act(args: argparse.Namespace) -> int:
             result = replay(lines, settings=settings, catalogue=load_failures())
     except TraceError as error:
         raise CliError(ExitCode.USAGE, f"{args.trace}:{error}") from None
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--set {error}") from None
     if unreadable := result.get("unreadable_lines"):
         first = f"{args.trace}:{result['first_unreadable']}"
         print(f"trainwatch: unreadable lines skipped: {unreadable}; the first is {first}", file=sys.stderr)

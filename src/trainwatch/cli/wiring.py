@@ -16,9 +16,10 @@ from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 from trainwatch.core.config.project import FILE_NAME
 from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles, load_remedies
 from trainwatch.core.inbox import BoundedInbox
+from trainwatch.core.judge.catalogue import own_signatures
 from trainwatch.core.judge.diagnosis import compile_catalogue, is_news
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.line_shapes import SHAPES
+from trainwatch.core.judge.line_shapes import shapes_of
 from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import Checkpoint
@@ -161,8 +162,8 @@ def _framework(spec: RunSpec) -> tuple[Preset, Mapping[str, Profile]]:
 
 def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:
     return Knowledge(
-        catalogue=compile_catalogue(load_failures()),
-        shapes=SHAPES,
+        catalogue=compile_catalogue(load_failures(), own_signatures(spec.settings.diagnose.patterns)),
+        shapes=shapes_of(spec.settings.progress.shapes),
         settings=spec.settings,
         preset=preset,
         profiles=tuple(profiles),
@@ -218,7 +219,7 @@ def _newest_attempt(
 
 def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]) -> list[Sensor]:
     watch = spec.settings.watch
-    catalogue = compile_catalogue(load_failures())
+    catalogue = compile_catalogue(load_failures(), own_signatures(spec.settings.diagnose.patterns))
     log = LogTail(
         inbox=inbox,
         clock=clock,
