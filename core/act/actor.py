@@ -265,7 +265,6 @@ class RunActor:
         report = unpause_attempt(self._target)
         return report.ok, f"{report.processes} processes go on", msgspec.to_builtins(report)
 
-
     def _plan_retention(self, decision: PlanRetention) -> Said:
         if self._tidy is None:
             return False, "no output folder is watched", {}
