@@ -95,6 +95,14 @@ class TrainwatchApp(App[None]):
             self.action_runs()
 
     @property
+    def _background_screens(self) -> list[Screen[Any]]:
+        """Only what shines through: Textual takes the screen below any other for visible, and once something changed
+        there it repaints the whole of the upper one at every sign of life from below.
+        """
+        opaque = bool(self._screen_stack) and self._screen_stack[-1].styles.background.a == 1
+        return [] if opaque else super()._background_screens
+
+    @property
     def dashboard(self) -> Dashboard | None:
         """The dashboard on the stack, whatever dialog lies over it."""
         return next((s for s in reversed(self.screen_stack) if isinstance(s, Dashboard)), None)

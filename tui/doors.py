@@ -11,6 +11,7 @@ from ..core.model.log_lines import LogBrowser, LogStamps
 from ..core.model.observation import Command
 from ..core.model.profile import Change, Profile
 from ..core.model.run import RunState
+from ..core.model.sample import Sample
 from ..core.model.settings import Screen as ScreenSettings
 from ..core.model.wire import Reply
 from ..core.views.situation import Situation
@@ -90,6 +91,19 @@ class LaunchSettings(Protocol):
         ...
 
 
+class SampleFolder(Protocol):
+    """Where the run's sample images lie."""
+
+    @property
+    def directory(self) -> str | None:
+        """The output directory below which they are looked for; None: nobody said."""
+        ...
+
+    def newest(self) -> Sequence[Sample]:
+        """Newest first. May block; called in a thread. Raises RuntimeError with a sentence."""
+        ...
+
+
 class LogDoor(msgspec.Struct, frozen=True, kw_only=True):
     """What the log screen needs. ``extra``: paths of the run's logs beside those of its attempts."""
 
@@ -112,6 +126,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     incident_files: IncidentFiles | None = None
     checkpoints: CheckpointJobs | None = None
     launch: LaunchSettings | None = None
+    samples: SampleFolder | None = None
     screen: ScreenSettings = ScreenSettings()
     keep_last: int = 0
     """How many checkpoints the settings keep; 0 = all."""

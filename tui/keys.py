@@ -13,6 +13,8 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     now: Situation
     startable: bool = False
+    samples: bool = False
+    """Its sample images can be looked for."""
     launchable: bool = False
     """Something else can be started from here."""
     has_runs: bool = False
@@ -131,6 +133,8 @@ KEYS: tuple[Key, ...] = (
         help="dashboard · log · incidents · checkpoints · profiles · runs"),
     Key(key="R", shown="R", action="runs", label="runs", help="all runs of this machine", footer=False,
         when=lambda c: c.has_runs),
+    Key(key="i", shown="i", action="app.place('samples')", label="images", footer=False,
+        help="the newest sample images of the run", when=lambda c: c.samples),
     Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True,
         help="start something: a run of trainwatch.toml, or a command", when=lambda c: c.launchable),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),

@@ -1,7 +1,6 @@
 """The launch screen's door on real folders: offers, plans, checks, and a start that is a real supervisor."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ __all__ = ["world"]
 
 
 @pytest.fixture
-def here(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def here(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.chdir(world.project)
     for name, value in world.env.items():
         monkeypatch.setenv(name, value)

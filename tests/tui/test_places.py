@@ -169,6 +169,26 @@ async def test_looks_of_the_pulse_reach_the_place_in_front() -> None:
         assert "ended by ada" in text(app, "detail")
 
 
+async def test_what_is_covered_costs_no_repaint_of_what_covers_it() -> None:
+    now = troubled()
+    async with open_place("6", now) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).cards))
+        await pilot.pause()
+        painted: list[object] = []
+        app._display = lambda screen, drawn: painted.append(drawn)  # type: ignore[method-assign, assignment]
+        assert app.dashboard is not None
+        feed = app.dashboard.run.feed
+        assert isinstance(feed, FakeFeed)
+        for seconds in range(1, 4):
+            feed.now = msgspec.structs.replace(now, now_t=now.now_t + 600 * seconds)
+            app.dashboard.take(app.dashboard.pulse.once())
+            app.dashboard.draw()
+            await pilot.pause(0.05)
+        assert not any(type(drawn).__name__ == "LayoutUpdate" for drawn in painted)
+        regions = [drawn for drawn in painted if drawn is not None]
+        assert len(regions) <= 3, "its own head, once a look"
+
+
 # ── incidents ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

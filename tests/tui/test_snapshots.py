@@ -1,15 +1,20 @@
 """Pictures of the screens, looked at by a person when they change: pytest tests/tui --snapshot-update."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import SCENES, FakePicker, FakeReader, FakeStarter
+from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
+from tests.fakes.pictures import PaintedFolder
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tui.conftest import app_of, look, until
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.screens.launch import LaunchScreen
+from trainwatch.tui.screens.samples import SamplesScreen
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
@@ -59,6 +64,37 @@ def test_places(snap_compare: Callable[..., bool], place: str, size: tuple[int, 
         for key in keys:
             await pilot.press(key)
         await until(pilot, lambda: drawn(app.screen))
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=ready)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+def test_launch(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    app = TrainwatchApp(
+        None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(checks=(*CHECKS, FAILED)), launch_first=True,
+        interval_s=0,
+    )  # fmt: skip
+
+    async def ready(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.inquiry.checked)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=ready)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+def test_samples(snap_compare: Callable[..., bool], tmp_path: Path, size: tuple[int, int]) -> None:
+    pytest.importorskip("PIL")
+    now = troubled()
+    run = rich_run(now, samples=PaintedFolder(tmp_path, now.now_wall))
+    app = TrainwatchApp(run, FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+
+    async def ready(pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        look(app)
+        await pilot.press("i")
+        await until(pilot, lambda: isinstance(app.screen, SamplesScreen) and app.screen.fits)
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=ready)

@@ -49,6 +49,8 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
         help="make a verified copy elsewhere; never overwrites"),
     Key(key="D", shown="D", action="prune", label="prune", acts=True,
         help="list which old ones could go (a dry run; deleting asks for the run's name)"),
+    Key(key="i", shown="i", action="app.place('samples')", label="images", when=lambda c: c.samples,
+        help="the newest sample images of the run"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, Home, End)", footer=False),
     Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
         footer=False),

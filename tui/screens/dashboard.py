@@ -120,6 +120,12 @@ class Dashboard(PaneWalk):
         self.draw(event.size.width, event.size.height)
         self.pulse.hurry()
 
+    def on_screen_resume(self) -> None:
+        """What lay over it is gone: draw what was seen meanwhile."""
+        if self.look_seen is not None:
+            self.draw()
+            self.pulse.hurry()
+
     def on_seen(self, message: Seen) -> None:
         """Draw what the pulse saw."""
         self.take(message.look)
@@ -135,8 +141,11 @@ class Dashboard(PaneWalk):
         if look.situation.story.seq or look.trouble is None:
             self.now = look.situation
         self.view = dashboard_view(self.now, self.run.name)
-        self.draw()
-        self._draw_over()
+        if self.in_front is None:
+            self.draw()
+        else:
+            # What changes on a covered screen is repainted on the one that covers it: each second for nothing.
+            self.in_front.draw()
         self.attention.see(self.now, self.view.header)
 
     @property
@@ -146,6 +155,7 @@ class Dashboard(PaneWalk):
             now=self.now,
             startable=self.starter is not None,
             has_runs=self.has_runs,
+            samples=self.run.samples is not None,
             launchable=self.can_launch,
             read_only=self.read_only,
         )

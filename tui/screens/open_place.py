@@ -35,4 +35,8 @@ def place_screen(name: str, board: "Dashboard | None") -> PlaceScreen:
         from .profiles import ProfilesScreen
 
         return ProfilesScreen(board)
+    if name == "samples":
+        from .samples import SamplesScreen
+
+        return SamplesScreen(board)
     raise KeyError(name)

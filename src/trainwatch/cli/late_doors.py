@@ -10,6 +10,7 @@ from trainwatch.core.model.incident import EvidenceFile
 from trainwatch.core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPlan
 from trainwatch.core.model.profile import Change, Preset, Profile
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.sample import Sample
 from trainwatch.core.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -111,6 +112,24 @@ class LateCheckpoints:
     def prune(self, plan: Any) -> str:
         """Delete what the plan lists."""
         return self._jobs.prune(plan)
+
+
+class LateSamples:
+    """The pictures below the run's output directory."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._directory = directory
+
+    @property
+    def directory(self) -> str | None:
+        """Where the trainer saves."""
+        return self._directory
+
+    def newest(self) -> Sequence[Sample]:
+        """Newest first."""
+        from .screen_jobs import newest_samples
+
+        return newest_samples(self._directory)
 
 
 class LateLaunch:

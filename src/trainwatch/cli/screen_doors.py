@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.story import RunStory
 from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.sense.log_pages import LogPages
 from trainwatch.core.store.journal import JournalTooNew, load_story
@@ -17,7 +18,7 @@ from trainwatch.tui.doors import LogDoor, OpenRun, RunCard, RunPlan
 from trainwatch.tui.store_feed import StoreFeed
 
 from .known_runs import home
-from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher, LateProfiles
+from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher, LateProfiles, LateSamples
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
@@ -52,12 +53,13 @@ class MachineRuns:
         return OpenRun(
             run_id=run.id,
             name=spec.name,
-            feed=StoreFeed(run, spec.created_wall),
+            feed=StoreFeed(run, spec.created_wall, _as_found),
             profiles=LateProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=LateIncidents(run),
             checkpoints=LateCheckpoints(spec.output_dir),
             launch=LateLaunch(spec),
+            samples=LateSamples(spec.output_dir),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=RunPlan(
@@ -107,10 +109,16 @@ class RunAttacher:
         return attach_argv(find_known_run(home(), run_id))
 
 
+def _as_found(run: RunDirectory, story: RunStory) -> RunStory:
+    from .unwatched import as_found  # loads the launching part of core: only where nobody watches
+
+    return as_found(run, story)
+
+
 def _card(run: RunDirectory) -> RunCard:
     spec = run.load_spec()
     try:
-        story = load_story(run.journal)
+        story = _as_found(run, load_story(run.journal))
     except JournalTooNew:
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
     from trainwatch.core.store.history_reader import HistoryReader

@@ -25,6 +25,8 @@ from trainwatch.core.model.checkpoint_jobs import Progress
 from trainwatch.core.model.incident import EvidenceFile
 from trainwatch.core.model.profile import Change, Preset, Profile
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.sample import Sample
+from trainwatch.core.sense.sample_images import find_samples
 from trainwatch.core.store.run_directory import RunDirectory
 
 FILE_BYTES = 200_000
@@ -90,7 +92,7 @@ class RunCheckpoints:
         """What it holds."""
         found = _sentence(lambda: show(Path(path)))
         if found is None:
-            raise RuntimeError(f"{path} is no checkpoint any more; press L to look again")
+            raise RuntimeError(f"{path} is no checkpoint any more")
         return found
 
     def compare(self, a: str, b: str, *, progress: Progress) -> Comparison:
@@ -128,6 +130,13 @@ def _sentence(do: Callable[[], Answer]) -> Answer:
         raise RuntimeError(str(error)) from error
     except OSError as error:
         raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
+
+
+def newest_samples(directory: str | None) -> Sequence[Sample]:
+    """The sample images below the output directory. Raises RuntimeError with a sentence."""
+    if directory is None:
+        return ()
+    return _sentence(lambda: find_samples(Path(directory)))
 
 
 class RunLaunch:
