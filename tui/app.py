@@ -96,8 +96,10 @@ class TrainwatchApp(App[None]):
 
     @property
     def _background_screens(self) -> list[Screen[Any]]:
-        """Only what shines through: Textual takes the screen below any other for visible, and once something changed
-        there it repaints the whole of the upper one at every sign of life from below.
+        """Only what shines through.
+
+        Textual takes the screen below any other for visible, and once something changed there it repaints the whole of
+        the upper one at every sign of life from below.
         """
         opaque = bool(self._screen_stack) and self._screen_stack[-1].styles.background.a == 1
         return [] if opaque else super()._background_screens
