@@ -21,6 +21,7 @@ from .model.decision import (
     CaptureStacks,
     Decision,
     DeleteCheckpoint,
+    EndLeftovers,
     EndWatch,
     NotifyPeople,
     PlanRetention,
@@ -40,6 +41,7 @@ from .model.fact import (
 from .model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
 from .model.ports import Actor, AttemptTarget, Clock, Sensor
 from .model.record import Entry, Record
+from .model.wire import Reply
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +70,13 @@ class Thinker(Protocol):
 class Book(Protocol):
     """The journal's writing side."""
 
+    @property
+    def seq(self) -> int:
+        """Records written so far."""
+        ...
+
     def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
-        """Write and fsync."""
+        """Write and fsync. Raises OSError when the disk takes nothing or not all; ``seq`` tells how much."""
         ...
 
     def close(self) -> None:
@@ -113,6 +120,9 @@ class Supervisor:
         live_order: StartAttempt | None = None,
         learned: Learned | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
+        answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
+            ok=True, message=f"{command.verb}: accepted"
+        ),
     ) -> None:
         self._judge = judge
         self._state = state
@@ -130,8 +140,14 @@ class Supervisor:
         self._live_order = live_order
         self._learned = learned
         self._on_records = on_records
+        self._answer = answer
+        self._asked: dict[int, tuple[Command, Future[Reply]]] = {}
         self._exit_code: int | None = None
         self._ending = "the run is over"
+        self._unwritten: list[tuple[float, float, Entry | Outcome]] = []
+        self._intended: list[Decision] = []
+        self._mute: str | None = None
+        """Why the journal takes nothing; None when all is well."""
         self._t = 0.0
         self._next_snapshot_t = 0.0
         self._next_commit_t = 0.0
@@ -142,9 +158,13 @@ class Supervisor:
         self._tidying = threading.Lock()
         self._voice = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tell")  # people hear things in their order
 
-    def ask(self, command: Command) -> None:
-        """Hand in an operator command (thread-safe)."""
-        self._inbox.put(msgspec.structs.replace(command, t=self._clock.now()))
+    def ask(self, command: Command) -> Future[Reply]:
+        """Hand in an operator command (thread-safe). The answer comes when it is taken and in the journal."""
+        asked = msgspec.structs.replace(command, t=self._clock.now())
+        reply: Future[Reply] = Future()
+        self._asked[id(asked)] = (asked, reply)
+        self._inbox.put(asked)
+        return reply
 
     def sense_with(self, sensors: Sequence[Sensor]) -> None:
         """Hand in the sensors, before ``run``."""
@@ -186,14 +206,18 @@ class Supervisor:
         self._carry_out(entries)
 
     def _take(self, observation: Observation) -> None:
+        asked = self._asked.pop(id(observation), None)
         if observation.t < self._t:  # sensors read the clock before they wait for a place in the inbox
             observation = msgspec.structs.replace(observation, t=self._t)
         self._t = observation.t
         self._memory.add(observation)
         if isinstance(observation, Outcome):
             self._write((observation,))
+        reply = self._answer(self._state, asked[0]) if asked is not None else None
         self._state, entries = self._judge.step(self._state, observation)
         self._carry_out(entries)
+        if asked is not None and reply is not None:
+            asked[1].set_result(reply)
         match observation:
             case Outcome(action="start_attempt", ok=True):
                 self._attempt_started(observation)
@@ -203,23 +227,26 @@ class Supervisor:
                 pass
         while self._notes:
             self._write((Note(text=self._notes.popleft()),))
+        if self._mute is not None:
+            self._write(())
         if self._t >= self._next_commit_t:
             self._next_commit_t = self._t + HISTORY_COMMIT_S
             self._memory.commit(self._t, self._state)
-        if self._t >= self._next_snapshot_t:
+        if self._t >= self._next_snapshot_t and self._mute is None:
             self._next_snapshot_t = self._t + SNAPSHOT_S
             self._write((self._snapshot_fact(),))
 
     def _carry_out(self, entries: tuple[Entry, ...]) -> None:
-        """Write all that was said, then do it: intent is on disk before the act."""
+        """Write all that was said, then do it: intent is on disk before the act, and waits while the disk is full."""
         if not entries:
             return
         # What the judge now knows goes with every turn of the story, so that an adopting supervisor knows it, too.
         turning = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
+        self._intended.extend(entry for entry in entries if isinstance(entry, Decision))
         self._write((*entries, self._snapshot_fact()) if turning else entries)
-        for entry in entries:
-            if not isinstance(entry, Decision):
-                continue
+
+    def _act(self, intended: Iterable[Decision]) -> None:
+        for entry in intended:
             if isinstance(entry, EndWatch):
                 self.end(entry.exit_code, entry.reason)
             elif isinstance(entry, NotifyPeople):
@@ -285,7 +312,27 @@ class Supervisor:
             self._actor.follow(target)
 
     def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
-        self._on_records(self._journal.append_all(self._t, self._clock.wall(), tuple(bodies)))
+        """To the journal, and then do what was intended; while the disk takes nothing, both are kept for later."""
+        wall = self._clock.wall()
+        self._unwritten.extend((self._t, wall, body) for body in bodies)
+        while self._unwritten:
+            t, wall, _ = self._unwritten[0]
+            batch = [body for at, clock, body in self._unwritten if (at, clock) == (t, wall)]
+            before = self._journal.seq
+            try:
+                self._on_records(self._journal.append_all(t, wall, batch))
+            except OSError as error:
+                del self._unwritten[: self._journal.seq - before]
+                if self._mute is None:
+                    log.warning("the journal cannot be written: %s; watching on, but nothing is done until it can", error)
+                self._mute = str(error)
+                return
+            del self._unwritten[: len(batch)]
+        if self._mute is not None:
+            self._mute = None
+            log.warning("the journal can be written again")
+        intended, self._intended = self._intended, []
+        self._act(intended)
 
     def _snapshot_fact(self) -> Fact:
         return JudgeSnapshot(version=self._snapshot_version, state=dict(self._snapshot(self._state)))
@@ -336,7 +383,7 @@ def _may_overtake(decision: Decision) -> bool:
     match decision:
         case CaptureStacks():
             return True
-        case StopAttempt():
+        case StopAttempt() | EndLeftovers():
             return decision.mode == "kill"
         case _:
             return False

@@ -1,8 +1,11 @@
 """The loop between judge, journal and hands: what is written before what is done, and what may overtake what."""
 
+import errno
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import pytest
 
 from trainwatch.core.inbox import BoundedInbox
 from trainwatch.core.judge.state import JudgeState
@@ -36,9 +39,20 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self.bodies: list[Any] = []
+        self.room: int | None = None
+        """How many more records fit on the disk; None = any number."""
+
+    @property
+    def seq(self) -> int:
+        return len(self.bodies)
 
     def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
-        self.bodies += bodies
+        fitting = bodies if self.room is None else bodies[: self.room]
+        self.bodies += fitting
+        if self.room is not None:
+            self.room -= len(fitting)
+        if len(fitting) < len(bodies):
+            raise OSError(errno.ENOSPC, "No space left on device")
         return ()
 
     def close(self) -> None:
@@ -159,6 +173,42 @@ def test_a_sensors_trouble_is_kept_in_the_journal() -> None:
     watch.ask(Command(t=0.0, verb="ack"))
     watch.run()
     assert Note(text="the log cannot be read") in journal.bodies
+
+
+def test_a_full_disk_holds_the_act_and_not_the_watch() -> None:
+    journal = MemoryJournal()
+    acted: list[int] = []
+    stop = StopAttempt(id=1, reason="hang", attempt=1)
+
+    def answer(o: Observation) -> tuple[Entry, ...]:
+        if isinstance(o, Command) and o.verb == "ack":
+            journal.room = 1
+            return (Note(text="why"), stop)
+        if isinstance(o, Command):
+            assert acted == []
+            journal.room = None
+        return when_outcome_of(1)(o)
+
+    watch = supervisor(ScriptedJudge((), answer), journal, lambda d: acted.append(d.id))
+    watch.ask(Command(t=0.0, verb="ack"))
+    watch.ask(Command(t=0.0, verb="wait"))
+    assert watch.run() == 7
+    assert acted == [1]
+    kinds = [type(body) for body in journal.bodies]
+    assert kinds[:4] == [SupervisorStarted, Note, StopAttempt, JudgeSnapshot]
+    assert kinds.count(Note) == 1
+
+
+def test_a_disk_that_stays_full_is_no_reason_to_fall(caplog: pytest.LogCaptureFixture) -> None:
+    journal = MemoryJournal()
+    journal.room = 0
+    watch = supervisor(ScriptedJudge((Note(text="why"),), lambda _o: ()), journal, lambda _d: None)
+    watch.end(0, "asked by SIGTERM")
+    assert watch.run() == 0
+    assert journal.bodies == ["closed"]
+    assert [r.message for r in caplog.records] == [
+        "the journal cannot be written: [Errno 28] No space left on device; watching on, but nothing is done until it can"
+    ]
 
 
 def test_leaving_says_why_and_keeps_what_was_learned() -> None:
