@@ -1,6 +1,7 @@
 """What a person asked for: stop, kill, restart, resume, pause, unpause, profile, ack, wait, shutdown.
 
-A command is never an error here: what makes no sense in the present state is noted and changes nothing.
+A command is never an error here: what makes no sense in the present state is noted and changes nothing (permission.py
+has the words, which the person who asked gets, too).
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import msgspec
 from ..model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ..model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ..model.observation import Command
-from . import ramp, recovery, run_machine, timeline, treatment
+from . import permission, ramp, recovery, run_machine, timeline, treatment
 from .budget import Budget
 from .draft import Draft
 from .run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
@@ -34,7 +35,11 @@ def on_command(draft: Draft, command: Command) -> None:
         if said is not None
     )
     draft.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
-    _VERBS[command.verb](draft, command)
+    said = permission.answer(draft, command)
+    if said.acts:
+        _VERBS[command.verb](draft, command)
+    else:
+        draft.note(f"{command.verb}: {said.message}")
 
 
 def _stop(draft: Draft, command: Command) -> None:
@@ -57,8 +62,6 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
         recovery.stop(draft, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
     elif run_machine.name_of(machine) in {"cleaning", "verifying", "backing_off", "held", "idle", "interrupted"}:
         draft.move(Stopped(), f"stopped by {command.by}; held until resume or restart")
-    else:
-        draft.note(f"{command.verb}: nothing is running")
 
 
 def _take_remedies(draft: Draft, command: Command) -> None:
@@ -71,9 +74,7 @@ def _take_remedies(draft: Draft, command: Command) -> None:
 def _restart(draft: Draft, command: Command) -> None:
     machine = draft.state.machine
     plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
-    if isinstance(machine, Starting) and not machine.launched:
-        draft.note("restart: a launch is already under way")
-    elif isinstance(machine, Stopping):
+    if isinstance(machine, Stopping):
         draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
         _take_profile(draft, command)
@@ -89,9 +90,6 @@ def _resume(draft: Draft, command: Command) -> None:
     if isinstance(machine, Stopping):
         plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
         draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
-        return
-    if isinstance(machine, Starting) or run_machine.is_live(machine):
-        draft.note("resume: the run is going already")
         return
     _take_profile(draft, command)
     _take_remedies(draft, command)
@@ -109,10 +107,6 @@ def _resume(draft: Draft, command: Command) -> None:
 
 
 def _pause(draft: Draft, command: Command) -> None:
-    machine = draft.state.machine
-    if not (isinstance(machine, Running | Hung) or (isinstance(machine, Starting) and machine.launched)):
-        draft.note("pause: nothing is running")
-        return
     _close_hangs(draft, f"paused by {command.by}")
     draft.set(timeline=msgspec.structs.replace(draft.state.timeline, stopped=True))
     order = draft.decide(PauseAttempt, f"pause by {command.by}", attempt=draft.state.attempt.number)
@@ -120,10 +114,6 @@ def _pause(draft: Draft, command: Command) -> None:
 
 
 def _unpause(draft: Draft, command: Command) -> None:
-    outside = draft.state.timeline.stopped and run_machine.is_watched(draft.state.machine)
-    if not isinstance(draft.state.machine, Paused) and not outside:
-        draft.note("unpause: the run is not paused")
-        return
     draft.decide(UnpauseAttempt, f"unpause by {command.by}", attempt=draft.state.attempt.number)
     awake(draft, f"unpaused by {command.by}")
 
@@ -138,10 +128,8 @@ def awake(draft: Draft, reason: str) -> None:
 
 
 def _profile(draft: Draft, command: Command) -> None:
-    known = draft.knowledge.profiles
     name = command.profile
-    if name is None or (known and name not in known):
-        draft.note(f"profile: there is no profile {name!r}; known: {', '.join(known) or 'none'}")
+    if name is None:
         return
     live = run_machine.is_live(draft.state.machine)
     ramp.chosen(draft, name, command.by)

@@ -26,12 +26,14 @@ from ..model.observation import (
     Tick,
 )
 from ..model.story import RunStory
+from ..model.wire import Reply
 from . import (
     commands,
     crash,
     habits,
     hang_watch,
     hearing,
+    permission,
     recovery,
     retention,
     sampling,
@@ -99,6 +101,11 @@ class Judge:
         draft = Draft(self.knowledge, state)
         takeover.go_on(draft)
         return draft.state, tuple(draft.entries)
+
+    def answer(self, state: JudgeState, command: Command) -> Reply:
+        """What to say to who gives this command now; ``step`` does, or leaves, what it says."""
+        said = permission.answer(Draft(self.knowledge, state), command)
+        return Reply(ok=said.ok, message=f"{command.verb}: {said.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
         """Take one observation. Times that go back are taken as now."""

@@ -206,3 +206,32 @@ def test_a_finished_run_is_not_started_again(world: World) -> None:
     assert "finished" in again.said
     assert "nothing to resume" in said(world, "resume")
     assert len(world.lives()) == 1
+
+
+def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
+    world.write(*LONG, "--save-every", "2000")
+    world.headless()
+    world.at_step(5)
+    world.in_state("running")
+    assert "resume: the run is going already: it is running (attempt 1)" in said(world, "resume", code=1)
+    assert "the run is not paused: it is running" in said(world, "unpause", code=1)
+    assert "no open incident waits" in said(world, "ack")
+    assert "no open incident 7; open: none" in said(world, "ack", "--incident", "7", code=1)
+    assert "there is no remedy 'magic'" in said(world, "restart", "--with", "magic", code=1)
+    assert len(world.story().attempts) == 1
+
+    said(world, "pause")
+    world.in_state("paused")
+    assert "it is paused already" in said(world, "pause")
+    assert "`trainwatch unpause`" in said(world, "resume", code=1)
+    said(world, "unpause")
+
+    said(world, "stop", "--yes")
+    world.in_state("stopped")
+    assert "nothing is running: it is stopped already" in said(world, "stop", "--yes")
+    assert "nothing is running: it is stopped already" in said(world, "kill", "--yes")
+    assert "it is stopped; `trainwatch resume` starts it" in said(world, "pause", code=1)
+    assert "it is stopped; `trainwatch resume` starts it" in said(world, "unpause", code=1)
+    assert "nothing is running that could be waited for" in said(world, "wait", code=1)
+    assert len(world.lives()) == 1
+    assert "pause: nothing is running that could be paused" in world.do("events").out, "the journal has it, too"

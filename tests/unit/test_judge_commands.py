@@ -14,8 +14,9 @@ from trainwatch.core.model.decision import (
     UnpauseAttempt,
     VerifyCheckpoint,
 )
-from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, ProfileChanged
-from trainwatch.core.model.observation import Exit, Outcome, Start
+from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, Note, ProfileChanged
+from trainwatch.core.model.observation import Command, Exit, Outcome, Start
+from trainwatch.core.model.settings import Profiles, Settings
 
 
 def test_stop_is_gentle_and_holds() -> None:
@@ -269,3 +270,61 @@ def test_shutdown_with_the_trainer_while_it_is_stopping() -> None:
 def test_every_command_is_written_down() -> None:
     world = running().command("profile", profile="safe", now=True, by="anna")
     assert world.of(CommandReceived)[0] == CommandReceived(verb="profile", by="anna", detail="safe now")
+
+
+@pytest.mark.parametrize(
+    ("before", "verb", "more", "ok", "said"),
+    [
+        ("running", "stop", {}, True, "accepted"),
+        ("stopped", "stop", {}, True, "nothing is running: it is stopped already"),
+        ("stopped", "kill", {}, True, "nothing is running: it is stopped already"),
+        ("given_up", "stop", {}, True, "it is given up already"),
+        ("running", "resume", {}, False, "it is running (attempt 1); `trainwatch restart`"),
+        ("paused", "resume", {}, False, "`trainwatch unpause`"),
+        ("stopped", "resume", {}, True, "accepted"),
+        ("given_up", "resume", {}, True, "accepted"),
+        ("running", "restart", {}, True, "accepted"),
+        ("running", "restart", {"remedies": ["magic"]}, False, "no remedy 'magic'; known: none"),
+        ("running", "pause", {}, True, "accepted"),
+        ("paused", "pause", {}, True, "paused already"),
+        ("stopped", "pause", {}, False, "it is stopped; `trainwatch resume` starts it"),
+        ("finished", "pause", {}, False, "it is finished"),
+        ("paused", "unpause", {}, True, "accepted"),
+        ("running", "unpause", {}, False, "the run is not paused: it is running"),
+        ("finished", "unpause", {}, False, "it is finished"),
+        ("running", "profile", {"profile": "fats"}, False, "known: safe, fast"),
+        ("running", "profile", {"profile": "fast"}, True, "it trains with fast already"),
+        ("stopped", "profile", {"profile": "fast"}, True, "accepted"),
+        ("finished", "profile", {"profile": "safe"}, False, "the run is finished"),
+        ("running", "ack", {}, True, "no open incident waits"),
+        ("running", "ack", {"incident": 4}, False, "no open incident 4; open: none"),
+        ("running", "wait", {}, True, "accepted"),
+        ("stopped", "wait", {}, False, "it is stopped"),
+        ("stopped", "shutdown", {}, True, "accepted"),
+    ],
+)
+def test_the_answer_says_what_becomes_of_a_command(
+    before: str, verb: str, more: dict[str, Any], ok: bool, said: str
+) -> None:
+    mind = judge(Settings(profiles=Profiles(use="fast")), profiles=("safe", "fast"))
+    world = running(mind)
+    if before == "stopped":
+        world.command("stop")
+    elif before == "paused":
+        world.command("pause")
+    elif before == "finished":
+        world.see(Exit(t=world.t, code=0))
+    elif before == "given_up":
+        crash(world, "\nAttributeError: no such thing\n")
+    assert world.word == before
+    entries = len(world.entries)
+    command = Command(t=world.t, verb=verb, **more)  # type: ignore[arg-type]
+
+    reply = mind.answer(world.state, command)
+
+    assert (reply.ok, said in reply.message) == (ok, True), reply
+    if "accepted" not in said:
+        state = world.state.machine
+        world.see(command)
+        assert [type(entry) for _, entry in world.entries[entries:]] == [CommandReceived, Note]
+        assert world.state.machine == state

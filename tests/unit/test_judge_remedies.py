@@ -228,6 +228,8 @@ def test_a_person_applies_and_takes_back() -> None:
 def test_a_remedy_that_is_not_known_is_said() -> None:
     world = running(mind({})).command("stop").command("resume", remedies=["magic", "half-batch"])
     assert "there is no remedy 'magic'; known: accumulation-4, expandable-segments" in world.text()
+    assert world.word == "stopped", "a typing error starts nothing"
+    world.command("resume", remedies=["half-batch"])
     assert "remedy half-batch: it would change nothing here" in world.text()
 
 

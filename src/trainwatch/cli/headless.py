@@ -25,6 +25,8 @@ from .verb_events import show
 from .wiring import build_supervisor, close_view
 
 Listener = Callable[[Sequence[Record]], None]
+ANSWER_S = 4.0
+"""Longest wait of an operator for the loop to take a command: it may be writing to a slow disk. Clients wait for 5."""
 
 
 def supervise(
@@ -100,8 +102,10 @@ def _answer(supervisor: Supervisor, request: Request) -> Reply:
     """Called in the control server's threads."""
     if request.command is None:
         return Reply(ok=True, message="here", data={"pid": os.getpid()})
-    supervisor.ask(request.command)
-    return Reply(ok=True, message=f"{request.command.verb}: accepted")
+    try:
+        return supervisor.ask(request.command).result(ANSWER_S)
+    except TimeoutError:
+        return Reply(ok=True, message=f"{request.command.verb}: noted; `trainwatch events` shows when it is taken")
 
 
 def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threading.Event:

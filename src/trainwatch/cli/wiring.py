@@ -117,6 +117,7 @@ def build_supervisor(
         learned=_learned(habits, clock.now()) if snapshot is None else None,
         live_order=None if live is None else _unwritten_order(run, story, live.number),
         on_records=on_records,
+        answer=judge.answer,
     )
     supervisor.sense_with(_sensors(spec, inbox, clock, supervisor.note))
     return supervisor
