@@ -9,7 +9,7 @@ import pytest
 from trainwatch.cli.preflight import preflight
 from trainwatch.cli.preflight_check import Machine
 from trainwatch.cli.preflight_disk import check_state_folder
-from trainwatch.cli.preflight_host import check_logout, check_sleep, check_tmux, check_wsl_idle
+from trainwatch.cli.preflight_host import check_gpu_channel, check_logout, check_sleep, check_tmux, check_wsl_idle
 from trainwatch.core.act import scope
 
 WSL = "5.15.167.4-microsoft-standard-WSL2"
@@ -87,6 +87,37 @@ def test_windows_ends_an_idle_machine(tmp_path: Path, text: str | None, expected
     assert found is not None
     assert found.result == expected
     assert check_wsl_idle(machine(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, "fail"),
+        ({"dev/dxg": ""}, "pass"),
+        (
+            {"dev/dxg": "", "dev/kmsg": "6,1,5000000,-;misc dxg: dxgk: dxgkio_query_adapter_info: Ioctl failed: -22"},
+            "pass",
+        ),
+        (
+            {
+                "dev/dxg": "",
+                "dev/kmsg": "3,1,5000000,-;misc dxg: dxgvmb_send_create_process: create_process failed -75",
+            },
+            "fail",
+        ),
+    ],
+)
+def test_the_gpu_channel_of_windows(tmp_path: Path, files: dict[str, str], expected: str) -> None:
+    for name, text in files.items():
+        write(tmp_path, name, text)
+    found = check_gpu_channel(machine(tmp_path, kernel=WSL))
+    assert found is not None
+    assert found.result == expected
+    assert expected == "pass" or "wsl --shutdown" in found.remedy
+
+
+def test_no_channel_is_looked_for_elsewhere(tmp_path: Path) -> None:
+    assert check_gpu_channel(machine(tmp_path)) is None
 
 
 def test_no_tmux(tmp_path: Path) -> None:

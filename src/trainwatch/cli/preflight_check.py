@@ -10,6 +10,7 @@ import msgspec
 
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.memory_limit import memory_limit
+from trainwatch.core.sense.wsl import is_wsl
 
 from .gpu_survey import GpuSurvey, survey
 from .known_runs import home
@@ -59,7 +60,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def wsl(self) -> bool:
         """Linux on Windows, where the GPU is lent by the host."""
-        return "microsoft" in self.kernel.lower()
+        return "microsoft" in self.kernel.lower() or is_wsl(self.root)
 
     @property
     def vram_bytes(self) -> float | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from trainwatch.core.act import scope, tmux
 from trainwatch.core.act.launch import find_attempt, is_alive
 from trainwatch.core.act.stop import members
+from trainwatch.core.sense.kernel_log import kernel_tail
 from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -21,6 +22,9 @@ LOGIND = (
     "etc/systemd/logind.conf.d",
     "usr/lib/systemd/logind.conf.d",
 )
+BROKEN_CHANNEL = "create_process failed -75"
+"""From then on every CUDA call fails (microsoft/WSL issue 41062)."""
+KERNEL_LINES = 5000
 WSL_CONFIGS = "mnt/c/Users/*/.wslconfig"
 
 
@@ -147,6 +151,26 @@ def check_wsl_idle(machine: Machine) -> Check | None:
         "WSL2 ends its machine about a minute after the last terminal closes",
         "write vmIdleTimeout=-1 under [wsl2] in .wslconfig (your Windows user folder), or keep a terminal open",
     )
+
+
+def check_gpu_channel(machine: Machine) -> Check | None:
+    """WSL2's channel to the GPU: once it is broken, no training starts until Windows restarts the virtual machine."""
+    if not machine.wsl:
+        return None
+    if not (machine.root / "dev/dxg").exists():
+        return failed(
+            "gpu channel", "/dev/dxg is missing: Windows lends no GPU to this machine",
+            "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
+        )  # fmt: skip
+    try:
+        said = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
+    except OSError as error:
+        return passed("gpu channel", f"/dev/dxg is there; the kernel log cannot be read ({error.strerror})")
+    if said:
+        return failed(
+            "gpu channel", f"the kernel says: {said[-1]}", "in PowerShell on Windows: wsl --shutdown, then start again"
+        )
+    return passed("gpu channel", "/dev/dxg is there, and the kernel says nothing against it")
 
 
 def _has_session(words: list[str], machine: Machine) -> bool:

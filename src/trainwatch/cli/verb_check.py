@@ -1,10 +1,13 @@
 """``trainwatch check``: before a night, look at everything that could end it."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .failure import CliError, ExitCode
 from .output import print_json
+
+if TYPE_CHECKING:
+    from .preflight_check import Check
 
 
 def add(subparsers: Any) -> None:
@@ -16,8 +19,11 @@ def add(subparsers: Any) -> None:
         "habits (ending a user's processes at logout, sleeping). Changes nothing. Without a project: the machine.",
         epilog="example: trainwatch check --json",
     )
+    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, where there are several")
     parser.add_argument(
-        "--run", dest="run_name", metavar="NAME", help="which run of trainwatch.toml, where it has several"
+        "--after",
+        action="store_true",
+        help="look at a run that is over instead: log, loss, every checkpoint, what to keep and to back up",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(act=act)
@@ -28,17 +34,7 @@ MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 def act(args: argparse.Namespace) -> int:
     """Print the checks; 1 when one failed."""
-    from .preflight import preflight
-    from .project_run import project_spec
-
-    spec, problem = None, None
-    try:
-        spec = project_spec(args)
-    except CliError as error:
-        if error.code is not ExitCode.USAGE:
-            raise
-        problem = str(error)
-    checks = preflight(spec, problem)
+    checks = _after(args) if args.after else _before(args)
     failed = any(c.result == "fail" for c in checks)
     if args.json:
         print_json({"passed": not failed, "checks": checks})
@@ -51,3 +47,24 @@ def act(args: argparse.Namespace) -> int:
         if check.remedy and check.result != "pass":
             print(f"{'':21}-> {check.remedy}")
     return ExitCode.FAILED if failed else ExitCode.DONE
+
+
+def _after(args: argparse.Namespace) -> "list[Check]":
+    from .known_runs import find_run
+    from .preflight_after import after_checks, look_after
+
+    return after_checks(look_after(find_run(args.run_name, newest=True)))
+
+
+def _before(args: argparse.Namespace) -> "list[Check]":
+    from .preflight import preflight
+    from .project_run import project_spec
+
+    spec, problem = None, None
+    try:
+        spec = project_spec(args)
+    except CliError as error:
+        if error.code is not ExitCode.USAGE:
+            raise
+        problem = str(error)
+    return preflight(spec, problem)

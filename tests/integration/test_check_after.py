@@ -1,0 +1,73 @@
+"""``trainwatch check --after``: what to look at once a run is over, after a real one."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.e2e_world import World, world
+from trainwatch.cli.preflight_after import After, check_log, check_loss
+from trainwatch.core.model.attempt import AttemptStory
+from trainwatch.core.model.checkpoint import CheckpointListing
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.story import RunStory
+
+__all__ = ["world"]
+
+
+def test_a_finished_run_is_looked_over_and_a_damaged_checkpoint_is_found(world: World) -> None:
+    world.write("--steps", "100", "--save-every", "20", "--crash-at", "50")
+    assert world.headless().ends() == 0
+    done = world.do("check", "--after", "--json")
+    assert done.code == 0, done
+    found = {c["name"]: c for c in done.json["checks"]}
+    assert [n for n, c in found.items() if c["result"] == "pass"] == [
+        "ended", "log", "loss", "checkpoints", "final model", "quality", "record",
+    ]  # fmt: skip
+    assert found["ended"]["found"] == "finished, in 2 attempts"
+    assert "every byte of the newest 3 was read" in found["checkpoints"]["found"]
+    assert f"prune {world.out} --keep 3" in found["kept"]["remedy"]
+    assert "checkpoints backup" in found["backup"]["remedy"]
+    assert "trainwatch report" in found["record"]["found"]
+
+    newest = max(world.out.glob("*.safetensors"), key=lambda path: path.stat().st_mtime)
+    newest.write_bytes(newest.read_bytes()[:-1])
+    done = world.do("check", "--after", "--json", "--run", "job")
+    assert done.code == 1
+    found = {c["name"]: c for c in done.json["checks"]}
+    assert found["checkpoints"]["result"] == "fail"
+    assert newest.name in found["checkpoints"]["found"]
+    assert found["final model"]["result"] == "warn"
+
+
+def after(*losses: float, log: Path | None = None) -> After:
+    spec = RunSpec(id="x", name="x", command=("true",), cwd="/", created_wall=0.0)
+    attempt = AttemptStory(number=1, t=0.0, wall=0.0, log=None if log is None else str(log))
+    listing = CheckpointListing(checkpoints=(), resume_point=None)
+    return After(spec=spec, story=RunStory(attempts=(attempt,)), listing=listing, losses=losses)
+
+
+@pytest.mark.parametrize(
+    ("losses", "result"),
+    [((2.0, 1.0), "pass"), ((1.0, 1.0), "warn"), ((1.0, math.nan), "fail"), ((1.0,), "warn"), ((), "warn")],
+)
+def test_the_loss(losses: tuple[float, ...], result: str) -> None:
+    assert check_loss(after(*losses)).result == result
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("step 1\n", "pass"),
+        ("bar 1\rbar 2\r", "pass"),
+        ("step 1\nst", "warn"),
+        ("", "warn"),
+        ("x\nTraceback (most recent call last):\nValueError\n", "warn"),
+        (None, "fail"),
+    ],
+)
+def test_the_log(tmp_path: Path, text: str | None, result: str) -> None:
+    log = tmp_path / "train.log"
+    if text is not None:
+        log.write_bytes(text.encode())
+    assert check_log(after(log=log)).result == result
