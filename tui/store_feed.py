@@ -1,7 +1,7 @@
 """A run as its folder tells it: journal, history, lock; commands through the control socket."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,18 @@ SEND_TIMEOUT_S = 10.0
 
 
 class StoreFeed:
-    """A Feed. The folder need not exist yet; ``created_wall`` (epoch seconds) is the zero of run time."""
+    """A Feed. The folder need not exist yet; ``created_wall`` (epoch seconds) is the zero of run time.
 
-    def __init__(self, directory: RunDirectory, created_wall: float) -> None:
+    ``as_found``: corrects the story of a run that nobody watches by what the machine shows.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        created_wall: float,
+        as_found: Callable[[RunDirectory, RunStory], RunStory] = lambda _, story: story,
+    ) -> None:
+        self._as_found = as_found
         self._directory = directory
         self._zero = created_wall
         self._journal = JournalFollower(directory.journal)
@@ -44,6 +53,8 @@ class StoreFeed:
         wall = time.time()
         zero = story.wall0 if story.run is not None else self._zero
         pid = holder_pid(self._directory.lock)
+        if pid is None:
+            story = self._as_found(self._directory, story)
         return Situation(
             story=story,
             gpu=latest.gpu,

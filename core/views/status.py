@@ -15,6 +15,7 @@ def status_object(
     story: RunStory,
     *,
     run: str,
+    run_id: str = "",
     wall: float,
     gpu: GpuSample | None,
     host: HostSample | None,
@@ -31,6 +32,7 @@ def status_object(
     now_t = wall - story.wall0 if story.run else 0.0
     return {
         "run": run,
+        "id": run_id,
         "state": story.state,
         "reason": story.state_reason,
         "attempt": attempt.number if attempt else 0,

@@ -56,6 +56,23 @@ def test_a_supervisor_that_is_killed_is_replaced_without_a_second_trainer(world:
     assert world.lives() == [pid]
 
 
+def test_a_run_whose_watchers_and_trainer_are_gone_is_not_called_running(world: World) -> None:
+    world.write(*LONG)
+    watch = world.headless()
+    world.at_step(5)
+    watch.murder()
+    start = world.attempt()
+    assert start.runner is not None
+    for process in (start.runner, start.trainer):
+        os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not world.alive(), "the trainer is gone")
+
+    status = world.status()
+
+    assert (status["state"], status["pid"], status["supervisor"]["alive"]) == ("interrupted", None, False)
+    assert status["reason"] == "nobody watches, and the trainer of try 1 is gone without a word"
+
+
 def test_a_killed_screen_harms_nobody(world: World) -> None:
     world.write(*LONG)
     world.headless()

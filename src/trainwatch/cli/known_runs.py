@@ -56,11 +56,14 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     from trainwatch.core.store.lock import holder_pid
     from trainwatch.core.views.status import status_object
 
+    from .unwatched import as_found
+
     with HistoryReader(run.history) as history:
         latest = history.latest()
     return status_object(
-        load_story(run.journal),
+        as_found(run, load_story(run.journal)),
         run=run.load_spec().name,
+        run_id=run.id,
         wall=time.time(),
         gpu=latest.gpu,
         host=latest.host,

@@ -71,5 +71,5 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     if status["log"]:
         lines.append(f"  log {status['log']}")
     if not alive and status["state"] not in {"finished", "given_up", "stopped"}:
-        lines.append("  no supervisor is watching: start one with `trainwatch --headless` (or S on the screen)")
+        lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
     return lines
