@@ -16,7 +16,15 @@ from trainwatch.core.judge import Judge, Knowledge
 from trainwatch.core.judge.diagnosis import compile_catalogue
 from trainwatch.core.judge.line_shapes import SHAPES
 from trainwatch.core.judge.run_machine import WORDS, name_of
-from trainwatch.core.model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import (
+    Decision,
+    EndLeftovers,
+    EndWatch,
+    GiveUp,
+    NotifyPeople,
+    StartAttempt,
+    StopAttempt,
+)
 from trainwatch.core.model.fact import AttemptEnded, IncidentOpened, IncidentUpdated, Note, StateChanged
 from trainwatch.core.model.failure import FailureCatalogue, FailureRule, FailureSignature
 from trainwatch.core.model.incident import Incident
@@ -499,7 +507,7 @@ class World:
         scripted = self.answers.get(action)
         ok, detail, data = scripted.pop(0) if scripted else (True, "", {})
         said: list[Entry] = []
-        if isinstance(decision, StopAttempt) and ok and self.live is not None:
+        if isinstance(decision, StopAttempt | EndLeftovers) and ok and self.live is not None:
             self.live = None
             self.state, more = self.judge.step(self.state, Exit(t=self.t, signal=2))
             said.extend(more)

@@ -15,6 +15,7 @@ from ..model.decision import (
     ClearGpu,
     Decision,
     DeleteCheckpoint,
+    EndLeftovers,
     GiveUp,
     NotifyPeople,
     PauseAttempt,
@@ -105,6 +106,7 @@ class RunActor:
             NotifyPeople: ("notify", self._tell),
             CaptureStacks: ("capture_stacks", self._capture),
             StopAttempt: ("stop_attempt", self._stop),
+            EndLeftovers: ("end_leftovers", self._stop),
             ClearGpu: ("clear_gpu", self._clear),
             VerifyCheckpoint: ("verify_checkpoint", self._prove),
             StartAttempt: ("start_attempt", self._start),
@@ -165,7 +167,7 @@ class RunActor:
         detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
         return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
 
-    def _stop(self, decision: StopAttempt) -> Said:
+    def _stop(self, decision: StopAttempt | EndLeftovers) -> Said:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
         restart = self._spec.settings.restart

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from ..model.checkpoint import Verdict
-from ..model.decision import ClearGpu, EndWatch, GiveUp, StartAttempt, StopAttempt, VerifyCheckpoint
+from ..model.decision import ClearGpu, EndLeftovers, EndWatch, GiveUp, StartAttempt, StopAttempt, VerifyCheckpoint
 from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged, ProgressMade
 from ..model.observation import Exit, Outcome
 from . import budget, resume_point
@@ -128,9 +128,9 @@ def clear_and_restart(draft: Draft, plan: RestartPlan) -> None:
     """The trainer is gone by itself: end what it may have left behind, then go on as after a stop."""
     leftovers = msgspec.structs.replace(plan, reason=f"{plan.reason}: end what is left of it first")
     order = draft.decide(
-        StopAttempt, leftovers.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode="gentle"
+        EndLeftovers, leftovers.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode="gentle"
     )
-    draft.move(Stopping(order=order, then="restart", plan=plan, exited=True), plan.reason)
+    draft.move(Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True), plan.reason)
 
 
 def on_stop_outcome(draft: Draft, machine: Stopping, outcome: Outcome) -> None:
@@ -144,7 +144,11 @@ def on_stop_outcome(draft: Draft, machine: Stopping, outcome: Outcome) -> None:
     if not machine.kill:
         reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
         order = draft.decide(
-            StopAttempt, reason, incident=machine.plan.incident, attempt=draft.state.attempt.number, mode="kill"
+            EndLeftovers if machine.leftovers else StopAttempt,
+            reason,
+            incident=machine.plan.incident,
+            attempt=draft.state.attempt.number,
+            mode="kill",
         )
         draft.move(msgspec.structs.replace(machine, order=order, kill=True), reason)
         return

@@ -70,7 +70,10 @@ Then = Literal["restart", "hold", "finish", "end", "give_up"]
 
 
 class Stopping(Variant, frozen=True, tag="stopping"):
-    """The trainer's tree is being ended. ``exited``: its exit was seen; ``gone_t``: when nothing of it was left."""
+    """The trainer's tree is being ended. ``exited``: its exit was seen; ``gone_t``: when nothing of it was left.
+
+    ``leftovers``: it had ended by itself, only what it left behind is ended.
+    """
 
     order: int
     then: Then
@@ -79,6 +82,7 @@ class Stopping(Variant, frozen=True, tag="stopping"):
     exited: bool = False
     gone_t: float | None = None
     kill: bool = False
+    leftovers: bool = False
 
 
 class Cleaning(Variant, frozen=True, tag="cleaning"):

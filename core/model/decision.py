@@ -44,6 +44,13 @@ class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
     mode: Literal["gentle", "kill"] = "gentle"
 
 
+class EndLeftovers(DecisionBase, frozen=True, kw_only=True, tag="end_leftovers"):
+    """End what an attempt that ended by itself may have left behind (loader workers …). Outcome as of a stop."""
+
+    attempt: int
+    mode: Literal["gentle", "kill"] = "gentle"
+
+
 class ClearGpu(DecisionBase, frozen=True, kw_only=True, tag="clear_gpu"):
     """Wait until the GPU memory of our ended processes is released."""
 
@@ -113,6 +120,7 @@ Decision = (
     NotifyPeople
     | CaptureStacks
     | StopAttempt
+    | EndLeftovers
     | ClearGpu
     | VerifyCheckpoint
     | StartAttempt

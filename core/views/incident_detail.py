@@ -19,6 +19,7 @@ CONSEQUENCE = "then: "
 ACTION_WORDS: dict[str, str] = {
     "capture_stacks": "took evidence",
     "stop_attempt": "ended the processes",
+    "end_leftovers": "ended what it left behind",
     "clear_gpu": "waited for the GPU",
     "verify_checkpoint": "proved the checkpoint",
     "start_attempt": "started the next try",

@@ -37,7 +37,7 @@ def test_given_a_crash_then_the_order_is_stop_clear_verify_start() -> None:
     world = crash(save(running()))
     first, evidence, *rest = world.decisions
     assert (first, evidence) == ("start_attempt", "capture_stacks")
-    assert rest == ["stop_attempt", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert rest == ["end_leftovers", "clear_gpu", "verify_checkpoint", "start_attempt"]
     start = world.of(StartAttempt)[-1]
     assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
 
@@ -341,8 +341,9 @@ def test_a_gentle_stop_that_fails_becomes_a_kill_and_then_a_person() -> None:
 
 def test_after_a_stop_that_failed_nothing_is_launched_beside_what_is_left() -> None:
     world = running()
-    for _ in range(4):
+    for _ in range(2):
         world.answer("stop_attempt", ok=False, detail="stuck in the kernel")
+        world.answer("end_leftovers", ok=False, detail="stuck in the kernel")
     world.command("stop").command("restart")
     assert world.word == "given_up"
     assert len(world.of(StartAttempt)) == 1
