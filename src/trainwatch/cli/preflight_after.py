@@ -159,6 +159,8 @@ def check_backup(good: list[Checkpoint]) -> Check:
 
 def check_quality(good: list[Checkpoint]) -> Check:
     """What no program can say."""
+    if not good:
+        return failed("quality", "there is nothing to try out", "see above")
     if len(good) < 2:
         return passed("quality", "one checkpoint; try it out")
     first, last = good[-1].path, good[0].path
