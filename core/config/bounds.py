@@ -1,13 +1,14 @@
 """Which values of the settings make sense, beyond their types. One row a setting; a setting without a row is free."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..model.failure import FAILURE_CLASSES
 from ..model.progress import SHAPE_GROUPS
 from ..model.ramp import ramp_goal
 from ..model.settings import Settings
-from .document import Document, Rule
+from .document import Document, Rule, endless
 from .problem import did_you_mean
 
 
@@ -167,13 +168,21 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 """(section, lower, higher): the first must not be above the second."""
 
 
-def check_order(document: Document, settings: Settings) -> None:
-    """Note bounds that stand the wrong way round, at the one that is written."""
+def complaint(section: str, key: str, value: Any) -> str | None:
+    """What is wrong with one value beyond its type, wherever it was given: "must be more than 0"; None = nothing."""
+    return endless(value) or BOUNDS.get(section, {}).get(key, lambda _: None)(value)
+
+
+def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
+    """(section, lower, higher, sentence) of each pair that stands the wrong way round."""
     for section, low, high in ORDERED:
         values: Any = getattr(settings, section)
         if getattr(values, low) > getattr(values, high):
-            written = low if document.has(section, low) else high
-            document.add(
-                (section, written),
-                f'"{low}" ({getattr(values, low):g}) must not be above "{high}" ({getattr(values, high):g})',
-            )
+            sentence = f'"{low}" ({getattr(values, low):g}) must not be above "{high}" ({getattr(values, high):g})'
+            yield section, low, high, sentence
+
+
+def check_order(document: Document, settings: Settings) -> None:
+    """Note bounds that stand the wrong way round, at the one that is written."""
+    for section, low, high, sentence in out_of_order(settings):
+        document.add((section, low if document.has(section, low) else high), sentence)

@@ -1,6 +1,5 @@
 """``--set KEY=VALUE``: single settings changed from a command line."""
 
-import math
 import tomllib
 from collections.abc import Iterable
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import msgspec
 
 from ..model.settings import Settings
+from .bounds import complaint, out_of_order
+from .document import SECRET_KEYS
 from .problem import did_you_mean
 
 
@@ -16,8 +17,13 @@ def with_overrides(settings: Settings, words: Iterable[str]) -> Settings:
 
     Raises ValueError with a sentence that names the word and, where one is near, the key that was meant.
     """
+    given: dict[str, str] = {}
     for word in words:
         settings = _with_one(settings, word)
+        given[word.partition("=")[0].strip()] = word
+    for section, low, high, sentence in out_of_order(settings):
+        told = given.get(f"{section}.{low}") or given.get(f"{section}.{high}")
+        raise ValueError(f"--set {told}: {sentence}")
     return settings
 
 
@@ -35,13 +41,14 @@ def _with_one(settings: Settings, word: str) -> Settings:
     if key not in fields:
         raise ValueError(f'--set {word}: unknown key "{key}" in {section}{did_you_mean(key, fields)}')
     values = {**msgspec.to_builtins(current), key: _value(text.strip())}
+    shown = path.strip() if key in SECRET_KEYS else word
     try:
         changed = msgspec.convert(values, type(current))
     except msgspec.ValidationError as error:
-        raise ValueError(f"--set {word}: {error}") from None
-    found = getattr(changed, key)
-    if isinstance(found, float) and not math.isfinite(found):
-        raise ValueError(f"--set {word}: must be a finite number")
+        raise ValueError(f"--set {shown}: {error}") from None
+    wrong = complaint(section, key, getattr(changed, key))
+    if wrong is not None:
+        raise ValueError(f"--set {shown}: {wrong}")
     return msgspec.structs.replace(settings, **{section: changed})
 
 

@@ -1,6 +1,5 @@
 """From a config or a bare command, with what the command line says on top, to the RunSpec that is launched."""
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ import msgspec
 from ..model.profile import Preset
 from ..model.run import RunSpec
 from ..model.settings import Settings
+from .bounds import complaint
 from .detection import detect_preset
+from .document import show
 from .problem import ConfigError, Problem, did_you_mean
 from .project import Origin, Project
 from .run_section import AUTO, RunSection, absolute
@@ -72,7 +73,7 @@ def spec_for_run(
     problems += _launch_problems(section, lambda key: str(origins(project, run, overrides)[f"{run.key}.{key}"]))
     if problems:
         raise ConfigError(problems)
-    settings = _settings_with(project.settings, overrides)
+    settings = settings_with(project.settings, overrides)
     return _spec(section, settings, presets, identify, created_wall, project=str(project.path))
 
 
@@ -99,7 +100,7 @@ def spec_for_command(
     problems += _launch_problems(section, lambda key: options.get(key, "run"))
     if problems:
         raise ConfigError(problems)
-    return _spec(section, _settings_with(Settings(), overrides), presets, identify, created_wall, project=None)
+    return _spec(section, settings_with(Settings(), overrides), presets, identify, created_wall, project=None)
 
 
 def origins(project: Project, run: RunSection, overrides: Overrides) -> dict[str, Origin]:
@@ -139,7 +140,8 @@ def _with_overrides(run: RunSection, overrides: Overrides, cwd: Path) -> RunSect
     return msgspec.structs.replace(run, **changes)
 
 
-def _settings_with(settings: Settings, overrides: Overrides) -> Settings:
+def settings_with(settings: Settings, overrides: Overrides) -> Settings:
+    """The settings with what the command line says on top; checked before (``setting_problems``)."""
     replace = msgspec.structs.replace
     if overrides.profile is not None:
         settings = replace(settings, profiles=replace(settings.profiles, use=overrides.profile))
@@ -160,11 +162,18 @@ def _option_problems(overrides: Overrides, presets: Collection[str], profiles: C
     if overrides.profile is not None and profiles is not None and overrides.profile not in profiles:
         text = f'unknown profile "{overrides.profile}"{did_you_mean(overrides.profile, profiles)}'
         problems.append(Problem("--profile", None, text))
-    interval = overrides.interval_s
-    if interval is not None and not (interval > 0 and math.isfinite(interval)):
-        problems.append(Problem("--interval", None, f"must be more than 0 seconds, got {interval:g}"))
-    if overrides.max_restarts is not None and overrides.max_restarts < 0:
-        problems.append(Problem("--max-restarts", None, f"must be at least 0, got {overrides.max_restarts}"))
+    return [*problems, *setting_problems(overrides)]
+
+
+def setting_problems(overrides: Overrides) -> list[Problem]:
+    """Options whose value the setting that they stand for does not take."""
+    problems = []
+    for field, (option, key) in OPTIONS.items():
+        section, _, name = key.partition(".")
+        value = getattr(overrides, field)
+        wrong = complaint(section, name, value) if value is not None and section != "run" else None
+        if wrong is not None:
+            problems.append(Problem(option, None, f"{wrong}, got {show(value)}"))
     return problems
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from trainwatch.core.config.overrides import with_overrides
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import Project, load_project
 from trainwatch.core.config.spec import Overrides, name_of_command, origins, spec_for_command, spec_for_run
@@ -109,7 +110,7 @@ def test_what_no_launch_could_survive_is_said_before(tmp_path: Path) -> None:
         "--name: must not be empty",
         '--preset: unknown preset "kohia"; did you mean "kohya"?',
         '--profile: unknown profile "stabel"; did you mean "stable"?',
-        "--interval: must be more than 0 seconds, got 0",
+        "--interval: must be more than 0, got 0",
         "--max-restarts: must be at least 0, got -1",
         f'trainwatch.toml:3: "cwd" is no folder: {tmp_path}/nowhere',
         f'trainwatch.toml:4: "config" is no file: {tmp_path}/none.toml',
@@ -162,3 +163,33 @@ def test_no_command_is_said(tmp_path: Path) -> None:
 )
 def test_a_bare_command_has_a_name(argv: list[str], name: str) -> None:
     assert name_of_command(argv) == name
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["hang.min_s=0"], "--set hang.min_s=0: must be more than 0"),
+        (["watch.interval_s=0.01"], "--set watch.interval_s=0.01: must be at least 0.1"),
+        (["restart.max_restarts=-1"], "--set restart.max_restarts=-1: must be at least 0"),
+        (["restart.backoff_s=[]"], "needs at least one number of seconds"),
+        (["health.vram_warning_pct=101"], "must be between 0 and 100"),
+        (["hang.min_s=inf"], "must be finite"),
+        (["restart.backoff_s=[0, inf]"], "must be finite"),
+        (["hang.min_s=4000"], '--set hang.min_s=4000: "min_s" (4000) must not be above "max_s" (1800)'),
+        (["profiles.ramp=['soon']"], "must say how long"),
+    ],
+)
+def test_set_is_held_to_the_same_bounds_as_the_file(words: list[str], said: str) -> None:
+    with pytest.raises(ValueError, match="--set") as caught:
+        with_overrides(Settings(), words)
+    assert said in str(caught.value)
+
+
+def test_bounds_may_be_moved_together() -> None:
+    assert with_overrides(Settings(), ["hang.min_s=4000", "hang.max_s=5000"]).hang.max_s == 5000
+
+
+def test_set_does_not_show_secrets() -> None:
+    with pytest.raises(ValueError, match="notify.urls") as caught:
+        with_overrides(Settings(), ['notify.urls=["tgram:secrettoken"]'])
+    assert "secrettoken" not in str(caught.value)

@@ -17,7 +17,7 @@ from trainwatch.core.act.launch import find_attempt
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import FILE_NAME, find_project, load_project
 from trainwatch.core.config.shipped import load_presets, load_profiles
-from trainwatch.core.config.spec import Overrides, spec_for_command
+from trainwatch.core.config.spec import Overrides, settings_with, spec_for_command
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings, Tmux
 from trainwatch.core.store.home import make_private
@@ -163,7 +163,7 @@ def _spec(
         spec,
         env=trainer.env,
         logs=place.more,
-        settings=_merged(settings, spec.settings, args),
+        settings=settings_with(settings, Overrides(interval_s=args.interval, max_restarts=args.max_restarts)),
     )
 
 
@@ -171,16 +171,6 @@ def _session_name(args: argparse.Namespace, pane: PaneSeen | None) -> str | None
     """A session that a person named says more than ``train.py``; tmux itself numbers them."""
     name = pane.session if pane is not None and args.session is not None else ""
     return name if name and not name.isdecimal() else None
-
-
-def _merged(settings: Settings, told: Settings, args: argparse.Namespace) -> Settings:
-    """The project's settings, with what the command line says on top."""
-    replace = msgspec.structs.replace
-    if args.interval is not None:
-        settings = replace(settings, watch=replace(settings.watch, summary_s=told.watch.summary_s))
-    if args.max_restarts is not None:
-        settings = replace(settings, restart=replace(settings.restart, max_restarts=told.restart.max_restarts))
-    return settings
 
 
 def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> Iterator[str]:

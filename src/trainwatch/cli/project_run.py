@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from trainwatch.core.config.project import find_project
+from trainwatch.core.config.spec import setting_problems, settings_with
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.atomic import write_atomically
 from trainwatch.core.store.home import runs_folder
@@ -33,14 +34,14 @@ def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirec
     if spec is None:
         if args.run_name is None and find_project(Path.cwd()) is None:
             try:
-                return find_run(None, anywhere=False)
+                return _with_flags(find_run(None, anywhere=False), args)
             except CliError as error:
                 raise CliError(
                     ExitCode.NOT_FOUND,
                     "no trainwatch.toml here or above, and no run was started in this folder; write one with "
                     "`trainwatch init -- COMMAND`, or start a command with `trainwatch run -- COMMAND`",
                 ) from error
-        return find_run(args.run_name)
+        return _with_flags(find_run(args.run_name), args)
     run = RunDirectory(runs_folder(home()) / spec.id)
     if not run.path.exists():
         if to_start:
@@ -52,4 +53,16 @@ def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirec
     current = msgspec.structs.replace(spec, created_wall=known.created_wall, labels=known.labels)
     if current != known and not is_held(run.lock):
         write_atomically(run.spec, msgspec.json.encode(current))
+    return run
+
+
+def _with_flags(run: RunDirectory, args: argparse.Namespace) -> RunDirectory:
+    """A run that no trainwatch.toml describes: what the command line says of it holds from now on."""
+    overrides = overrides_of(args)
+    if problems := setting_problems(overrides):
+        raise CliError(ExitCode.USAGE, "; ".join(map(str, problems)))
+    known = run.load_spec()
+    settings = settings_with(known.settings, overrides)
+    if settings != known.settings and not is_held(run.lock):
+        write_atomically(run.spec, msgspec.json.encode(msgspec.structs.replace(known, settings=settings)))
     return run
