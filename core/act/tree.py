@@ -1,7 +1,7 @@
 """Processes as the kernel tells them (``/proc``), and signals that cannot hit the wrong one.
 
 Standard library only: the runner imports this. A process is known by (pid, start ticks); pids are reused, the pair is
-not within one boot. Zombies count as gone: they hold no memory, no file and no GPU.
+not within one boot. Zombies count as gone: they hold no memory, no file and no GPU (unless a thread of theirs lives).
 """
 # No pathlib here: the runner stays small, and a look at every process fast.
 # ruff: noqa: PTH123, PTH208
@@ -53,15 +53,30 @@ def look(pid: int) -> Process | None:
     fields = rest.split()
     if len(fields) < 20:
         return None
+    # A process whose first thread ended looks like a zombie while others run on, or hang in the driver (state D).
+    state = living_thread_state(pid) if fields[0] == "Z" and int(fields[17]) > 1 else fields[0]
     return Process(
         pid=pid,
         start_ticks=int(fields[19]),
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
-        state=fields[0],
+        state=state,
         name=head.partition("(")[2],
     )
+
+
+def living_thread_state(pid: int) -> str:
+    """State of a thread that has not ended, one that is stuck in the kernel first; Z when none is left."""
+    found = set()
+    try:
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{tid}/stat", "rb") as file:
+                found.add(file.read().rpartition(b")")[2].split()[0].decode())
+    except (OSError, IndexError):
+        pass
+    living = found - GONE_STATES
+    return "D" if "D" in living else min(living, default="Z")
 
 
 def everyone() -> dict[int, Process]:

@@ -21,6 +21,7 @@ class ProcStat(NamedTuple):
     start_ticks: int
     rss_bytes: int
     exit_status: int
+    threads: int = 1
 
 
 def parse_stat(text: str) -> ProcStat | None:
@@ -38,6 +39,7 @@ def parse_stat(text: str) -> ProcStat | None:
         start_ticks=int(fields[19]),
         rss_bytes=int(fields[21]) * PAGE_BYTES,
         exit_status=int(fields[49]) if len(fields) > 49 else 0,
+        threads=int(fields[17]),
     )
 
 
@@ -45,9 +47,25 @@ def read_stat(pid: int) -> ProcStat | None:
     """Numbers of a process, zombies included; None when there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:  # noqa: PTH123  (1 Hz x all pids)
-            return parse_stat(stat.read())
+            found = parse_stat(stat.read())
     except OSError:
         return None
+    if found is not None and found.state == "Z" and found.threads > 1:
+        # Its first thread ended, others run on or hang in the kernel: it is no zombie yet.
+        return found._replace(state=_living_thread_state(pid))
+    return found
+
+
+def _living_thread_state(pid: int) -> str:
+    states = set()
+    try:
+        for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8", errors="replace") as stat:  # noqa: PTH123
+                states.add(stat.read().rpartition(")")[2].split()[0])
+    except (OSError, IndexError):
+        pass
+    living = states - {"Z", "X", "x"}
+    return "D" if "D" in living else min(living, default="Z")
 
 
 def read_all() -> dict[int, ProcStat]:

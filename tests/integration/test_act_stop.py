@@ -18,6 +18,7 @@ from trainwatch.core.act.pause import pause_attempt, unpause_attempt
 from trainwatch.core.act.stop import StopReport, members, stop_attempt
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.sense.proc_stat import read_stat
 
 POLITE = """if True:
     import signal, sys, time
@@ -240,6 +241,23 @@ def test_a_tree_that_breeds_while_it_is_ended_goes_too(run: World) -> None:
     report = stop(target, interrupt=0.2, terminate=0.2)
     assert (report.gone, report.signal) == (True, "SIGKILL")
     assert members(target) == []
+
+
+def test_a_process_whose_first_thread_ended_is_not_taken_for_gone(run: World) -> None:
+    """A trainer that was killed while a thread hangs in the driver looks like a zombie; its GPU memory stays held."""
+    code = """if True:
+        import ctypes, signal, threading, time
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        print("up", flush=True)
+        ctypes.PyDLL(None).pthread_exit(None)"""
+    target = started(run, code)
+    wait_for(lambda: "Z" in Path(f"/proc/{target.trainer.pid}/stat").read_text().split()[2], "its first thread ended")
+    assert lives(target.trainer.pid)
+    assert read_stat(target.trainer.pid).state == "S"  # type: ignore[union-attr]
+    report = stop(target, interrupt=0.2)
+    assert (report.gone, report.signal) == (True, "SIGTERM")
+    assert not lives(target.trainer.pid)
 
 
 def test_losing_the_state_directory_harms_neither_training_nor_stopping(run: World) -> None:
