@@ -26,6 +26,8 @@ BUSY_SHARE = 0.47
 """Share of the way from idle to usual power from which a GPU counts as working. Spins were seen at 0.2–0.4."""
 DIM_SHARE = 0.72
 """Below this share a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
+LIMIT_SHARE = 0.15
+"""A power limit that differs by more than this share is another one; laptops shift theirs a little all the time."""
 STEADY_SHARE = 0.25
 """A change of power by more than this share of the usual is no scatter …"""
 STEADY_WEIGHT = 0.25
@@ -51,6 +53,10 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rest_w: float | None = None
     busy_w: float | None = None
     util_pct: float | None = None
+    limit_w: float | None = None
+    """The power limit that ``busy_w`` belongs to: another card, or another limit, has another usual power."""
+    told: bool = False
+    """Known from earlier runs only: the first lesson of this one takes its place."""
     steady_w: float | None = None
     """Power while it stays near 100 %, smoothed: readings scatter, and one high one is no work."""
     power_sum: float = 0.0
@@ -88,6 +94,9 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
     power, util = gpu.power_w, gpu.util_pct
     working = util is None or util >= WORKING_UTIL_PCT
     rest = normal.rest_w
+    limit = gpu.power_limit_w
+    if limit is not None and limit != normal.limit_w:
+        normal = _with_limit(normal, limit)
     if power is not None and (rest is None or power < rest):
         normal = msgspec.structs.replace(normal, rest_w=power)
     if not working or (power is None and util is None):
@@ -97,11 +106,22 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
         rest_w=normal.rest_w,
         busy_w=normal.busy_w,
         util_pct=normal.util_pct,
+        limit_w=normal.limit_w,
+        told=normal.told,
         steady_w=_steady(normal, util, power),
         power_sum=normal.power_sum + (power or 0.0),
         util_sum=normal.util_sum + (util or 0.0),
         count=normal.count + 1,
     )
+
+
+def _with_limit(normal: GpuNormal, limit: float) -> GpuNormal:
+    before = normal.limit_w
+    if before is None:
+        return msgspec.structs.replace(normal, limit_w=limit)
+    if abs(limit - before) <= LIMIT_SHARE * before:
+        return normal
+    return GpuNormal(index=normal.index, rest_w=normal.rest_w, limit_w=limit)
 
 
 def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float | None:
@@ -127,12 +147,14 @@ def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
 def _learn(normal: GpuNormal) -> GpuNormal:
     power = normal.power_sum / normal.count
     util = normal.util_sum / normal.count
+    usual_w, usual_pct = (None, None) if normal.told else (normal.busy_w, normal.util_pct)
     return GpuNormal(
         index=normal.index,
         rest_w=normal.rest_w,
-        busy_w=_blend(normal.busy_w, power) if power > 0.0 else normal.busy_w,
+        busy_w=_blend(usual_w, power) if power > 0.0 else normal.busy_w,
+        limit_w=normal.limit_w,
         steady_w=normal.steady_w,
-        util_pct=_blend(normal.util_pct, util),
+        util_pct=_blend(usual_pct, util),
     )
 
 

@@ -31,7 +31,8 @@ def habits_of(state: JudgeState) -> Habits | None:
         step_s=clock.step_s,
         cpu_cores=signs.cpu_normal,
         gpus=tuple(
-            GpuHabit(index=n.index, rest_w=n.rest_w, busy_w=n.busy_w, util_pct=n.util_pct) for n in signs.normals
+            GpuHabit(index=n.index, rest_w=n.rest_w, busy_w=n.busy_w, util_pct=n.util_pct, limit_w=n.limit_w)
+            for n in signs.normals
         ),
     )
 
@@ -40,7 +41,8 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     """Begin with what earlier runs of the job taught. What this run knows by itself stays."""
     signs, clock, own = state.vitals, state.clock, state.routine
     normals = tuple(
-        GpuNormal(index=g.index, rest_w=g.rest_w, busy_w=g.busy_w, util_pct=g.util_pct) for g in habits.gpus
+        GpuNormal(index=g.index, rest_w=g.rest_w, busy_w=g.busy_w, util_pct=g.util_pct, limit_w=g.limit_w, told=True)
+        for g in habits.gpus
     )
     phases = {phase: routine.merged(routine.habit(own, phase), known) for phase, known in habits.phases.items()}
     return replace(

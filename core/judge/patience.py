@@ -129,7 +129,10 @@ def for_spin(sight: Sight, hang: Hang) -> float:
         factor = SPIN
     else:
         factor = SPIN_TALKING if _talks(sight, hang) else SPIN_ANNOUNCED
-    return max(factor * hang.min_s, SPIN_AGAIN * sight.vitals.longest_spin_s)
+    known_s = sight.vitals.longest_spin_s
+    if sight.clock.beats == 0:
+        known_s = max(known_s, sight.routine.start.longest_s)
+    return max(factor * hang.min_s, SPIN_AGAIN * known_s)
 
 
 def for_pinned(sight: Sight, hang: Hang) -> float:

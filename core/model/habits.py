@@ -21,12 +21,13 @@ class PhaseHabit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GpuHabit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Lowest power seen, and power and utilisation while training."""
+    """Lowest power seen, and power and utilisation while training; under which power limit (of which card) that was."""
 
     index: int
     rest_w: float | None = None
     busy_w: float | None = None
     util_pct: float | None = None
+    limit_w: float | None = None
 
 
 class Habits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.builders import Story, evaluating, idle, judge, spin
+from tests.builders import Story, busy, evaluating, idle, judge, spin
 from trainwatch.core.judge import routine
 from trainwatch.core.judge.habits import habits_of, say_habits
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
@@ -169,3 +169,27 @@ def test_habits_are_said_to_people() -> None:
 def test_a_phase_is_quiet_for_no_longer_than_it_lasts() -> None:
     known = routine.ended(routine.Routine(), "save", 10.0, 300.0)
     assert known.phases["save"] == PhaseHabit(times=1, longest_s=10.0, quiet_s=10.0)
+
+
+def test_another_card_has_another_usual_power() -> None:
+    known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=60.0, busy_w=640.0, util_pct=98.0, limit_w=700.0),))
+    s = story().start().load().go(600, gpu=busy, cpu=0.02).train(30)
+    assert hangs(replayed(s, known)) == []
+    assert replayed(s, known).state.vitals.normals[0].busy_w == pytest.approx(290.0, abs=10.0)
+
+
+def test_the_first_lesson_of_a_run_takes_the_place_of_what_it_was_told() -> None:
+    known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=40.0, busy_w=200.0, util_pct=98.0, limit_w=320.0),))
+    fold = replayed(story().start().load().train(8), known)
+    assert fold.state.vitals.normals[0].busy_w == pytest.approx(290.0, abs=12.0)
+
+
+def test_a_spin_before_the_first_step_is_known_by_the_power_of_earlier_runs() -> None:
+    s = story().start().load()
+    began = s.t
+    s.go(1300, gpu=spin, cpu=1.0)
+    known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=40.0, busy_w=290.0, util_pct=98.0, limit_w=320.0),))
+    assert hangs(replayed(s, known))[0] - began < 420.0
+    assert hangs(replayed(s))[0] - began > 800.0
+    slow = msgspec.structs.replace(known, start=PhaseHabit(times=1, longest_s=500.0))
+    assert hangs(replayed(s, slow))[0] - began > 900.0
