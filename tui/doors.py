@@ -1,6 +1,6 @@
 """What the screen needs from outside, as Protocols. cli/wiring.py hands in the real ones, tests their fakes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -13,6 +13,7 @@ from ..core.model.profile import Change, Profile
 from ..core.model.run import RunState
 from ..core.model.sample import Sample
 from ..core.model.settings import Screen as ScreenSettings
+from ..core.model.trial import TrialResult
 from ..core.model.wire import Reply
 from ..core.views.situation import Situation
 
@@ -91,6 +92,27 @@ class LaunchSettings(Protocol):
         ...
 
 
+class Trials(Protocol):
+    """Trying a profile for some minutes, beside the run. All may block; called in threads."""
+
+    def rivals(self) -> Sequence[str]:
+        """Live runs that a trial would slow or take memory from, as sentences."""
+        ...
+
+    def results(self) -> Mapping[str, TrialResult]:
+        """The newest result of each profile that was tried on this machine."""
+        ...
+
+    def attempt(
+        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
+    ) -> TrialResult:
+        """Try it to its end. ``beside``: though there are rivals. ``progress`` (seconds, of seconds) may raise.
+
+        Raises RuntimeError with a sentence.
+        """
+        ...
+
+
 class SampleFolder(Protocol):
     """Where the run's sample images lie."""
 
@@ -127,6 +149,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: CheckpointJobs | None = None
     launch: LaunchSettings | None = None
     samples: SampleFolder | None = None
+    trials: Trials | None = None
     screen: ScreenSettings = ScreenSettings()
     keep_last: int = 0
     """How many checkpoints the settings keep; 0 = all."""

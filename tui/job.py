@@ -20,12 +20,13 @@ class CalledOff(Exception):  # noqa: N818  it is no error: a person changed thei
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True):
-    """``done``/``total`` in bytes; total 0: not known yet."""
+    """``done``/``total`` in bytes, or in seconds where ``timed``; total 0: not known yet."""
 
     title: str
     done: int = 0
     total: int = 0
     ending: bool = False
+    timed: bool = False
 
 
 class Jobs:
@@ -42,17 +43,17 @@ class Jobs:
         """The job under way, None = none."""
         return self._state
 
-    def start(self, title: str, work: Work, then: Callable[[Any, str], None]) -> bool:
+    def start(self, title: str, work: Work, then: Callable[[Any, str], None], *, timed: bool = False) -> bool:
         """Begin; ``then(result, trouble)`` is called on the job's thread. False when another job is under way."""
         if self._state is not None:
             return False
         self._off.clear()
-        self._state = JobState(title=title)
+        self._state = JobState(title=title, timed=timed)
 
         def progress(done: int, total: int) -> None:
             if self._off.is_set():
                 raise CalledOff
-            self._state = JobState(title=title, done=done, total=total)
+            self._state = JobState(title=title, done=done, total=total, timed=timed)
             self._changed()
 
         def run() -> None:

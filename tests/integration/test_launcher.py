@@ -1,13 +1,18 @@
 """The launch screen's door on real folders: offers, plans, checks, and a start that is a real supervisor."""
 
+import argparse
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import TRAINER, World, world
+from tests.fakes.e2e_world import TRAINER, World, until, world
 from trainwatch.cli.launcher import FolderLauncher
+from trainwatch.cli.project_run import project_spec
+from trainwatch.cli.screen_trials import RunTrials
 from trainwatch.core.model.launching import LaunchCheck, LaunchOrder
+from trainwatch.core.store.lock import is_held
+from trainwatch.core.store.run_directory import RunDirectory
 
 __all__ = ["world"]
 
@@ -80,3 +85,41 @@ def test_a_typed_command_is_started_and_one_that_cannot_be_is_refused(here: Worl
     run_id = launcher.start(LaunchOrder(command=f"{sys.executable} {TRAINER} --output-dir {out} --steps 5"))
     assert run_id == here.run.id
     here.in_state("finished")
+
+
+def test_the_screens_trial_is_the_verb_and_can_be_called_off(here: World) -> None:
+    class OffError(Exception):
+        pass
+
+    folder = here.project / "profiles"
+    folder.mkdir()
+    (folder / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.04"]\n')
+    trainer = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
+    command = [sys.executable, str(trainer), "--output-dir", "{output_dir}", "--steps", "4000", "--save-every", "20"]
+    here.write(command=command)
+    spec = project_spec(argparse.Namespace(run_name=None))
+    assert spec is not None
+    run = RunDirectory.create(here.home, spec)
+    trials = RunTrials(run.load_spec())
+    assert trials.rivals() == []
+
+    def tell(done: int, total: int) -> None:
+        assert total == 300
+        if trial_runs(here):
+            raise OffError
+
+    with pytest.raises(OffError):
+        trials.attempt("calm", 5.0, beside=False, progress=tell)
+    until(lambda: not any(is_held(r.lock) for r in trial_runs(here)) or None, "the trial's own run ended")
+    assert trials.results() == {}
+
+    result = trials.attempt("calm", 0.02, beside=False, progress=lambda _, __: None)
+    assert result.started
+    assert trials.results()["calm"].profile == "calm"
+    with pytest.raises(RuntimeError, match='no profile "clam"'):
+        trials.attempt("clam", 1.0, beside=False, progress=lambda _, __: None)
+
+
+def trial_runs(world: World) -> list[RunDirectory]:
+    folder = world.home / "trials" / "runs"
+    return [RunDirectory(p) for p in folder.iterdir() if (p / "journal.jsonl").exists()] if folder.is_dir() else []

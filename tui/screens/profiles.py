@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 
 from ...core.model.profile import Change, Profile
+from ...core.model.trial import TrialResult
 from ...core.views.profiles import ProfilesView, leaves, next_checkpoint_words, profiles_view, switch_differences
 from ..arrange import Box
 from ..keys import Key, KeyContext
 from ..paragraph import Paragraph
+from ..trial_work import TrialWork
+from ..widgets.job_pane import JobPane
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.profile_rows import LadderRows, SettingsTable
@@ -35,13 +38,16 @@ PROFILE_KEYS: tuple[Key, ...] = (
         help="switch at the next complete checkpoint: no step is lost (asks)"),
     Key(key="n", shown="n", action="switch(True)", label="now", acts=True, when=_can_switch,
         help="switch now: ends the training with time to save, and restarts it (asks)"),
+    Key(key="t", shown="t", action="try", label="try 5 min", acts=True,
+        help="try it for 5 minutes in a folder of its own, and measure what it costs here (asks)"),
     Key(key="tab", shown="tab", action="turn", label="table",
         help="show the table of all settings, or what a switch would change (small screens)"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll table and difference",
         footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to where you came from",
+    Key(key="escape", shown="Esc", action="back", label="back",
+        help="call off the trial under way; else back to where you came from",
         always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
@@ -65,6 +71,9 @@ class ProfilesScreen(PlaceScreen):
         self.changes: dict[str, tuple[Change, ...] | str] = {}
         """By profile: what a launch would change, or why that cannot be told."""
         self.table_shown = False
+        self.trying = TrialWork(self)
+        self.trials: Mapping[str, TrialResult] = {}
+        """What was measured on this machine, by profile."""
         self._placed_cursor = False
 
     @property
@@ -75,11 +84,16 @@ class ProfilesScreen(PlaceScreen):
     def bodies(self) -> Sequence[Pane]:
         """Ladder, table, difference."""
         self.ladder, self.table = LadderRows(id="ladder"), SettingsTable(id="table")
-        self.page = PagePane(id="difference")
-        return (self.ladder, self.table, self.page)
+        self.page, self.work = PagePane(id="difference"), JobPane(id="job")
+        return (self.ladder, self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The ladder above; below it table and difference, beside each other where it is wide."""
+        if self.board.jobs.state is not None and height >= 9:
+            return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
+        return self._panes(width, top, height)
+
+    def _panes(self, width: int, top: int, height: int) -> dict[str, Box]:
         if not self.profiles:
             return {"ladder": (0, top, width, height)}
         rows = share(height, len(self.profiles) + 2, 3, max(4, height // 2))
@@ -97,6 +111,7 @@ class ProfilesScreen(PlaceScreen):
     def on_mount(self) -> None:
         """Ask what a launch would be like, in a thread."""
         super().on_mount()
+        self.renew()
         door, profiles = self.board.run.launch, self.profiles
         if door is None or not profiles:
             return
@@ -117,6 +132,26 @@ class ProfilesScreen(PlaceScreen):
 
         self.in_thread(read)
 
+    def renew(self) -> None:
+        """A trial is done, or the screen is new: read what was measured here."""
+        self.draw()
+        door = self.board.run.trials
+        if door is None:
+            return
+
+        def read() -> Callable[[], None]:
+            try:
+                found = dict(door.results())
+            except Exception:  # what cannot be read was not measured
+                found = {}
+            return lambda: self._take_trials(found)
+
+        self.in_thread(read)
+
+    def _take_trials(self, found: Mapping[str, TrialResult]) -> None:
+        self.trials = found
+        self.draw()
+
     def _take(self, own: Mapping[str, object], changes: dict[str, tuple[Change, ...] | str]) -> None:
         self.own, self.changes = own, changes
         self.draw()
@@ -124,7 +159,7 @@ class ProfilesScreen(PlaceScreen):
     def show(self) -> None:
         """All panes."""
         run = self.board.run
-        self.view = profiles_view(self.now, self.profiles, run.ladder, self.own)
+        self.view = profiles_view(self.now, self.profiles, run.ladder, self.own, self.trials)
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
             self.ladder.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
@@ -132,6 +167,7 @@ class ProfilesScreen(PlaceScreen):
         names = [p.name for p in self.profiles]
         self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.")
         self.page.show(self._difference(), title=self._title())
+        self.work.show(self.board.jobs.state)
 
     def _title(self) -> str:
         profile = self._profile
@@ -153,7 +189,11 @@ class ProfilesScreen(PlaceScreen):
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
         if rung.expect:
-            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.expect), label="measured"))
+            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.expect), label="guide"))
+        if rung.measured:
+            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.measured), label="here", style="strong"))
+        if rung.died:
+            found.append(Paragraph(text=f"this run left it {rung.died}", label="died", style="warning"))
         found.append(Paragraph())
         return found + self._changes(profile, is_now=rung.now)
 
@@ -201,6 +241,21 @@ class ProfilesScreen(PlaceScreen):
         """Table or difference, where only one fits."""
         self.table_shown = not self.table_shown
         self.draw()
+
+    def action_try(self) -> None:
+        """Ask, then try it for some minutes."""
+        profile = self._profile
+        if profile is None:
+            self.say("No profile is known for this run.")
+        else:
+            self.trying.ask(profile.name)
+
+    def action_back(self) -> None:
+        """Call the trial off, or leave."""
+        if self.board.jobs.state is not None:
+            self.board.jobs.call_off()
+        else:
+            self.application.action_leave_place()
 
     def action_switch(self, at_once: bool) -> None:
         """Ask, then switch."""

@@ -23,7 +23,7 @@ class JobPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """A bar with bytes."""
+        """A bar with bytes or minutes."""
         del height
         state = self.state
         if state is None:
@@ -33,7 +33,10 @@ class JobPane(Pane):
         if not state.total:
             return [(("label", "reading …"),)]
         share = state.done / state.total
-        words = f"  {100 * share:3.0f} %  {quantity.size_of(state.done, state.total)}"
+        if state.timed:
+            words = f"  {quantity.duration(state.done)} of {quantity.duration(state.total)}"
+        else:
+            words = f"  {100 * share:3.0f} %  {quantity.size_of(state.done, state.total)}"
         cells = max(BAR_LEAST, width - len(words))
         full, rest = bar(share, cells, self.glyphs)
         return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]

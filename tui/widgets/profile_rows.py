@@ -8,6 +8,8 @@ from .pane import Pane
 from .rows_pane import RowsPane
 
 EXPECT_FROM = 90
+IN_ROW = frozenset({"a step", "VRAM", "stable"})
+"""What of a trial stands in the ladder; all of it beside the difference."""
 
 
 class LadderRows(RowsPane):
@@ -28,8 +30,13 @@ class LadderRows(RowsPane):
             ("accent", "now   " if r.now else "next  " if r.next else "      "),
             ("label", r.title),
         ]
-        if width >= EXPECT_FROM and r.expect:
+        if width >= EXPECT_FROM and r.measured:
+            # What was measured on this machine is worth more than what others say.
+            line.append(("text", " · here: " + " · ".join(f"{k} {v}" for k, v in r.measured if k in IN_ROW)))
+        elif width >= EXPECT_FROM and r.expect:
             line.append(("label", " · " + " · ".join(f"{k} {v}" for k, v in r.expect)))
+        if r.died:
+            line.append(("warning", f" · died {r.died}"))
         return tuple(line)
 
 

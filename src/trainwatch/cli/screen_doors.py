@@ -19,6 +19,7 @@ from trainwatch.tui.store_feed import StoreFeed
 
 from .known_runs import home
 from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher, LateProfiles, LateSamples
+from .screen_trials import RunTrials
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
@@ -60,6 +61,7 @@ class MachineRuns:
             checkpoints=LateCheckpoints(spec.output_dir),
             launch=LateLaunch(spec),
             samples=LateSamples(spec.output_dir),
+            trials=RunTrials(spec),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=RunPlan(

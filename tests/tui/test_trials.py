@@ -1,0 +1,130 @@
+"""Trying a profile from the profiles screen: asked first, a job with a bar, what was measured beside the guide."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from tests.fakes.feed import FakePicker, FakeReader, FakeStarter
+from tests.fakes.screen_jobs import rich_run, troubled
+from tests.fakes.trials import MEASURED, FakeTrials
+from tests.tui.conftest import look, until
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.screens.dialog import Confirm
+
+
+@asynccontextmanager
+async def profiles(
+    trials: FakeTrials | None, size: tuple[int, int] = (120, 40), *, read_only: bool = False
+) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
+    app = TrainwatchApp(
+        rich_run(troubled(), trials=trials), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0,
+        read_only=read_only,
+    )  # fmt: skip
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("5")
+        await until(pilot, lambda: bool(front(app).changes))
+        yield app, pilot
+
+
+def front(app: TrainwatchApp) -> Any:
+    return app.screen_stack[-1]
+
+
+def text(app: TrainwatchApp, name: str) -> str:
+    return " ".join(" ".join(front(app).panes[name].plain_lines()).split())
+
+
+def footer(app: TrainwatchApp) -> str:
+    lines: list[str] = front(app).key_bar.plain_lines()
+    return lines[0]
+
+
+async def test_a_trial_is_asked_for_runs_with_a_bar_and_is_shown() -> None:
+    trials = FakeTrials()
+    trials.gate.clear()
+    async with profiles(trials) as (app, pilot):
+        await pilot.press("up", "t")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        said = front(app)._body
+        assert "Your checkpoints are not touched." in said
+        assert "Careful" not in said
+        await pilot.press("y")
+        await until(pilot, lambda: "72 s of 5 min" in text(app, "job"))
+        await pilot.press("1")
+        await until(pilot, lambda: front(app) is app.dashboard)
+        await pilot.press("5")
+        await until(pilot, lambda: "of 5 m" in text(app, "job"))
+        trials.gate.set()
+        await until(pilot, lambda: "conservative, measured here: a step 3.94 s" in footer(app))
+        await until(pilot, lambda: "conservative" in front(app).trials)
+        assert "here: a step 3.94 s · VRAM 11.4 GB · stable yes" in text(app, "ladder")
+        assert trials.tried == [("conservative", 5.0, False)]
+
+
+async def test_a_trial_beside_a_live_run_is_warned_of() -> None:
+    trials = FakeTrials(rivals=("run luca trains on the same GPU",))
+    async with profiles(trials) as (app, pilot):
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        assert "Careful: run luca trains on the same GPU" in front(app)._body
+        await pilot.press("n")
+        await pilot.pause()
+        assert trials.tried == []
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await pilot.press("y")
+        await until(pilot, lambda: trials.tried == [("balanced", 5.0, True)])
+
+
+async def test_escape_calls_a_trial_off_then_leaves() -> None:
+    trials = FakeTrials()
+    trials.gate.clear()
+    async with profiles(trials) as (app, pilot):
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await pilot.press("y")
+        await until(pilot, lambda: "of 5 m" in text(app, "job"))
+        await pilot.press("escape")
+        await until(pilot, lambda: "called off" in footer(app))
+        assert trials.kept == {}
+        await pilot.press("escape")
+        await until(pilot, lambda: front(app) is app.dashboard)
+
+
+async def test_a_trial_that_is_refused_says_why() -> None:
+    trials = FakeTrials()
+    trials.refusal = "no trial of balanced: its output cannot be sent elsewhere"
+    async with profiles(trials) as (app, pilot):
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        await pilot.press("y")
+        await until(pilot, lambda: "its output cannot be sent elsewhere" in footer(app))
+
+
+async def test_what_was_measured_here_stands_beside_the_guide() -> None:
+    async with profiles(FakeTrials(results={"conservative": MEASURED}), (200, 50)) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).trials))
+        await pilot.press("up")
+        await pilot.pause()
+        said = text(app, "difference")
+        assert "guide VRAM 11.2 GB · speed 3.9 s/step" in said
+        assert "here a step 3.94 s · VRAM 11.4 GB · RAM 7.90 GB · GPU 91 % · stable yes" in said
+
+
+async def test_without_a_door_it_says_the_command() -> None:
+    async with profiles(None) as (app, pilot):
+        await pilot.press("t")
+        await until(pilot, lambda: "trainwatch trial --profile balanced" in footer(app))
+
+
+async def test_read_only_tries_nothing() -> None:
+    trials = FakeTrials()
+    async with profiles(trials, read_only=True) as (app, pilot):
+        await pilot.press("t")
+        await pilot.pause()
+        assert not isinstance(front(app), Confirm)
+        assert "try 5 min" not in footer(app)

@@ -1,0 +1,83 @@
+"""Trying a profile for five minutes from the profiles screen: asked first, a job with a bar, its result kept."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.model.trial import TrialResult
+from ..core.views.price import Price
+from ..core.views.profiles import measured_words
+from .screens.dialog import confirm
+
+if TYPE_CHECKING:
+    from .screens.profiles import ProfilesScreen
+
+MINUTES = 5.0
+CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
+
+
+def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
+    """What a trial does, in sentences."""
+    lines = [
+        f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
+        f"It takes {minutes:g} minutes from its first step on and ends by itself; Esc calls it off.",
+        "Then it is said what it cost here: seconds a step, memory, whether it was stable.",
+    ]
+    if rivals:
+        lines += ["", f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory."]
+    # Not the name of the run: no step of it is given up.
+    return Price(title=f"Try {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="try it",
+                 lost_steps=None if rivals else 0)  # fmt: skip
+
+
+class TrialWork:
+    """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
+
+    def __init__(self, screen: "ProfilesScreen") -> None:
+        self._on = screen
+
+    def ask(self, profile: str) -> None:
+        """Look who would be in the way, ask, try."""
+        door = self._on.board.run.trials
+        if door is None:
+            self._on.say(CANNOT.format(profile))
+            return
+        if self._on.board.jobs.state is not None:
+            self._on.say("One thing at a time: something else is being worked on. [Esc] calls it off.")
+            return
+
+        def look() -> Callable[[], None]:
+            try:
+                rivals = tuple(door.rivals())
+            except Exception as error:
+                said = str(error)
+                return lambda: self._on.say(said)
+            price = trial_price(profile, MINUTES, rivals)
+            return lambda: confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
+
+        self._on.in_thread(look)
+
+    def _try(self, profile: str, *, beside: bool) -> None:
+        board, door = self._on.board, self._on.board.run.trials
+        if door is None:
+            return
+
+        def then(result: Any, trouble: str) -> None:
+            board.call_soon(lambda: finish(result, trouble))
+
+        def finish(result: TrialResult | None, trouble: str) -> None:
+            front = board.in_front
+            if front is not None and front.place == self._on.place:
+                front.renew()
+            if result is None:
+                board.say(trouble)
+                return
+            words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
+            board.say(f"{profile}, measured here: {words or result.exit}")
+
+        board.jobs.start(
+            f"try {profile} for {MINUTES:g} minutes",
+            lambda progress: door.attempt(profile, MINUTES, beside=beside, progress=progress),
+            then,
+            timed=True,
+        )
+        self._on.draw()
