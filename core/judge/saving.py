@@ -11,6 +11,7 @@ from .hang_watch import overdue
 from .knowledge import Knowledge
 from .run_machine import Stopping, is_live, is_watched
 from .state import NOTHING, JudgeState, Result
+from .step_check import disagreement
 
 replace = msgspec.structs.replace
 
@@ -41,7 +42,9 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     now = timeline.active(state.timeline)
     attempt = state.attempt
     before = resume_point.find(state.shelf, event.path)
+    odd = None
     if event.event == "complete" and event.step is not None and is_live(state.machine) and _is_news(before, event):
+        odd = disagreement(attempt, event.step)
         attempt = with_saved(attempt, event.step)
     shelf = resume_point.with_event(
         state.shelf,
@@ -66,6 +69,9 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if before is None or not before.complete or before.t != known.t or before.bad != known.bad:
         verdict = recovery.verdict_of(event.verdict)
         draft.fact(CheckpointKnown(checkpoint=resume_point.as_checkpoint(known, knowledge.created_wall, verdict)))
+        if odd is not None and known.own:
+            what = f"{resume_point.base_name(event.path)} and the log disagree: {odd}"
+            draft.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
         if attempt.proof == "ignored" and known.own and _is_ending(state):
             # A last save of an attempt that had started over must not pass for the newest state of the run.
             draft.set(shelf=resume_point.mark_bad(shelf, event.path, "written by an attempt that had started over"))

@@ -1,0 +1,56 @@
+"""The step in a checkpoint against the steps in the log."""
+
+import pytest
+
+from tests.builders import Story, World
+from trainwatch.core.judge.attempt_now import AttemptNow
+from trainwatch.core.judge.step_check import disagreement
+from trainwatch.core.model.observation import CheckpointEvent
+
+
+def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> AttemptNow:
+    return AttemptNow(position=position, offset=0, step=position, saved_at=saved_at, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "stored"),
+    [
+        pytest.param(at(1005, (505, 500)), 1000, id="noticed a little late"),
+        pytest.param(at(1000, None), 4000, id="one save alone says nothing about units"),
+        pytest.param(at(2000, (1000, 250), stride=4), 500, id="the bar counts batches"),
+        pytest.param(at(20, (10, 12_500)), 25_000, id="the log counts epochs"),
+        pytest.param(at(950, (450, 500), grain=50), 1000, id="the log prints every fiftieth step"),
+        pytest.param(at(1000, (998, 998)), 998, id="the final one is the same state again"),
+        pytest.param(at(1000, (500, 500), adopted=True), 9000, id="an adopted log is still being read"),
+        pytest.param(AttemptNow(), 100, id="no step is known"),
+    ],
+)
+def test_what_agrees_is_left_in_peace(attempt: AttemptNow, stored: int) -> None:
+    assert disagreement(attempt, stored) is None
+
+
+@pytest.mark.parametrize(
+    ("attempt", "stored", "says"),
+    [
+        (at(1000, (500, 500)), 6000, "it holds step 6000, but the log has come to 1000 only"),
+        (at(1000, (500, 500)), 500, "no more than one before it (500), while the log went on by 500"),
+        (at(1000, (500, 500)), 3, "it holds step 3, no more than one before it"),
+    ],
+)
+def test_what_disagrees_is_said(attempt: AttemptNow, stored: int, says: str) -> None:
+    assert says in (disagreement(attempt, stored) or "")
+
+
+def test_a_disagreement_is_a_finding_and_no_alarm() -> None:
+    # Given a training whose second save holds the state of the first
+    world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100))
+    world.see(CheckpointEvent(t=world.t, path="out/checkpoint-100", event="complete", step=100, size_bytes=1e6))
+    world.watch(Story(meta=False, period_s=5.0).train(200))
+    world.see(CheckpointEvent(t=world.t, path="out/checkpoint-200", event="complete", step=100, size_bytes=1e6))
+
+    (incident,) = world.incidents
+    assert (incident.kind, incident.class_, incident.severity, incident.open) == (
+        "checkpoint", "step_mismatch", "info", False,
+    )  # fmt: skip
+    assert incident.reason.startswith("checkpoint-200 and the log disagree: it holds step 100")
+    assert world.word == "running"
