@@ -37,6 +37,7 @@ from .gpu_clearing import GpuHelp, clear_gpus
 from .launch import LaunchError, is_alive, launch, read_start
 from .notify import NotifyReport, notify, notify_urls
 from .pause import pause_attempt, unpause_attempt
+from .readiness import READY, Readiness
 from .stop import stop_attempt
 
 BASELINE = "gpu_baseline.json"
@@ -84,6 +85,7 @@ class RunActor:
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
         tidy: Tidy | None = None,
+        ready: Callable[[], Readiness] = lambda: READY,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
     ) -> None:
         self._spec = spec
@@ -100,6 +102,7 @@ class RunActor:
         self._misfit = misfit
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._tidy = tidy
+        self._ready = ready
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
@@ -196,6 +199,12 @@ class RunActor:
     def _start(self, decision: StartAttempt) -> Said:
         if self._target is not None and is_alive(self._target.trainer):
             return False, f"attempt {self._target.number} still lives (pid {self._target.trainer.pid})", {}
+        ready = self._ready()
+        if ready.held is not None:
+            return False, ready.held, {"retryable": False}
+        if ready.need_bytes is not None:
+            detail = f"no room for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
+            return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
         folder = _unused(self._attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:

@@ -405,6 +405,10 @@ def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
 
 def on_start_failed(draft: Draft, outcome: Outcome) -> None:
     """The launch itself did not work (no such command, no disk …)."""
+    need = outcome.data.get("need_bytes")
+    if isinstance(need, int | float):
+        hold(draft, RestartPlan(reason="go on with room on the disk", fresh=outcome.data.get("fresh") is True), need)
+        return
     why = outcome.detail or "the trainer could not be started"
     number = draft.open_incident("crash", "config_error", why, explanation="the command could not be started")
     draft.notify("incident", "cannot start", why, incident=number)

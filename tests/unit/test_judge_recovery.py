@@ -6,7 +6,7 @@ from tests.builders import Story, World, judge
 from trainwatch.core.judge import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, StateChanged
-from trainwatch.core.model.observation import CheckpointEvent, Exit, KernelLine, LogChunk, Outcome
+from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
 from trainwatch.core.model.profile import Preset
 from trainwatch.core.model.settings import Restart, Settings
 
@@ -362,3 +362,15 @@ def test_outcomes_of_another_time_change_nothing() -> None:
 
 def _late_outcome(t: float, *, ok: bool) -> Outcome:
     return Outcome(t=t, decision=999, action="stop_attempt", ok=ok, detail="too late")
+
+
+def test_no_room_at_the_launch_holds_it_until_there_is() -> None:
+    world = World().answer("start_attempt", ok=False, detail="no room", need_bytes=1e9, fresh=True).begin()
+    assert world.word == "backing_off"
+    assert "the disk is full" in world.text()
+    assert world.incidents == []
+    world.see(HostSample(t=1.0, disk_free_bytes=0.5e9)).wait(60.0)
+    assert len(world.of(StartAttempt)) == 1
+    world.see(HostSample(t=world.t, disk_free_bytes=2e9))
+    assert [s.attempt for s in world.of(StartAttempt)] == [1, 2]
+    assert world.of(BudgetChanged) == []

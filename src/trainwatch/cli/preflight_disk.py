@@ -48,11 +48,7 @@ def check_disk(plan: Plan, _machine: Machine) -> Check:
     spec = plan.spec
     folder = existing(Path(spec.output_dir or spec.cwd))
     free = float(shutil.disk_usage(folder).free)
-    listing = _listing(plan)
-    size = max((float(c.size_bytes) for c in listing.checkpoints), default=0.0)
-    known = size > 0
-    if not known and spec.preset == "kohya":
-        size = KOHYA_CHECKPOINT_BYTES
+    size, known = checkpoint_bytes(plan)
     kept = kept_checkpoints(plan)
     health = spec.settings.health
     found = f"{free / GB:.1f} GB free in {folder}"
@@ -64,6 +60,14 @@ def check_disk(plan: Plan, _machine: Machine) -> Check:
     if free < max(size * kept, health.disk_warning_bytes):
         return warned("disk", found, "the night may fill it: save less often, or keep fewer")
     return passed("disk", found)
+
+
+def checkpoint_bytes(plan: Plan) -> tuple[float, bool]:
+    """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual, or 0."""
+    size = max((float(c.size_bytes) for c in _listing(plan).checkpoints), default=0.0)
+    if not size and plan.spec.preset == "kohya":
+        return KOHYA_CHECKPOINT_BYTES, False
+    return size, size > 0
 
 
 def kept_checkpoints(plan: Plan) -> int:

@@ -128,7 +128,7 @@ def check_notify(plan: Plan, _machine: Machine) -> Check | None:
 
     notify = plan.spec.settings.notify
     if notify.urls and find_spec("apprise") is None:
-        return warned("notify", "notify.urls need apprise, which is not installed", "pip install apprise")
+        return warned("notify", "notify.urls need apprise, which is not installed", "pip install 'trainwatch-tui[notify]'")
     if not notify.command:
         return None
     program = notify.command[0]

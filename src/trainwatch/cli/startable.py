@@ -21,6 +21,11 @@ def require_startable(spec: RunSpec) -> None:
     reason = why_not(list(plan.argv), dict(plan.env), spec.cwd)
     if reason is not None:
         raise CliError(ExitCode.USAGE, f"{_where(spec)}{reason}; nothing was started: {shlex.join(plan.argv)[:200]}")
+    from .launch_check import look
+
+    held = look(spec)[0].held
+    if held is not None:
+        raise CliError(ExitCode.FAILED, f"{held}; nothing was started")
 
 
 def _where(spec: RunSpec) -> str:

@@ -49,6 +49,7 @@ from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor import Supervisor
 
+from .launch_check import QuickCheck
 from .memory import RunMemory
 from .retention import FolderRetention
 from .trainer_values import trainer_values, traits
@@ -89,6 +90,7 @@ def build_supervisor(
         gpus_now=memory.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
+        ready=QuickCheck(spec, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
         tidy=FolderRetention(Path(spec.output_dir)) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(

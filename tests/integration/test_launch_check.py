@@ -1,0 +1,102 @@
+"""The check before every launch: what makes it pointless holds it, what may go wrong is in the journal."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.e2e_world import World, world
+from trainwatch.cli import launch_check
+from trainwatch.cli.launch_check import QuickCheck, look
+from trainwatch.core.act.readiness import READY
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Notify, Settings
+
+__all__ = ["world"]
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "state"))
+
+
+def spec(tmp_path: Path, **more: Any) -> RunSpec:
+    given = {"output_dir": str(tmp_path / "out"), "command": ("python3", "-c", "pass")} | more
+    return RunSpec(id="job", name="job", cwd=str(tmp_path), created_wall=0.0, **given)
+
+
+def free(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=int(count)))
+
+
+def test_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(monkeypatch, 500e9)
+    assert look(spec(tmp_path)) == (READY, ())
+
+
+def test_an_output_folder_that_cannot_be_holds(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found, _ = look(spec(tmp_path, output_dir=str(tmp_path / "file" / "out")))
+    assert found.held is not None
+    assert "is no folder; choose another run.output_dir" in found.held
+
+
+def test_no_room_for_one_checkpoint_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(monkeypatch, 0.5e9)
+    assert look(spec(tmp_path))[0] == READY, "its checkpoints may be small: it is only said"
+    assert look(spec(tmp_path, preset="kohya"))[0].need_bytes == 0.87e9
+    free(monkeypatch, 1e6)
+    assert look(spec(tmp_path))[0].need_bytes == launch_check.LEAST_BYTES
+
+
+def test_warnings_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(monkeypatch, 500e9)
+    told: list[str] = []
+    command = ("python3", "train.py", "--train_data_dir", "nowhere")
+    check = QuickCheck(spec(tmp_path, command=command), told.append)
+    assert check() == READY
+    assert check() == READY
+    assert [t.partition(": ")[2].partition(":")[0] for t in told] == ["script", "data"]
+
+
+def test_missing_apprise_is_said_before_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free(monkeypatch, 500e9)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    _, warnings = look(spec(tmp_path, settings=Settings(notify=Notify(urls=("ntfy://secret-topic",)))))
+    assert len(warnings) == 1
+    assert "apprise, which is not installed (pip install 'trainwatch-tui[notify]')" in warnings[0]
+    assert "secret" not in warnings[0]
+
+
+def test_a_look_that_breaks_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def broken(_spec: RunSpec) -> Any:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr(launch_check, "look", broken)
+    assert QuickCheck(spec(tmp_path), told.append)() == READY
+    assert "odd" in told[0]
+
+
+def test_a_run_whose_output_folder_is_gone_is_not_launched_again(world: World) -> None:
+    (world.project / "file").touch()
+    world.write("--steps", "2000", output_dir="file/out")
+    refused = world.do("--headless")
+    assert refused.code == 1
+    assert "is no folder; choose another run.output_dir; nothing was started" in refused.err
+    assert world.runs() == []
+
+    world.write("--steps", "2000", "--diary", str(world.project))
+    world.headless()
+    world.at_step(25)
+    world.do("stop", "--yes")
+    world.in_state("stopped")
+    shutil.rmtree(world.out)
+    world.out.touch()
+    world.do("resume")
+    story = world.in_state("given_up")
+    assert "is no folder; choose another run.output_dir" in story.state_reason
+    assert len(story.attempts) == 1
