@@ -3,10 +3,12 @@
 The trace is what happened; decisions are what we would have done. Actions that the trace holds no outcome for are taken
 to succeed at once, so that the whole answer to a trouble is shown (evidence, stop, GPU, checkpoint, launch); after a
 launch of ours the judge waits for a ``start`` of the trace, because what follows is still the old attempt.
+
+Remedies are left out: whether one fits depends on the trainer's own settings, and those stand in no trace.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
@@ -16,8 +18,8 @@ from .judge import Judge, JudgeState, Knowledge
 from .judge.catalogue import own_signatures
 from .judge.diagnosis import compile_catalogue
 from .judge.line_shapes import shapes_of
-from .judge.run_machine import WORDS, Stopping, name_of
-from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt
+from .judge.run_machine import WORDS, name_of
+from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened
 from .model.failure import FailureCatalogue
 from .model.observation import Meta, Observation, Outcome
@@ -30,10 +32,6 @@ _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)
 """Decisions whose outcome the judge does not wait for (or, for a launch, that only the trace can answer)."""
 
 
-END_LEFTOVERS = "end_leftovers"
-"""How a stop is told whose trainer had ended by itself before: only what it left behind is ended, no attempt."""
-
-
 class TraceError(ValueError):
     """No line is an observation. The text is ``LINE: why`` of the first one."""
 
@@ -42,14 +40,15 @@ def replay(
     lines: Iterable[bytes],
     *,
     settings: Settings | None = None,
-    catalogue: FailureCatalogue | None = None,
+    catalogue: FailureCatalogue | Callable[[], FailureCatalogue] | None = None,
     preset: Preset | None = None,
 ) -> dict[str, Any]:
     """Feed a trace (JSON lines) to the judge; returns the object that ``trainwatch replay --json`` prints.
 
     Lines that cannot be read are skipped and counted there (``unreadable_lines``, absent when there are none).
 
-    Settings in the trace's ``meta`` line apply where ``settings`` has the default. Raises TraceError.
+    ``catalogue``: the failure catalogue, or what reads it when a line of the trace speaks of trouble. Settings in the
+    trace's ``meta`` line apply where ``settings`` has the default. Raises TraceError.
     """
     began = perf_counter()
     given = settings if settings is not None else Settings()
@@ -86,7 +85,6 @@ class Replay:
         self.state: JudgeState = judge.start()
         self.entries: list[tuple[float, Entry]] = []
         self.observations = 0
-        self._leftovers: set[int] = set()
 
     def feed(self, observation: Observation) -> None:
         """Take one observation of the trace."""
@@ -101,12 +99,6 @@ class Replay:
             entry = waiting.popleft()
             t = self.state.timeline.t
             self.entries.append((t, entry))
-            if (
-                isinstance(entry, StopAttempt)
-                and isinstance(self.state.machine, Stopping)
-                and self.state.machine.exited
-            ):
-                self._leftovers.add(entry.id)
             if isinstance(entry, Decision) and not isinstance(entry, _UNANSWERED):
                 outcome = Outcome(t=t, decision=entry.id, action=str(entry.__struct_config__.tag), ok=True)
                 self.state, more = self._judge.step(self.state, outcome)
@@ -130,7 +122,7 @@ class Replay:
         decisions = [
             {
                 "t": round(t, 3),
-                "decision": END_LEFTOVERS if e.id in self._leftovers else str(e.__struct_config__.tag),
+                "decision": str(e.__struct_config__.tag),
                 "reason": e.reason,
             }
             for t, e in self.entries

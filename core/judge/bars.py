@@ -14,6 +14,7 @@ import msgspec
 from ..model.progress import Phase
 from .line_fields import Loss, find_epoch, find_loss, find_lr, find_seconds_per_step
 from .line_shape import LineShape
+from .patterns import LatePattern
 from .phase_words import UNIT_PHASES, phase_of_label
 from .quantities import parse_clock, parse_count, parse_number, parse_rate
 from .reading import Bar, News, Reading, advance, enter
@@ -23,11 +24,11 @@ ANNOUNCED_LINES = 4
 FASTEST_STEP_S = 1e-4
 """No optimizer step is faster: an unlabelled bar at 48 000 000 it/s counts bytes."""
 _ROWS_WITH_EPOCH = frozenset({"tqdm", "ultralytics-bar", "rich-lightning", "hf-notebook"})
-_LOSS_IN_POSTFIX = re.compile(
+_LOSS_IN_POSTFIX = LatePattern(
     r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
 )
-_FOREIGN_LOSS = re.compile(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
-_PAIR = re.compile(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
+_FOREIGN_LOSS = LatePattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
+_PAIR = LatePattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
 _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 

@@ -1,12 +1,13 @@
 """The failure catalogue made ready for one pass over a log: gates, compiled patterns, rules by class."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
 from ..model.failure import FAILURE_CLASSES, FailureCatalogue, FailureClass, FailureRule, FailureSignature
-from .lines import Gates, gates_of
+from .lines import Gates, gate_of, gates_of
 from .patterns import LatePattern
 
 TROUBLE = (
@@ -104,13 +105,35 @@ class CompiledSignature(msgspec.Struct, frozen=True):
     pattern: LatePattern
 
 
-class CompiledCatalogue(msgspec.Struct, frozen=True):
-    """What ``read_evidence`` and ``diagnose`` need of a ``FailureCatalogue``."""
+class CompiledCatalogue:
+    """What ``read_evidence`` and ``diagnose`` need of a ``FailureCatalogue``.
 
-    rules: dict[FailureClass, FailureRule]
-    signatures: tuple[CompiledSignature, ...]
-    gates: Gates
-    watching: Gates
+    ``load`` is asked for it when the first line passes ``gates``: most logs have none, and reading it takes longer than
+    judging an hour of trace.
+    """
+
+    def __init__(
+        self, load: Callable[[], FailureCatalogue], own: tuple[FailureSignature, ...], gates: Gates, watching: Gates
+    ) -> None:
+        self._load = load
+        self._own = own
+        self.gates = gates
+        self.watching = watching
+
+    @cached_property
+    def _shipped(self) -> FailureCatalogue:
+        return self._load()
+
+    @cached_property
+    def rules(self) -> dict[FailureClass, FailureRule]:
+        """Class → its rule."""
+        return {rule.failure: rule for rule in self._shipped.rules}
+
+    @cached_property
+    def signatures(self) -> tuple[CompiledSignature, ...]:
+        """The project's own before the shipped ones, noise before all."""
+        rows = sorted((*self._own, *self._shipped.signatures), key=lambda row: row.role != "noise")
+        return tuple(_compile(row) for row in rows)
 
     def rule(self, failure: FailureClass) -> FailureRule:
         """The rule of a class; a bare one (not retryable) where the catalogue has none."""
@@ -135,20 +158,21 @@ class CompiledCatalogue(msgspec.Struct, frozen=True):
         return found
 
 
-def compile_catalogue(catalogue: FailureCatalogue, own: Iterable[FailureSignature] = ()) -> CompiledCatalogue:
+def compile_catalogue(
+    catalogue: FailureCatalogue | Callable[[], FailureCatalogue], own: Iterable[FailureSignature] = ()
+) -> CompiledCatalogue:
     """Make a catalogue ready, once per process; patterns compile when a line first needs them.
 
-    ``own``: a project's signatures, tried before the shipped ones; their literals join the words looked for. Raises
-    ``ValueError`` (one line) naming one of ``own`` that does not compile.
+    ``catalogue``: it, or what reads it when it is needed. ``own``: a project's signatures, tried before the shipped
+    ones. Raises ``ValueError`` (one line) naming one of ``own`` that does not compile.
     """
     mine = tuple(own)
     for row in mine:
         _check(row)
-    rows = tuple(_compile(row) for row in sorted((*mine, *catalogue.signatures), key=lambda row: row.role != "noise"))
     words = (*TROUBLE, *CONFIG_READS, *CHECKPOINT_READS, *(row.literal for row in mine if row.literal))
-    loose = [row.pattern for row in mine if not row.literal]
-    rules = {rule.failure: rule for rule in catalogue.rules}
-    return CompiledCatalogue(rules, rows, gates_of(words, loose), gates_of((*words, *POSITIONS), loose))
+    loose = [gate_of(row.pattern) for row in mine if not row.literal]
+    load = (lambda: catalogue) if isinstance(catalogue, FailureCatalogue) else catalogue
+    return CompiledCatalogue(load, mine, gates_of(words, loose), gates_of((*words, *POSITIONS), loose))
 
 
 def own_signatures(patterns: Mapping[str, Iterable[str]]) -> tuple[FailureSignature, ...]:

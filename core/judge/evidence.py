@@ -4,13 +4,13 @@ Constant memory: per class and role the strongest line is kept. Evidence after w
 that was caught, a wandb retry, an earlier run in the same file).
 """
 
-import re
 
 import msgspec
 
 from ..model.failure import EvidenceLine, FailureClass
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue
 from .lines import Finished, LineFold, fold, lines_with, plain, split_rank
+from .patterns import LatePattern
 from .phase_words import phase_of_line
 from .reading import Reading
 from .segments import read_segment
@@ -134,7 +134,7 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
     return state
 
 
-_SOURCE = re.compile(
+_SOURCE = LatePattern(
     r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )

@@ -7,6 +7,7 @@ test or the one side of a GAN are not.
 import re
 from typing import NamedTuple
 
+from .patterns import LatePattern
 from .quantities import NUMBER, parse_count, parse_number, seconds_of
 
 _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
@@ -17,7 +18,7 @@ def _words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-_STEP = re.compile(
+_STEP = LatePattern(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
     r"(?P<key>(?:time)?steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?)\b(?:\.\.\.)?"
@@ -37,14 +38,14 @@ _STEP_RANK = {
     "update": 4,
     "updates": 4,
 }
-_EPOCH = re.compile(
+_EPOCH = LatePattern(
     r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])\.?(?:_(?:num|idx"
     r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
     r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
     r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
 )
-_NOT_EPOCH = re.compile(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
-_LOSS = re.compile(
+_NOT_EPOCH = LatePattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+_LOSS = LatePattern(
     r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy)?loss)"
     r"(?:[/_](?:train|total|all|avg|mean|sum"
     r"|batch|step|epoch|ce))*"
@@ -64,23 +65,23 @@ _FOREIGN = _words(
     "early",
 )
 """Words before "loss" that make it another loss."""
-_LOSS_LIKE = re.compile(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
-_LR = re.compile(
+_LOSS_LIKE = LatePattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
+_LR = LatePattern(
     r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|[_\-][a-z]+)?"
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
-_PER_UNIT = re.compile(
+_PER_UNIT = LatePattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?"
     r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
 )
-_RATE = re.compile(
+_RATE = LatePattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
     r"|secs?|seconds?)\b(?!\s*[=:](?!:))"
 )
-_RATE_KEY = re.compile(
+_RATE_KEY = LatePattern(
     rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?(?:\s*[:=]\s*|\s+)['\"]?(?P<value>{NUMBER})"
 )
-_TIMED = re.compile(
+_TIMED = LatePattern(
     r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
     r"|\bavg_batch_cost|per[- _](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
     r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
@@ -88,21 +89,21 @@ _TIMED = re.compile(
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
     r"(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
 )
-_BARE_TIME = re.compile(
+_BARE_TIME = LatePattern(
     r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?![a-z\d:])"
 )
-_SECONDS_KEY = re.compile(r"\bseconds: (?P<value>\d+\.?\d*)")
-_FIELD_MS = re.compile(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
-_TRAILING = re.compile(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
-_EVAL_WORD = re.compile(
+_SECONDS_KEY = LatePattern(r"\bseconds: (?P<value>\d+\.?\d*)")
+_FIELD_MS = LatePattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
+_TRAILING = LatePattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
+_EVAL_WORD = LatePattern(
     r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
     r"|inference)(?![a-z])"
 )
-_SCORE = re.compile(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
+_SCORE = LatePattern(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
 """mmcv prints detection scores in the form of a training line."""
-_TRAIN_WORD = re.compile(r"(?<![a-z])(?:train|training)(?![a-z])")
-_ETA = re.compile(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
+_TRAIN_WORD = LatePattern(r"(?<![a-z])(?:train|training)(?![a-z])")
+_ETA = LatePattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
 
 
 class Loss(NamedTuple):

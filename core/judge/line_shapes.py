@@ -10,7 +10,7 @@ from .bar_shapes import BARS
 from .counter_shapes import COUNTERS
 from .framework_shapes import FRAMEWORKS
 from .line_shape import LineShape
-from .lines import Gates, gates_of
+from .lines import Gates, gate_of, gates_of
 from .other_tongues import TONGUE_GATES
 from .patterns import LatePattern
 from .phase_words import WORD_GATES
@@ -55,19 +55,12 @@ def _user_row(written: str) -> LineShape:
 
 def _table(rows: tuple[LineShape, ...]) -> ShapeTable:
     literals = [gate for row in rows for gate in row.gates]
-    patterns = [_gate_of(row.pattern.text) for row in rows if not row.gates]
+    patterns = [gate_of(row.pattern.text) for row in rows if not row.gates]
     return ShapeTable(rows, gates_of((*literals, *_FIELD_GATES, *WORD_GATES, *TONGUE_GATES), patterns))
-
-
-def _gate_of(pattern: str) -> str:
-    """The pattern with groups that have no names, for one gate out of several; all lines pass where it refers back."""
-    return "" if _REFERENCE.search(pattern) else _NAMED_GROUP.sub("(?:", pattern)
 
 
 _FIELD_GATES = ("tep", "iter", "Iter", "poch", "oss", "atch ", "earning rate", "_lr", "pisode")
 """What lines of no listed shape have that name a step, an epoch or a loss."""
 _GROUPS = frozenset((*SHAPE_GROUPS, "total", "epochs", "unit"))
 _TOTALS = re.compile(r"(?<=\(\?P[<=])total_(epochs|steps)\b")
-_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
-_REFERENCE = re.compile(r"\(\?P=|\\[1-9]|\(\?\(")
 SHAPES = _table(ROWS)

@@ -4,7 +4,6 @@ A message that a signature of the catalogue knows counts for more; these rows na
 never met before is still understood. Their weights stay below what counts as sure.
 """
 
-import re
 from functools import lru_cache
 
 from ..model.failure import FailureClass
@@ -268,15 +267,15 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
 )  # fmt: skip
 """Class, weight, and patterns on the lower-cased words; the first row that matches wins, so narrow rows stand above."""
 MESSAGES = tuple((failure, weight, LatePattern("|".join(patterns))) for failure, weight, patterns in _ROWS)
-RESTORED_KEYS = re.compile(
+RESTORED_KEYS = LatePattern(
     r"""['"]?(?:\w*state_?dict|optimizer_?states?|model_ema|(?:\w+\.)+(?:weight|bias|running_mean|running_var))['"]?$"""
 )
 """Keys that only a checkpoint is asked for."""
-LAUNCHED_KEYS = re.compile(r"""['"]?(?:RANK|(?:SLURM|CUDA)_\w+|[A-Z]{2,}_[A-Z_]{2,})['"]?$""")
+LAUNCHED_KEYS = LatePattern(r"""['"]?(?:RANK|(?:SLURM|CUDA)_\w+|[A-Z]{2,}_[A-Z_]{2,})['"]?$""")
 """Keys in capitals are environment variables that a launcher or a person sets."""
 
 
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = LatePattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @lru_cache(maxsize=64)

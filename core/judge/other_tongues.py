@@ -2,6 +2,8 @@
 
 import re
 
+from .patterns import LatePattern
+
 TONGUE_GATES = ("损失", "損失", "손실", "轮", "エポック", "에폭", "poca", "POCA", "érdida", "поха")
 """Fixed strings of which each line with such a field that has news has one."""
 
@@ -23,10 +25,10 @@ _WORDS: dict[str, str] = {
     "[【［（]": "[",
     "[】］）]": "]",
 }
-_NUMBERED = re.compile(r"第\s*(\d+)\s*(?:/\s*(\d+)\s*)?(?:个?epoch|轮|エポック|個?回)")
-_TABLE = tuple((re.compile(pattern), word) for pattern, word in _WORDS.items())
-_SPACES = re.compile(r" {2,}")
-_CHARACTERS = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|époc|pérdida")
+_NUMBERED = LatePattern(r"第\s*(\d+)\s*(?:/\s*(\d+)\s*)?(?:个?epoch|轮|エポック|個?回)")
+_TABLE = tuple((LatePattern(pattern), word) for pattern, word in _WORDS.items())
+_SPACES = LatePattern(r" {2,}")
+_CHARACTERS = LatePattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|époc|pérdida")
 
 
 def in_english(low: str) -> str:

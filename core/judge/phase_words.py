@@ -5,9 +5,9 @@ stand above wide ones.
 Sources are the messages of the named programs; words alone never move a step.
 """
 
-import re
 
 from ..model.progress import Phase
+from .patterns import LatePattern
 
 BAR_LABELS: tuple[tuple[Phase, tuple[str, ...]], ...] = (
     (
@@ -180,12 +180,12 @@ WORD_GATES = (
 )
 """Fixed strings of which every line with phase words has one (see ``lines_with``)."""
 
-_BAR = tuple((phase, re.compile("|".join(patterns))) for phase, patterns in BAR_LABELS)
-_LINE = tuple((phase, re.compile("|".join(patterns))) for phase, patterns in LINE_WORDS)
+_BAR = tuple((phase, LatePattern("|".join(patterns))) for phase, patterns in BAR_LABELS)
+_LINE = tuple((phase, LatePattern("|".join(patterns))) for phase, patterns in LINE_WORDS)
 
 
-_TASK = re.compile(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
-_LEARNING = re.compile(
+_TASK = LatePattern(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
+_LEARNING = LatePattern(
     r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"
 )
 """Labels that begin with what is being done ("Analyzing graphs") are of another task unless that task is learning."""

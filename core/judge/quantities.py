@@ -1,7 +1,8 @@
 """Numbers as trainers print them: thousands separators, SI suffixes, clock times, rates."""
 
-import re
 from functools import lru_cache
+
+from .patterns import LatePattern
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas."""
@@ -9,11 +10,11 @@ COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKMGT]?"
 """A count as tqdm prints it: ``1,250``, ``12.9k``, ``3.00``."""
 
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_RATE = re.compile(
+_RATE = LatePattern(
     r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
     r"(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
 )
-_CLOCK = re.compile(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
+_CLOCK = LatePattern(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
 _TIME_UNITS = {
     "s": 1.0,
     "sec": 1.0,

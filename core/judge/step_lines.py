@@ -1,6 +1,5 @@
 """Lines that name fields: shapes that are only printed for training steps, and any line that names step or loss."""
 
-import re
 
 import msgspec
 
@@ -19,6 +18,7 @@ from .line_fields import (
 )
 from .line_shape import LineShape
 from .other_tongues import in_english
+from .patterns import LatePattern
 from .phase_words import phase_of_line
 from .quantities import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from .reading import Bar, News, Reading, advance, announce, enter
@@ -108,7 +108,7 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     return advance(reading, news, "step" if step is not None else "line", number)
 
 
-_FIGURE = re.compile(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+_FIGURE = LatePattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
 """One row of a table of figures: "| loss | 0.0312 |"."""
 
 
@@ -141,13 +141,13 @@ def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
     return _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
-_PACE = re.compile(
+_PACE = LatePattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
 )
 """A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
 LONGEST_COUNTER_LINE = 60
 """Characters after which a line that begins with a counter is a sentence about something else."""
-_HEAD_OF_COUNTER = re.compile(
+_HEAD_OF_COUNTER = LatePattern(
     r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
     r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at) )?$"
 )

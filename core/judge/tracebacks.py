@@ -3,18 +3,18 @@
 The table tells what an exception type alone proves. A message that a signature knows counts for more.
 """
 
-import re
 from typing import NamedTuple
 
 from ..model.failure import FailureClass
 from .messages import GENERIC_TYPES, class_of_message
+from .patterns import LatePattern
 
-_NAMED = re.compile(
+_NAMED = LatePattern(
     r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt"
     r"|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost)|(?:cv2|struct|zlib|socket|binascii)\.error)"
     r"(?::(?:\s(?P<message>.*))?$|\s*$)"
 )
-_CONFIGURED = re.compile(
+_CONFIGURED = LatePattern(
     r"\b(?:args|cfg|config|conf|opts?|params|hparams|hyp|settings|options|FLAGS)(?:\[|\.\w+\[|\.get\()"
 )
 

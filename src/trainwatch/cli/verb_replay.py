@@ -2,11 +2,15 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .failure import CliError, ExitCode
 from .log_input import byte_lines
 from .output import print_json
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.failure import FailureCatalogue
+    from trainwatch.core.model.settings import Settings
 
 
 def add(subparsers: Any) -> None:
@@ -27,18 +31,10 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Replay; 0 whenever the trace could be read."""
-    from trainwatch.core.config.overrides import with_overrides
-    from trainwatch.core.config.shipped import load_failures
-    from trainwatch.core.model.settings import Settings
     from trainwatch.core.replay import TraceError, replay
-
-    try:
-        settings = with_overrides(Settings(), args.set)
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
     try:
         with byte_lines(args.trace, what="trace") as lines:
-            result = replay(lines, settings=settings, catalogue=load_failures())
+            result = replay(lines, settings=_settings(args.set), catalogue=_failures)
     except TraceError as error:
         raise CliError(ExitCode.USAGE, f"{args.trace}:{error}") from None
     except ValueError as error:
@@ -55,3 +51,22 @@ def act(args: argparse.Namespace) -> int:
         print(f"{decision['t']:>10.1f} s  -> {decision['decision']:17} {decision['reason']}")
     print(f"{result['observations']} observations, at the end: {result['final_state']}")
     return ExitCode.DONE
+
+
+def _settings(words: list[str]) -> "Settings":
+    from trainwatch.core.model.settings import Settings
+
+    if not words:  # reading a TOML value loads more than a short replay
+        return Settings()
+    from trainwatch.core.config.overrides import with_overrides
+
+    try:
+        return with_overrides(Settings(), words)
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+
+
+def _failures() -> "FailureCatalogue":
+    from trainwatch.core.config.shipped import load_failures
+
+    return load_failures()
