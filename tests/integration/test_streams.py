@@ -51,3 +51,16 @@ def test_a_file_name_that_is_no_text_hides_no_other(tmp_path: Path) -> None:
     assert b"good-000008" in done.stdout
     assert "bad\N{REPLACEMENT CHARACTER}".encode() in done.stdout
     assert len(done.stdout.splitlines()) == 1 + 3  # the object, and a line each
+
+
+@pytest.mark.parametrize("words", ["", "status", "--headless", "run -- true", "init", "stop --yes", "profiles"])
+def test_a_working_folder_that_was_deleted_is_named(tmp_path: Path, words: str) -> None:
+    done = verb(tmp_path, f"mkdir gone; cd gone; rmdir ../gone; $T {words}")
+    assert done.returncode == 2
+    assert done.stderr == b"trainwatch: the working folder does not exist any more: cd to one that does\n"
+
+
+def test_a_run_that_is_named_needs_no_working_folder(tmp_path: Path) -> None:
+    done = verb(tmp_path, "mkdir gone; cd gone; rmdir ../gone; $T status nothing")
+    assert done.returncode == 3
+    assert b'no run "nothing"' in done.stderr

@@ -25,7 +25,7 @@ from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory, new_run_id
 
 from .failure import CliError, ExitCode
-from .known_runs import all_runs, home
+from .known_runs import all_runs, here, home
 
 
 def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
@@ -65,7 +65,7 @@ def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
 
 def _settings(args: argparse.Namespace) -> Settings:
     """Those of the project in this folder, if there is one; the trainer keeps the profile that it was started with."""
-    project = find_project(Path.cwd())
+    project = find_project(here())
     settings = Settings()
     if project is not None:
         try:
@@ -138,7 +138,7 @@ def _spec(
             "give the command behind --",
         )
     cwd = Path(trainer.cwd)
-    config = Path.cwd() / args.config if args.config else config_of(command, trainer.cwd)
+    config = here() / args.config if args.config else config_of(command, trainer.cwd)
     try:
         spec = spec_for_command(
             command,
@@ -152,7 +152,7 @@ def _spec(
                 name=args.name or _session_name(args, pane),
                 preset=args.preset,
                 config=None if config is None else str(config),
-                output_dir=str(Path.cwd() / args.output_dir),
+                output_dir=str(here() / args.output_dir),
                 interval_s=args.interval,
                 max_restarts=args.max_restarts,
             ),

@@ -28,6 +28,14 @@ def all_runs() -> list[RunDirectory]:
     return list_runs(home())
 
 
+def here() -> Path:
+    """The working folder. Ends the verb with exit code 2 where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise CliError(ExitCode.USAGE, "the working folder does not exist any more: cd to one that does") from None
+
+
 def find_run(name: str | None, *, newest: bool = False, anywhere: bool = True) -> RunDirectory:
     """The run that is meant; ends the verb with exit code 3 when there is none, 2 when several answer.
 
@@ -36,8 +44,15 @@ def find_run(name: str | None, *, newest: bool = False, anywhere: bool = True) -
     """
     from trainwatch.core.config.project import find_project
 
+    folder: Path | None = None
     try:
-        return find_known_run(home(), name, project=find_project(Path.cwd()), cwd=Path.cwd(), anywhere=anywhere)
+        folder = here()
+    except CliError:
+        if name is None:
+            raise
+    try:
+        project = None if folder is None else find_project(folder)
+        return find_known_run(home(), name, project=project, cwd=folder, anywhere=anywhere)
     except RunNotFound as error:
         raise CliError(ExitCode.NOT_FOUND, str(error)) from None
     except AmbiguousRun as error:

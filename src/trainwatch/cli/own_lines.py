@@ -13,7 +13,10 @@ def project_settings() -> Settings:
     """
     from trainwatch.core.config.location import find_project
 
-    path = find_project(Path.cwd())
+    try:
+        path = find_project(Path.cwd())
+    except FileNotFoundError:  # the working folder was deleted: a log elsewhere can be read all the same
+        path = None
     if path is None:
         return Settings()
     from trainwatch.core.config.problem import ConfigError

@@ -1,7 +1,6 @@
 """The run of this project: made from trainwatch.toml at its first start, brought up to date at each later one."""
 
 import argparse
-from pathlib import Path
 
 import msgspec
 
@@ -14,13 +13,13 @@ from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory
 
 from .failure import CliError, ExitCode
-from .known_runs import find_run, home
+from .known_runs import find_run, here, home
 from .specs import overrides_of, spec_of_project
 
 
 def project_spec(args: argparse.Namespace) -> RunSpec | None:
     """What trainwatch.toml says now; None without one (then a run started in this folder may be meant)."""
-    project = find_project(Path.cwd())
+    project = find_project(here())
     return None if project is None else spec_of_project(project, args.run_name, overrides_of(args))
 
 
@@ -32,7 +31,7 @@ def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirec
     """
     spec = project_spec(args)
     if spec is None:
-        if args.run_name is None and find_project(Path.cwd()) is None:
+        if args.run_name is None and find_project(here()) is None:
             try:
                 return _with_flags(find_run(None, anywhere=False), args)
             except CliError as error:

@@ -13,7 +13,7 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import new_run_id, run_id_for
 
 from .failure import CliError, ExitCode
-from .known_runs import home
+from .known_runs import here, home
 
 
 def overrides_of(args: argparse.Namespace) -> Overrides:
@@ -31,7 +31,7 @@ def overrides_of(args: argparse.Namespace) -> Overrides:
 
 def spec_of_command(command: Sequence[str], args: argparse.Namespace) -> RunSpec:
     """The spec of ``trainwatch run -- COMMAND``, under an id that is not taken."""
-    cwd = Path.cwd()
+    cwd = here()
     try:
         return spec_for_command(
             command,
@@ -57,7 +57,7 @@ def spec_of_project(path: Path, run: str | None, overrides: Overrides, *, fresh:
             project.run(run),
             identify=lambda name: new_run_id(home(), name, path) if fresh else run_id_for(name, path),
             created_wall=time.time(),
-            cwd=Path.cwd(),
+            cwd=here(),
             presets=presets,
             profiles=profiles,
             overrides=overrides,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from .failure import CliError, ExitCode
+from .known_runs import here
 
 
 def add(subparsers: Any) -> None:
@@ -32,7 +33,7 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.config.project import FILE_NAME
     from trainwatch.core.config.shipped import load_presets
 
-    folder = Path.cwd()
+    folder = here()
     presets = load_presets(folder / FILE_NAME)
     if args.preset is not None and args.preset not in presets:
         raise CliError(ExitCode.USAGE, f'no preset "{args.preset}"; there are: {", ".join(presets)}')

@@ -54,16 +54,14 @@ def _to_be_launched(args: argparse.Namespace) -> bool:
 
     So it does where the file is broken, or names several runs of which none was asked for.
     """
-    from pathlib import Path
-
     from trainwatch.core.config.problem import ConfigError
     from trainwatch.core.config.project import find_project, load_project
     from trainwatch.core.store.home import runs_folder
     from trainwatch.core.store.run_directory import run_id_for
 
-    from .known_runs import home
+    from .known_runs import here, home
 
-    path = find_project(Path.cwd())
+    path = find_project(here())
     if path is None or args.run_name is not None:
         return False
     try:

@@ -1,7 +1,6 @@
 """``trainwatch profiles`` and ``trainwatch presets``: what is shipped, and what this project adds."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +8,7 @@ import msgspec
 from trainwatch.core.model.profile import Preset, Profile
 
 from .failure import CliError, ExitCode
+from .known_runs import here
 from .output import print_json
 
 
@@ -57,9 +57,9 @@ def _known(verb: str) -> dict[str, Any]:
     from trainwatch.core.config.project import FILE_NAME, find_project
     from trainwatch.core.config.shipped import load_presets, load_profiles
 
-    project = find_project(Path.cwd())
+    project = find_project(here())
     load = load_presets if verb == "presets" else load_profiles
-    return dict(load(project or Path.cwd() / FILE_NAME))
+    return dict(load(project or here() / FILE_NAME))
 
 
 def _named(known: dict[str, Any], name: str, verb: str) -> Any:
