@@ -23,7 +23,7 @@ from trainwatch.core.store.run_directory import RunDirectory, RunUnreadable, run
 
 from .detached import start_detached
 from .failure import CliError
-from .known_runs import home
+from .known_runs import here, home
 from .project_run import project_run, project_spec
 from .specs import spec_of_command
 
@@ -43,7 +43,7 @@ class FolderLauncher:
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml."""
-        path = find_project(Path.cwd())
+        path = find_project(here())
         if path is None:
             return ()
         with _sentences():
@@ -58,7 +58,7 @@ class FolderLauncher:
             if not words:
                 return ""
             spec = spec_of_command(words, _order_words(LaunchOrder()))
-            return f"preset {spec.preset}: {_preset_why(spec, load_presets(Path.cwd() / FILE_NAME))}"
+            return f"preset {spec.preset}: {_preset_why(spec, load_presets(here() / FILE_NAME))}"
 
     def plan(self, order: LaunchOrder) -> LaunchPlan:
         """Derived as the first launch would be."""
@@ -153,7 +153,7 @@ def _spec(order: LaunchOrder) -> RunSpec:
         return spec_of_command(_split(order.command), _order_words(order))
     spec = project_spec(_order_words(order))
     if spec is None:
-        raise RuntimeError(f"{FILE_NAME} is gone from {Path.cwd()}")
+        raise RuntimeError(f"{FILE_NAME} is gone from {here()}")
     return spec
 
 

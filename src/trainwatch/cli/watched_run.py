@@ -1,12 +1,11 @@
 """The run of this folder that is being looked after, found without reading any settings: the screen is there sooner."""
 
-from pathlib import Path
 
 from trainwatch.core.config.location import find_project
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory, RunUnreadable, list_runs
 
-from .known_runs import home
+from .known_runs import here, home
 
 
 def watched_run() -> RunDirectory | None:
@@ -14,7 +13,7 @@ def watched_run() -> RunDirectory | None:
 
     None: it takes the settings to tell which run is meant, or what there is to take over from them.
     """
-    path = find_project(Path.cwd())
+    path = find_project(here())
     if path is None:
         return None
     try:
