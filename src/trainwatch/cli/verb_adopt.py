@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from .failure import CliError, ExitCode
+from .launch_options import add_launch_options, look_after
 
 
 def add(subparsers: Any) -> None:
@@ -26,21 +27,9 @@ def add(subparsers: Any) -> None:
     which.add_argument(
         "--pid", type=int, metavar="PID", help="process id of the trainer (of its launcher, if it has one)"
     )
-    parser.add_argument("--output-dir", metavar="D", required=True, help="where the trainer saves checkpoints")
     parser.add_argument("--log", metavar="F", help="the trainer's log (default: found from its output)")
-    parser.add_argument("--name", help="the run's name (default: the session's, else from the command)")
-    parser.add_argument("--preset", help="framework preset (default: recognised; see `trainwatch presets`)")
-    parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML (default: found in its command)")
-    parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds")
-    parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress in between")
     parser.add_argument("--socket", metavar="NAME", help="tmux server socket (tmux -L NAME; default: [tmux] socket)")
-    parser.add_argument(
-        "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
-    )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--headless", dest="run_headless", action="store_true", help="no screen; report line by line")
-    how.add_argument("--detach", action="store_true", help="start a supervisor and come back at once")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
+    add_launch_options(parser, adopted=True)
     parser.set_defaults(act=act)
 
 
@@ -59,32 +48,4 @@ def act(args: argparse.Namespace) -> int:
         raise CliError(codes[error.kind], str(error)) from None
     for sentence in said:
         print(f"trainwatch: {sentence}", file=sys.stderr, flush=True)
-    return _look_after(run, args)
-
-
-def _look_after(run: Any, args: argparse.Namespace) -> int:
-    screen = _wants_screen(args)
-    if not args.detach and not screen:
-        from .headless import supervise
-
-        return supervise(run, as_json=args.json)
-    from .detached import start_detached
-
-    try:
-        pid = start_detached(run)
-    except RuntimeError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
-    if args.detach:
-        print(f"{run.load_spec().name}: adopted, supervisor {pid}; look at it with `trainwatch status {run.id}`")
-        return ExitCode.DONE
-    from .verb_screen import open_screen
-
-    return open_screen(run)
-
-
-def _wants_screen(args: argparse.Namespace) -> bool:
-    if args.run_headless or args.json or args.detach:
-        return False
-    from trainwatch.tui.terminal import can_show_screen
-
-    return can_show_screen()
+    return look_after(run, args, "adopted")

@@ -6,8 +6,9 @@ import shlex
 import sys
 from typing import Any
 
-from .failure import CliError, ExitCode
+from .failure import ExitCode
 from .known_runs import home
+from .launch_options import add_launch_options, look_after
 
 
 def add(subparsers: Any) -> None:
@@ -20,25 +21,9 @@ def add(subparsers: Any) -> None:
         epilog="example: trainwatch run --output-dir outputs -- python train.py --config cfg.yaml",
         usage="trainwatch run [options] -- COMMAND …",
     )
-    parser.add_argument("--name", help="the run's name (default: from the command)")
-    parser.add_argument(
-        "--preset", help="framework preset (default: recognised from the command; see `trainwatch presets`)"
-    )
     parser.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
-    parser.add_argument(
-        "--config", metavar="F", help="the trainer's own TOML or YAML; each attempt gets a derived copy"
-    )
-    parser.add_argument("--output-dir", metavar="D", help="where the trainer saves checkpoints")
-    parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds")
-    parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress in between")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
-    parser.add_argument(
-        "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
-    )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--headless", dest="run_headless", action="store_true", help="no screen; report line by line")
-    how.add_argument("--detach", action="store_true", help="start it and come back at once")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
+    add_launch_options(parser, adopted=False)
     parser.set_defaults(act=act)
 
 
@@ -55,31 +40,7 @@ def act(args: argparse.Namespace) -> int:
     from .startable import require_startable
 
     require_startable(spec)
-    run = RunDirectory.create(home(), spec)
-    if args.detach or _wants_screen(args):
-        from .detached import start_detached
-
-        try:
-            pid = start_detached(run)
-        except RuntimeError as error:
-            raise CliError(ExitCode.FAILED, str(error)) from None
-        if args.detach:
-            print(f"{spec.name}: runs, supervisor {pid}; look at it with `trainwatch status {run.id}` or `trainwatch`")
-            return ExitCode.DONE
-        from .verb_screen import open_screen
-
-        return open_screen(run)
-    from .headless import supervise
-
-    return supervise(run, as_json=args.json)
-
-
-def _wants_screen(args: argparse.Namespace) -> bool:
-    if args.run_headless or args.json:
-        return False
-    from trainwatch.tui.terminal import can_show_screen
-
-    return can_show_screen()
+    return look_after(RunDirectory.create(home(), spec), args, "runs")
 
 
 def _show_plan(spec: Any, *, as_json: bool) -> int:

@@ -1,0 +1,63 @@
+"""What ``run`` and ``adopt`` share: the options of a run without a config file, and looking after it from then on."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .failure import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from trainwatch.core.store.run_directory import RunDirectory
+
+
+def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> None:
+    """Options that describe a run and say how to look after it. ``adopted``: its trainer is there already."""
+    name = "the session's, else from the command" if adopted else "from the command"
+    recognised = "recognised" if adopted else "recognised from the command"
+    config = "default: found in its command" if adopted else "each attempt gets a derived copy"
+    parser.add_argument("--name", help=f"the run's name (default: {name})")
+    parser.add_argument("--preset", help=f"framework preset (default: {recognised}; see `trainwatch presets`)")
+    parser.add_argument("--config", metavar="F", help=f"the trainer's own TOML or YAML ({config})")
+    parser.add_argument("--output-dir", metavar="D", required=adopted, help="where the trainer saves checkpoints")
+    parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds")
+    parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress in between")
+    parser.add_argument(
+        "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--headless", dest="run_headless", action="store_true", help="no screen; report line by line")
+    how.add_argument("--detach", action="store_true", help="start a supervisor and come back at once")
+    command = argparse.SUPPRESS if adopted else "the trainer's command line"
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
+
+
+def look_after(run: "RunDirectory", args: argparse.Namespace, word: str) -> int:
+    """In the foreground, on the screen, or detached, as the options and the terminal say; returns the exit code.
+
+    ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
+    """
+    screen = _wants_screen(args)
+    if not args.detach and not screen:
+        from .headless import supervise
+
+        return supervise(run, as_json=args.json)
+    from .detached import start_detached
+
+    try:
+        pid = start_detached(run)
+    except RuntimeError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    if not screen:
+        name = run.load_spec().name
+        print(f"{name}: {word}, supervisor {pid}; look at it with `trainwatch status {run.id}` or `trainwatch`")
+        return ExitCode.DONE
+    from .verb_screen import open_screen
+
+    return open_screen(run)
+
+
+def _wants_screen(args: argparse.Namespace) -> bool:
+    if args.run_headless or args.json or args.detach:
+        return False
+    from trainwatch.tui.terminal import can_show_screen
+
+    return can_show_screen()
