@@ -1,0 +1,146 @@
+"""Scores of the judge on traces: ``python bench/traces.py [--seeds N] [--traces DIR] [--speed] [--verbose]``.
+
+Without a folder the families of tests/scenarios are told anew for seeds that no test uses, with periods of 1 to
+5 s and one to four GPUs. Right is: no hang and no stop on a healthy one; on a sick one a single hang of the right kind
+in time, evidence before the only stop, and no launch after ``exiting``. ``DIR`` holds NAME.jsonl and an expect.json.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.builders import Story, knowledge
+from tests.scenarios.families import HEALTHY, SICK, Case
+from trainwatch.core.config.shipped import load_failures
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.observation import Observation
+from trainwatch.core.replay import Replay, replay
+
+PERIODS_S = (1.0, 2.0, 3.0, 5.0)
+GPUS = (1, 2, 3, 4)
+FIRST_SEED = 100
+SPEED_STEPS = 20_000
+
+
+def trouble(result: dict[str, Any], case: Case) -> str:
+    """What is wrong with an answer; empty = right."""
+    hangs = [i for i in result["incidents"] if i["kind"] == "hang"]
+    acts = [(d["decision"], d["t"]) for d in result["decisions"]]
+    if case.sick is None:
+        crashed = any(i["kind"] == "crash" for i in result["incidents"])
+        stops = [t for name, t in acts if name == "stop_attempt" and not crashed]
+        return f"hang {hangs[0]['class']} at {hangs[0]['t']:.0f} s" if hangs else f"stop at {stops}" if stops else ""
+    if len(hangs) != 1:
+        return f"{len(hangs)} hangs"
+    hang, sick = hangs[0], case.sick
+    late_s = hang["t"] - sick.at
+    if hang["class"] not in sick.kinds:
+        return f"called {hang['class']}"
+    if not 0.0 <= late_s <= sick.within_s:
+        return f"found after {late_s:.0f} s"
+    after = [name for name, t in acts if t >= hang["t"]]
+    if [name for name in after if name in {"capture_stacks", "stop_attempt"}] != ["capture_stacks", "stop_attempt"]:
+        return f"acted {after}"
+    return "launched again" if hang["class"] == "exiting" and "start_attempt" in after else ""
+
+
+def tell(observations: Iterable[Observation]) -> dict[str, Any]:
+    fold = Replay(Judge(knowledge()))
+    for observation in observations:
+        fold.feed(observation)
+    return fold.result()
+
+
+def score_families(seeds: int, *, verbose: bool) -> bool:
+    dice = random.Random(7)
+    wrong = 0
+    for title, families in (("healthy", HEALTHY), ("sick", SICK)):
+        right = total = 0
+        for name, build in sorted(families.items()):
+            longest = 0.0
+            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+                period_s, gpus = dice.choice(PERIODS_S), dice.choice(GPUS)
+                case = build(seed, period_s, gpus)
+                result = tell(case.story.observations)
+                found = trouble(result, case)
+                total += 1
+                right += not found
+                if found:
+                    print(f"  {title} {name}: seed {seed}, {period_s:g} s, {gpus} GPUs: {found}")
+                elif case.sick is not None:
+                    hang = next(i for i in result["incidents"] if i["kind"] == "hang")
+                    longest = max(longest, hang["t"] - case.sick.at)
+            if verbose and title == "sick":
+                print(f"    {name:55} {longest:6.0f} s")
+        print(f"{title} {right}/{total} of {len(families)} families")
+        wrong += total - right
+    return wrong == 0
+
+
+def score_folder(folder: Path) -> bool:
+    expected = json.loads((folder / "expect.json").read_text(encoding="utf-8"))
+    right = 0
+    for name, labels in expected.items():
+        with (folder / f"{name}.jsonl").open("rb") as lines:
+            result = replay(lines, catalogue=load_failures())
+        hangs = [i for i in result["incidents"] if i["kind"] == "hang"]
+        label = labels.get("hang")
+        if label is None:
+            good = not hangs
+        else:
+            good = (
+                len(hangs) == 1
+                and hangs[0]["class"] in label["kinds"]
+                and 0.0 <= hangs[0]["t"] - label["at"] <= label["within"]
+            )
+        if "crash" in labels:
+            good = good and [i["class"] for i in result["incidents"] if i["kind"] == "crash"] == [labels["crash"]]
+        right += good
+        if not good:
+            print(f"  {name}: {[(i['t'], i['kind'], i['class']) for i in result['incidents']]}, expected {labels}")
+    print(f"recorded traces {right}/{len(expected)}")
+    return right == len(expected)
+
+
+def speed() -> None:
+    """Observations a second, reading included, against the JSON decoder alone on the same lines."""
+    story = Story(seed=5, period_s=1.0, gpus=1, step_s=2.5).start().load().train(SPEED_STEPS)
+    lines = [msgspec.json.encode(o) + b"\n" for o in story.observations]
+    began = time.process_time()
+    decode = msgspec.json.Decoder(Observation).decode
+    for line in lines:
+        decode(line)
+    decoded_s = time.process_time() - began
+    began = time.process_time()
+    replay(lines, catalogue=load_failures())
+    took_s = time.process_time() - began
+    print(
+        f"replay {len(lines)} observations: {len(lines) / took_s:,.0f} a second of processor time, "
+        f"{took_s / decoded_s:.1f} x reading them"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--traces", type=Path)
+    parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    good = score_folder(options.traces) if options.traces else score_families(options.seeds, verbose=options.verbose)
+    if options.speed:
+        speed()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
