@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from ..core.model.observation import Command
 from ..core.model.wire import Reply
 from ..core.views.price import Price, kill_price, pause_price, profile_price, resume_price, stop_price
+from ..core.views.remedies import remedy_rows
 
 if TYPE_CHECKING:
+    from .screens.choose_remedies import RemedyChoice
     from .screens.dashboard import Dashboard
 
 BY = "screen"
@@ -58,7 +62,24 @@ class Operations:
         self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
 
     def resume_from(self, path: str | None) -> None:
-        """See the price of starting from this checkpoint (None: from the beginning), then restart."""
+        """Choose what is changed with it, where there is a choice; see the price, then restart.
+
+        ``path``: of the checkpoint to start from, None = from the beginning.
+        """
+        from .screens.choose_remedies import AS_IT_IS, ChooseRemedies, RemedyChoice
+
+        rows = remedy_rows(self._on.now.story)
+
+        def chosen(choice: RemedyChoice | None) -> None:
+            if choice is not None:
+                self._resume_with(path, choice)
+
+        if rows:
+            self._on.app.push_screen(ChooseRemedies(rows), chosen)
+        else:
+            self._resume_with(path, AS_IT_IS)
+
+    def _resume_with(self, path: str | None, choice: "RemedyChoice") -> None:
         verb: Literal["restart", "resume"] = "restart" if self._on.context.live else "resume"
         if path is None:
             order = Command(t=0.0, verb=verb, by=BY, fresh=bool(self._on.now.story.checkpoints))
@@ -67,7 +88,9 @@ class Operations:
             # finds damage; a checkpoint that was named is used or refused.
             usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
             order = Command(t=0.0, verb=verb, by=BY, checkpoint=None if usual else path)
-        self._ask(resume_price(self._on.now, path), order)
+        order = msgspec.structs.replace(order, remedies=choice.take, without_remedies=choice.take_back)
+        price = resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
+        self._ask(price, order)
 
     def profile(self) -> None:
         """Choose a profile, see what it costs, switch."""

@@ -11,9 +11,13 @@ from ..model.profile import Change
 from ..model.story import ActionStory, RunStory
 from . import quantity
 from .incidents import IncidentView, incident_view
+from .remedies import of_incident
 from .situation import Situation
+from .words import shown
 
-Part = Literal["seen", "why", "cause", "then", "evidence", "stacks", "did", "changed", "ended", "cost", "state"]
+Part = Literal[
+    "seen", "why", "cause", "then", "evidence", "stacks", "did", "changed", "proposed", "ended", "cost", "state",
+]  # fmt: skip
 CONSEQUENCE = "then: "
 """How the judge marks evidence that is a consequence of the cause."""
 ACTION_WORDS: dict[str, str] = {
@@ -68,6 +72,7 @@ def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
     lines += [DetailLine(part="stacks", text=a.detail) for a in actions if a.kind == "capture_stacks" and a.detail]
     lines += [_action(a, now) for a in actions]
     lines += [DetailLine(part="changed", text=said) for said in changes_after(story, incident)]
+    lines += _remedies(story, number)
     if incident.ending:
         lines.append(DetailLine(part="ended", text=incident.ending))
     if view.cost:
@@ -79,6 +84,19 @@ def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
         lines=tuple(lines),
         captured=any(a.kind == "capture_stacks" and a.done_t is not None for a in actions),
     )
+
+
+def _remedies(story: RunStory, number: int) -> list[DetailLine]:
+    """What was changed for good because of it, with its price; and what a person has to decide."""
+    lines = []
+    for row in of_incident(story, number):
+        cost = f" Price: {row.cost}." if row.cost else ""
+        if row.applied:
+            lines.append(DetailLine(part="changed", text=f"{row.title}: {row.words}.{cost}"))
+        else:
+            text = f"{row.title}: {row.words}.{cost} It waits for you: {row.why}. [r] on the dashboard takes it."
+            lines.append(DetailLine(part="proposed", text=text, level="warning"))
+    return lines
 
 
 def _state(view: IncidentView, incident: Incident) -> str:
@@ -148,16 +166,6 @@ def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, ob
     return found
 
 
-def shown(value: object) -> str:
-    """A setting's value for people; a path by its name."""
-    if value is None:
-        return "not set"
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value)
-    return "…/" + text.rstrip("/").rpartition("/")[2] if text.startswith("/") and text.count("/") > 2 else text
-
-
 HEADINGS: dict[Part, str] = {
     "state": "State",
     "seen": "What was seen",
@@ -168,6 +176,7 @@ HEADINGS: dict[Part, str] = {
     "stacks": "Stacks",
     "did": "What was decided and why",
     "changed": "What was changed",
+    "proposed": "What could be changed, and waits for a person",
     "ended": "How it ended",
     "cost": "Cost",
 }

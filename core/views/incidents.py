@@ -98,6 +98,7 @@ def _did(i: Incident, now: Situation) -> str:
         if not parts:
             parts.append(f"started try {after.number}" + ("" if after.resume_from else " from the beginning"))
         parts += [f"{c.key} {_value(c.before)} → {_value(c.after)}" for c in after.changes if c.before is not None]
+    parts += [f"waits for you: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
     return " · ".join(parts)
 
 

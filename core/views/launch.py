@@ -10,8 +10,7 @@ from ..model.health import Level
 from ..model.launching import LaunchCheck, LaunchPlan
 from ..model.profile import Change
 from . import quantity
-from .incident_detail import shown
-from .words import STATE_WORDS
+from .words import STATE_WORDS, shown
 
 LEVELS: dict[str | None, Level] = {"pass": "safe", "warn": "warning", "fail": "danger", None: "unknown"}
 ORDER: dict[str | None, int] = {"fail": 0, "warn": 1, None: 2, "pass": 3}

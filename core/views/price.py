@@ -1,11 +1,14 @@
 """What an action will do and what it costs, in sentences, before somebody presses its key."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..model.checkpoint import Checkpoint
 from ..model.run import LIVE_STATES
 from . import quantity
 from .checkpoints import resume_point, step_words, steps_since
+from .remedies import back_words, remedy_rows
 from .situation import Situation, live_progress
 
 
@@ -46,8 +49,13 @@ def stop_price(now: Situation) -> Price:
     )
 
 
-def resume_price(now: Situation, path: str | None) -> Price:
-    """Key r with the checkpoint that was chosen; None = from the beginning."""
+def resume_price(
+    now: Situation, path: str | None, *, take: Sequence[str] = (), without_remedies: bool = False
+) -> Price:
+    """Key r with the checkpoint that was chosen; None = from the beginning.
+
+    ``take``: names of proposals to apply; ``without_remedies``: those in force are taken back.
+    """
     chosen = next((c for c in now.story.checkpoints if c.path == path), None)
     lines = []
     if now.story.state in LIVE_STATES:
@@ -60,9 +68,25 @@ def resume_price(now: Situation, path: str | None) -> Price:
     lost = steps_since(chosen, step)
     if lost:
         lines.append(f"{quantity.plural(lost, 'step')} will be done again.")
+    lines += _remedy_lines(now, take, without_remedies=without_remedies)
     word = "Restart" if now.story.state in LIVE_STATES else "Resume"
     typed = _typed(now, lost if now.story.state in LIVE_STATES else _given_away(now, chosen))
     return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost, typed=typed)
+
+
+def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool) -> list[str]:
+    """What it is launched with, beyond the profile."""
+    rows = remedy_rows(now.story)
+    in_force = [r for r in rows if r.applied]
+    lines = []
+    if in_force and without_remedies:
+        lines.append(f"Takes back {', '.join(r.title for r in in_force)}: {back_words(now.story)}.")
+    elif in_force:
+        lines += [f"Keeps {r.title}: {r.words}." for r in in_force]
+    for r in rows:
+        if not r.applied and r.name in take:
+            lines.append(f"New: {r.title}: {r.words}." + (f" Price: {r.cost}." if r.cost else ""))
+    return lines
 
 
 def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:

@@ -7,9 +7,9 @@ import msgspec
 from ..model.profile import Change, Profile
 from ..model.trial import TrialResult
 from . import quantity
-from .incident_detail import shown
 from .situation import Situation
 from .timeline import checkpoint_t
+from .words import shown
 
 NOT_SET = "–"
 

@@ -65,3 +65,13 @@ def title_of(kind: str, class_: str) -> str:
     """``cuda_oom`` → CUDA out of memory; a class without a title is spelled with spaces."""
     del kind
     return CLASS_TITLES.get(class_, class_.replace("_", " "))
+
+
+def shown(value: object) -> str:
+    """A setting's value for people; a path by its name."""
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return "…/" + text.rstrip("/").rpartition("/")[2] if text.startswith("/") and text.count("/") > 2 else text

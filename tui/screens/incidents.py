@@ -25,8 +25,10 @@ SIDE_FROM = 120
 """Columns from which list and detail stand side by side."""
 LABELS: dict[str, str] = {
     "state": "state", "seen": "seen", "why": "means", "cause": "cause", "then": "then", "evidence": "evidence",
-    "stacks": "stacks", "did": "did", "changed": "changed", "ended": "end", "cost": "cost",
+    "stacks": "stacks", "did": "did", "changed": "changed", "proposed": "could do", "ended": "end", "cost": "cost",
 }  # fmt: skip
+LISTED = frozenset({"evidence", "did", "then", "changed", "proposed"})
+"""Parts of which there may be several lines, each with a dash before it."""
 KEPT_FROM, KEPT_ROWS = 150, 34
 """Columns and rows from which the newest stack dump stands below the list."""
 NONE_SO_FAR = (
@@ -201,7 +203,7 @@ def paragraphs(detail: IncidentDetail) -> list[Paragraph]:
     part = ""
     for line in detail.lines:
         first = line.part != part
-        if first and part and line.part in {"cause", "evidence", "stacks", "did", "changed", "ended"}:
+        if first and part and line.part in {"cause", "evidence", "stacks", "did", "changed", "proposed", "ended"}:
             found.append(Paragraph())
         part = line.part
         where = "" if line.line is None else f"  (log line {line.line:,})"
@@ -212,7 +214,7 @@ def paragraphs(detail: IncidentDetail) -> list[Paragraph]:
                 label=LABELS[line.part] if first else "",
                 style=style,
                 link=line.line,
-                mark=("accent", "- ") if line.part in {"evidence", "did", "then", "changed"} else ("text", ""),
+                mark=("accent", "- ") if line.part in LISTED else ("text", ""),
             )
         )
     return found

@@ -1,0 +1,164 @@
+"""What was changed after failures and what waits for a person: told with its price, taken or taken back at a resume."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from tests.fakes.feed import FakeFeed, FakePicker, FakeReader, FakeStarter, given_up
+from tests.fakes.screen_jobs import rich_run, tell
+from tests.tui.conftest import look, until
+from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.profile import Change
+from trainwatch.core.views.price import resume_price
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.screens.choose import Choice
+from trainwatch.tui.screens.choose_remedies import ChooseRemedies
+from trainwatch.tui.screens.dialog import Confirm, ConfirmByName
+
+HALF = RemedyApplied(
+    name="half_batch", title="half the batch, twice the accumulation", failure="cuda_oom",
+    changes=(
+        Change(where="config", key="train_batch_size", before=4, after=2),
+        Change(where="config", key="gradient_accumulation_steps", before=1, after=2),
+    ),
+    cost="about 5 % slower", incident=1,
+)  # fmt: skip
+CACHE = RemedyProposed(
+    name="smaller_resolution", title="a smaller resolution", failure="cuda_oom",
+    why='not applied by itself ([remedies] apply = "equivalent")',
+    changes=(Change(where="config", key="resolution", before=1024, after=768),), cost="other pictures than asked for",
+    incident=1,
+)  # fmt: skip
+
+
+def treated(*, applied: bool = True, proposed: bool = True) -> Situation:
+    """Given up, after one thing was changed; another waits."""
+    now = given_up()
+    story = now.story
+    if applied:
+        story = tell(story, now.now_t, fact=HALF)
+    if proposed:
+        story = tell(story, now.now_t, fact=CACHE)
+    return msgspec.structs.replace(now, story=story, supervisor_alive=True)
+
+
+def app_of(now: Situation) -> TrainwatchApp:
+    return TrainwatchApp(rich_run(now), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+
+
+def front(app: TrainwatchApp) -> Any:
+    return app.screen_stack[-1]
+
+
+def sent(app: TrainwatchApp) -> list[Command]:
+    assert app.dashboard is not None
+    feed = app.dashboard.run.feed
+    assert isinstance(feed, FakeFeed)
+    return feed.sent
+
+
+async def to_choice(pilot: Pilot[None], app: TrainwatchApp) -> None:
+    await pilot.pause()
+    look(app)
+    await pilot.press("r")
+    await until(pilot, lambda: isinstance(front(app), Choice))
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(front(app), ChooseRemedies))
+
+
+async def agree(pilot: Pilot[None], app: TrainwatchApp) -> str:
+    """Say yes to the price; returns what it said."""
+    await until(pilot, lambda: isinstance(front(app), Confirm | ConfirmByName))
+    price = front(app).price
+    await pilot.press(*(["y"] if not price.typed else [*price.typed, "enter"]))
+    await until(pilot, lambda: bool(sent(app)))
+    return " ".join(price.lines)
+
+
+async def test_a_resume_keeps_what_was_changed_unless_told() -> None:
+    app = app_of(treated())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await to_choice(pilot, app)
+        await pilot.press("enter")
+        said = await agree(pilot, app)
+        assert "Keeps half the batch, twice the accumulation: train_batch_size 4 → 2" in said
+        assert "resolution" not in said
+        (command,) = sent(app)
+        assert (command.verb, command.remedies, command.without_remedies) == ("resume", (), False)
+
+
+async def test_what_was_changed_can_be_taken_back() -> None:
+    app = app_of(treated())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await to_choice(pilot, app)
+        await pilot.press("space", "enter")
+        said = await agree(pilot, app)
+        assert "Takes back half the batch, twice the accumulation: train_batch_size 2 → 4" in said
+        (command,) = sent(app)
+        assert (command.remedies, command.without_remedies) == ((), True)
+
+
+async def test_what_waits_for_a_person_can_be_taken() -> None:
+    app = app_of(treated())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await to_choice(pilot, app)
+        await pilot.press("down", "space")
+        await pilot.pause()
+        told = str(front(app).query_one("#difference").render())
+        assert "resolution 1024 → 768" in told
+        assert "price: other pictures than asked for" in told
+        assert "why it waits: not applied by itself" in told
+        await pilot.press("enter")
+        said = await agree(pilot, app)
+        assert "New: a smaller resolution: resolution 1024 → 768. Price: other pictures than asked for." in said
+        (command,) = sent(app)
+        assert (command.remedies, command.without_remedies) == (("smaller_resolution",), False)
+
+
+async def test_escape_leaves_all_as_it_is() -> None:
+    app = app_of(treated(applied=False))
+    async with app.run_test(size=(45, 30)) as pilot:
+        await to_choice(pilot, app)
+        await pilot.press("space", "escape")
+        await until(pilot, lambda: front(app) is app.dashboard)
+        assert sent(app) == []
+
+
+async def test_without_any_nothing_more_is_asked() -> None:
+    app = app_of(treated(applied=False, proposed=False))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(front(app), Choice))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(front(app), Confirm | ConfirmByName))
+
+
+async def test_the_incident_tells_what_was_changed_and_what_waits() -> None:
+    app = app_of(treated())
+    async with app.run_test(size=(200, 50)) as pilot:
+        await pilot.pause()
+        look(app)
+        assert app.dashboard is not None
+        assert "waits for you: a smaller resolution [r]" in " ".join(app.dashboard.incidents.plain_lines())
+        await pilot.press("3")
+        await pilot.pause()
+        front(app).choose(1)
+        await pilot.pause()
+        said = " ".join(" ".join(front(app).page.plain_lines()).split())
+        assert "half the batch, twice the accumulation: train_batch_size 4 → 2" in said
+        assert "Price: about 5 % slower." in said
+        assert "a smaller resolution: resolution 1024 → 768" in said
+        assert "It waits for you: not applied by itself" in said
+
+
+@pytest.mark.parametrize("without", [True, False])
+def test_the_price_says_what_the_launch_has(without: bool) -> None:
+    lines = " ".join(resume_price(treated(), None, take=("smaller_resolution",), without_remedies=without).lines)
+    assert ("Takes back half the batch" in lines) is without
+    assert "New: a smaller resolution" in lines
