@@ -271,6 +271,7 @@ def test_what_a_person_ended_stays_ended_when_the_supervisor_dies_on_the_way(wor
     first.murder()
 
     second = world.headless()
+    until(lambda: "watches" in second.said, "the second supervisor")  # the ladder may be over before it is there
 
     world.in_state("stopped")
     until(lambda: not world.alive(1), "the trainer's end")
