@@ -96,21 +96,28 @@ def stretch(values: Columns, cells: int) -> Columns:
     return tuple(values[i * len(values) // cells] for i in range(cells))
 
 
-def widen(values: Columns, cells: int) -> Columns:
-    """The same curve over more cells, straight lines between known neighbours; a gap stays a gap."""
-    if len(values) < 2 or len(values) >= cells:
-        return values
-    wide: list[float | None] = []
+def placed(values: Columns, wish: Wish, since_t: float, step_s: float, cells: int) -> Columns:
+    """The curve of an answered wish at ``cells`` moments ``step_s`` apart from ``since_t``, whatever its own grid.
+
+    Straight lines between known neighbours; a gap stays a gap, and so does what lies outside.
+    """
+    width = (wish.until_t - wish.since_t) / max(len(values), 1)
+    if not values or width <= 0:
+        return (None,) * cells
+    found: list[float | None] = []
     for i in range(cells):
-        at = i * (len(values) - 1) / (cells - 1)
-        left = min(int(at), len(values) - 2)
-        one, two = values[left], values[left + 1]
+        at = (since_t + (i + 0.5) * step_s - wish.since_t) / width - 0.5
+        if not -0.5 - 1e-6 <= at <= len(values) - 0.5 + 1e-6:
+            found.append(None)
+            continue
+        left = max(0, min(math.floor(at + 1e-6), len(values) - 1))
         share = at - left
-        if one is None or two is None:
-            wide.append(one if share < 0.5 else two)
+        one, two = values[left], values[min(left + 1, len(values) - 1)]
+        if one is None or two is None or share <= 1e-6:
+            found.append(one if share < 0.5 else two)
         else:
-            wide.append(one + (two - one) * share)
-    return tuple(wide)
+            found.append(one + (two - one) * share)
+    return tuple(found)
 
 
 def _columns(points: Sequence[Point], since: float, width: float, columns: int) -> Columns:

@@ -1,6 +1,7 @@
 """The command that shows a trainer's terminal: through tmux where it has a window, else directly."""
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 
@@ -15,7 +16,8 @@ def attach_command(
 ) -> list[str]:
     """argv to run in the foreground of a terminal.
 
-    Outside tmux: ``tmux attach``; inside the same tmux server: ``switch-client`` (it returns at once); inside another
+    Outside tmux: ``tmux attach``; inside the same tmux server: a popup that ends, as everywhere, with prefix and d, or
+    before tmux 3.2 ``switch-client`` (it returns at once, and one switches back with prefix and L); inside another
     server, without a session, or with ``plain`` (no terminal): the log view, or the terminal client in pty mode.
     Raises RuntimeError with a sentence when there is nothing to show. Waits at most a few seconds for tmux.
     """
@@ -27,7 +29,7 @@ def attach_command(
         if not inside:
             return [*words, "attach-session", "-t", f"={session}"]
         if tmux.socket_path(run.settings.tmux, environ) == inside.split(",")[0]:
-            return [*words, "switch-client", "-t", f"={session}"]
+            return _within(words, f"={session}")
     if target is None:
         raise RuntimeError(f"{run.name} was never launched, so there is nothing to attach to; start it first")
     if target.log is None and run.terminal == "file":
@@ -35,6 +37,14 @@ def attach_command(
             f"{run.name} was adopted without a log, and has no terminal of ours; name its log with --log"
         )
     return view_command(run, target, in_pane=False)
+
+
+def _within(words: list[str], session: str) -> list[str]:
+    """Show a session over the client that already shows another one of the same server."""
+    nested = shlex.join(["env", "-u", "TMUX", *words, "attach-session", "-t", session])
+    popup = shlex.join([*words, "display-popup", "-E", "-w", "100%", "-h", "100%", nested])
+    switch = shlex.join([*words, "switch-client", "-t", session])
+    return ["sh", "-c", f"{popup} 2>/dev/null || {switch}"]
 
 
 def is_log_view(argv: list[str]) -> bool:

@@ -255,7 +255,12 @@ def test_attach_knows_where_it_is(desk: Desk) -> None:
     ]
     path = tmux.socket_path(spec.settings.tmux, desk.environ)
     inside = desk.environ | {"TMUX": f"{path},123,0"}
-    assert attach_command(spec, target, inside)[3:] == ["switch-client", "-t", f"={session}"]
+    *shell, line = attach_command(spec, target, inside)
+    assert shell == ["sh", "-c"]
+    popup, switch = line.split(" || ")
+    assert f"-L {desk.socket} display-popup -E" in popup
+    assert f"attach-session -t ={session}" in popup
+    assert switch == f"tmux -L {desk.socket} switch-client -t ={session}"
     elsewhere = desk.environ | {"TMUX": "/tmp/another,123,0"}
     assert is_log_view(attach_command(spec, target, elsewhere))
     assert is_log_view(attach_command(spec, target, desk.environ, plain=True))

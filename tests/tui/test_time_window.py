@@ -1,15 +1,16 @@
 """Which stretch of the run the charts show, what stays visible in it, and how one zooms."""
 
+import msgspec
 import pytest
 
-from tests.fakes.feed import CRASH, HOUR, finished, healthy, hung
+from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finished, healthy, hung, started, training
 from tests.tui.conftest import look, showing
 from trainwatch.core.views.level import ALL_SAFE
 from trainwatch.core.views.timeline import ticks
 from trainwatch.tui.chart import spark
 from trainwatch.tui.glyphs import ASCII, UNICODE, Glyphs
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.series import spiked
+from trainwatch.tui.series import Wish, placed, spiked
 from trainwatch.tui.time_window import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
 
 
@@ -74,6 +75,29 @@ def test_a_spike_stays_visible_and_noise_does_not_become_one() -> None:
     assert spiked([(0.0, 94.9, 95.0, 95.1), *still])[0] == 95.0, "jitter of what stands still"
     assert spiked([(0.0, float("nan"), float("nan"), float("nan"))]) != []
     assert spiked([]) == []
+
+
+def test_an_answer_is_drawn_where_it_belongs_whatever_its_grid_is() -> None:
+    wish = Wish("x", 4, None, 10.0, 50.0)
+    assert placed((1.0, 2.0, None, 4.0), wish, 10.0, 10.0, 5) == (1.0, 2.0, None, 4.0, None)
+    assert placed((1.0, 2.0), Wish("x", 2, None, 0.0, 20.0), 0.0, 5.0, 4) == (1.0, 1.25, 1.75, 2.0)
+    assert placed((1.0, 2.0), Wish("x", 2, None, 0.0, 20.0), 16.0, 10.0, 2) == (None, None)
+    assert placed((), wish, 0.0, 1.0, 3) == (None, None, None)
+
+
+async def test_a_young_run_on_a_wide_screen_has_its_curves_at_every_moment() -> None:
+    story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(20, *training(1, 9)).story
+    now = msgspec.structs.replace(healthy(), story=story, now_t=91.3, progress_t=90.0)
+    async with showing(now, (200, 50)) as (app, pilot):
+        board = board_of(app)
+        for later in (92.1, 93.4, 97.9):
+            feed = board.run.feed
+            assert isinstance(feed, FakeFeed)
+            feed.now = msgspec.structs.replace(now, now_t=later)
+            board.take(board.pulse.once())
+            await pilot.pause()
+            charts = "".join(board.timeline.plain_lines()[3:])
+            assert any("⠀" < c <= "⣿" for c in charts), later
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])

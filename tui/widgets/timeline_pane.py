@@ -1,16 +1,21 @@
 """The timeline pane: time of day, what happened when, and loss and pace on the same axis."""
 
+import math
 from collections.abc import Callable, Mapping
 
 from ...core.views.quantity import percent, size, three_digits
 from ...core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ..cells import Line, Span, pad, right
 from ..chart import curve, scale
-from ..series import Columns, Wish, widen
+from ..series import REST_S, Columns, Wish, placed
 from ..time_window import COLUMN_LEAST_S, TimeWindow
 from .pane import Pane
 
-GUTTER = 14
+GUTTER = 15
+EXPECTED_APART = 3
+"""Columns between expected checkpoints; nearer ones say nothing that the past does not."""
+LABEL = 7
+"""Of these for the word; the rest for a number as long as 0.00312."""
 NARROW_GUTTER = 8
 BANDS: dict[str, str] = {
     "load": "band-load",
@@ -143,19 +148,29 @@ class TimelinePane(Pane):
         """(since, until) of the axis, run seconds."""
         return (0.0, self.view.end_t) if self.zoomed is None else (self.zoomed.since_t, self.zoomed.until_t)
 
-    def _past(self, columns: int) -> int:
-        since_t, until_t = self.axis
-        return max(1, min(columns, round((self.view.now_t - since_t) / (until_t - since_t) * columns)))
-
     def _wish(self, metric: str) -> Wish | None:
         width = self.size.width
         columns = width - self._gutter(width)
         if columns < 8:
             return None
-        past = self._past(columns)
-        since_t, end_t = self.axis
-        long_s = past / columns * (end_t - since_t)
-        return Wish(metric, max(2, min(past * 2, int(long_s / COLUMN_LEAST_S))), None, since_t, since_t + long_s)
+        since_t, until_t = self.axis
+        column_s = (until_t - since_t) / columns
+        # In steps, so that the same is wished for until there is something new to draw.
+        grain = max(column_s, REST_S)
+        long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
+        points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
+        return Wish(metric, points, None, since_t, since_t + long_s)
+
+    def _curve(self, metric: str, columns: int) -> Columns:
+        """Two values a column of what is known, from the answer to this moment's wish or else to the one before."""
+        wish = self._wish(metric)
+        if wish not in self.series:
+            wish = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
+        if wish is None:
+            return ()
+        since_t, until_t = self.axis
+        step_s = (until_t - since_t) / columns / 2
+        return placed(self.series[wish], wish, since_t, step_s, columns * 2)
 
     def _column(self, t: float, columns: int) -> int:
         """The column of a moment on the axis, the nearest one for others."""
@@ -182,8 +197,10 @@ class TimelinePane(Pane):
             ("faint", g.line) if c <= now else ("faint", g.dot if (c - now) % 2 == 0 else " ") for c in range(columns)
         ]
         if present:
-            for t in filter(self._shown, view.expected):
-                cells[self._column(t, columns)] = ("label", g.expected)
+            due = [self._column(t, columns) for t in view.expected if self._shown(t)]
+            if len(due) < 2 or due[-1] - due[0] >= EXPECTED_APART * (len(due) - 1):
+                for column in due:
+                    cells[column] = ("label", g.expected)
             cells[now] = ("strong", g.now)
         taken: set[int] = {now} if present else set()
         if view.done_t is not None and self._shown(view.done_t):
@@ -223,21 +240,20 @@ class TimelinePane(Pane):
         label, style = CHARTS[metric]
         gutter = self._gutter(width)
         columns = width - gutter
-        wish = self._wish(metric)
-        values = widen(self.series.get(wish, ()), self._past(columns) * 2) if wish is not None else ()
+        values = self._curve(metric, columns)
         bounds = scale(values)
         if gutter == NARROW_GUTTER:
             words = [value.partition(" ")[0]]
         else:
             number_word, _, unit = value.partition(" ")
-            words = [pad(unit or label, 7) + right(number_word, 6)]
+            words = [pad(unit or label, LABEL) + right(number_word, GUTTER - LABEL - 1)]
         drawn = curve(values, rows, *bounds, self.glyphs) if bounds else [""] * rows
         lines: list[Line] = []
         edges: dict[int, str] = {}
         if bounds and rows >= 4 and gutter == GUTTER:
             edges = {
-                1: f"{'high':<7}{right(three_digits(bounds[1]), 6)}",
-                rows - 1: f"{'low':<7}{right(three_digits(bounds[0]), 6)}",
+                1: pad("high", LABEL) + right(three_digits(bounds[1]), GUTTER - LABEL - 1),
+                rows - 1: pad("low", LABEL) + right(three_digits(bounds[0]), GUTTER - LABEL - 1),
             }
         for number, row in enumerate(drawn):
             if number == 0:
