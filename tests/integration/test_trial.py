@@ -1,7 +1,7 @@
 """Trying profiles for a moment each: real trainings, in folders of their own."""
 
 import hashlib
-import json
+import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.e2e_world import World, until, world
 from trainwatch.cli.preflight_check import Machine, Plan
 from trainwatch.cli.preflight_trial import check_measured
-from trainwatch.cli.trial import measured_here, try_profile
+from trainwatch.cli.trial import measured_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 
@@ -101,27 +101,23 @@ def test_a_trainer_that_cannot_be_sent_elsewhere_is_refused(world: World) -> Non
     assert not (world.out / "x").exists()
 
 
-def test_not_beside_a_live_run_and_from_the_screen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_beside_a_live_run_unless_asked_and_an_interrupt_leaves_nothing(world: World) -> None:
     prepare(world)
     world.headless()
     world.in_state("running")
     done = world.do("trial", "--profile", "brisk")
     assert done.code == 1
     assert "run job trains on this machine" in done.err
-    monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
-    monkeypatch.delenv("TMUX", raising=False)
+    assert "--yes tries all the same" in done.err
 
-    with pytest.raises(RuntimeError, match="--yes tries all the same"):
-        try_profile(world.run.id, "brisk")
-    result = try_profile(world.run.id, "brisk", 0.05, beside=True)
-    assert result.started
-    assert result.profile == "brisk"
-    called_off = iter([True, True])
-    with pytest.raises(RuntimeError, match="called off"):
-        try_profile(world.run.id, "brisk", 5.0, beside=True, wanted=lambda: next(called_off, False))
-    until(lambda: not any((world.home / "trials" / "scratch").iterdir()), "its folder is gone")
+    trial = world.begin("trial", "--profile", "brisk", "--yes", "--json", world.run.id)
+    scratch = world.home / "trials" / "scratch"
+    until(lambda: list(scratch.glob("*/out/*.safetensors")), "it saves where it may")
+    trial.signal(signal.SIGINT)
+    assert trial.ends() == 130
+    assert not any(scratch.iterdir())
     assert world.alive(1)
-    assert json.dumps(world.status()["incidents"]) == "[]"
+    assert world.story().incidents == ()
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,11 @@ A trial is a run like any other (launched, watched, judged, journalled), but in 
 folder of its own, without restarts, remedies and notices. Nothing of the user's is written to.
 """
 
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -129,46 +126,6 @@ def try_here(spec: RunSpec, profile: str, length: TrialLength, scratch: Path | N
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)  # made above, by us
-
-
-def try_profile(
-    run_id: str,
-    profile: str,
-    minutes: float = MINUTES,
-    *,
-    wanted: Callable[[], bool] = lambda: True,
-    beside: bool = False,
-) -> TrialResult:
-    """For screens: try one profile of a known run in a process of its own. Blocks to its end: call it in a thread.
-
-    ``wanted``: asked now and then; False ends the trial and its trainer. ``beside``: also while a run trains on the
-    same GPU. Raises RuntimeError with a sentence.
-    """
-    argv = [sys.executable, "-m", "trainwatch", "trial", "--profile", profile, "--minutes", f"{minutes:g}", "--json"]
-    argv += [*(["--yes"] if beside else []), run_id]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as trouble:
-        child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=trouble, cwd="/", start_new_session=True
-        )
-        asked = False
-        while True:
-            try:
-                child.wait(LOOK_S)
-                break
-            except subprocess.TimeoutExpired:
-                if not asked and not wanted():
-                    child.terminate()
-                    asked = True
-        out.seek(0)
-        trouble.seek(0)
-        told, words = out.read(), trouble.read().decode("utf-8", "replace").strip()
-    if asked:
-        raise RuntimeError(f"the trial of {profile} was called off")
-    try:
-        return msgspec.convert(json.loads(told)["trials"][0], TrialResult, strict=False)
-    except (ValueError, KeyError, IndexError, msgspec.ValidationError):
-        last = words.splitlines()[-1] if words else f"it ended with exit code {child.returncode}"
-        raise RuntimeError(last.removeprefix("trainwatch: ")) from None
 
 
 def _settings(settings: Settings, profile: str) -> Settings:
