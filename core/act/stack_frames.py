@@ -11,7 +11,10 @@ deeper still."""
 WAITING_PLACES = re.compile(
     r"\((?:.*/)?(?:threading|selectors|queue|socket|subprocess|ssl|popen_\w+|concurrent/futures/\w+|"
     r"multiprocessing/(?:connection|queues|synchronize|process|context|popen_\w+|util)|"
-    r"asyncio/\w+)\.py:\d+\)|\((?:libc|libpthread|libffi|ld-linux|_ctypes|callproc)[\w.+-]*(?::\d+)?\)|^0x|^ffi_call"
+    r"asyncio/\w+)\.py:\d+\)"
+    r"|\((?:(?:libc|libpthread|libffi|ld-linux)[.-][\w.+-]*|libpython[\w.]*|"
+    r"(?:_ctypes|callproc|_threadmodule|thread_pthread)\.\w+)(?::\d+)?\)"
+    r"|^0x|^ffi_call"
 )
 """Frames in which everything waits: the one that called them says for what."""
 

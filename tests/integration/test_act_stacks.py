@@ -11,7 +11,8 @@ from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import tree
 from trainwatch.core.act.launch import is_alive
 from trainwatch.core.act.pause import pause_attempt
-from trainwatch.core.act.stack_probe import log_tail, main_frames
+from trainwatch.core.act.stack_frames import main_frames, telling_frame
+from trainwatch.core.act.stack_probe import log_tail
 from trainwatch.core.act.stacks import capture_stacks
 
 STUCK = """if True:
@@ -106,6 +107,21 @@ def test_frames_of_the_main_thread_come_first() -> None:
     text += "    b (b.py:2)\n    c (c.py:3)\n"
     assert main_frames(text) == ("b (b.py:2)", "c (c.py:3)")
     assert main_frames("nothing") == ()
+
+
+@pytest.mark.parametrize(
+    ("frames", "telling"),
+    [
+        (("wait (threading.py:327)", "get (queue.py:171)", "_try_get_data (torch/utils/data/dataloader.py:1291)"), 2),
+        (("PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "Pictures.__getitem__ (train.py:11)"), 1),
+        (("pause (libc.so.6)", "cudaStreamSynchronize (libcudart.so.12)", "item (train.py:4)"), 1),
+        (("Connection._poll (multiprocessing/connection.py:440)",), 0),
+        (("main (my_threading.py:3)",), 0),
+    ],
+)
+def test_the_frame_that_tells_is_not_the_waiting_itself(frames: tuple[str, ...], telling: int) -> None:
+    assert telling_frame(frames) == frames[telling]
+    assert telling_frame(()) is None
 
 
 def test_a_huge_log_costs_one_small_read(tmp_path: Path) -> None:
