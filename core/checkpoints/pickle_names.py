@@ -150,7 +150,9 @@ FRAMEWORKS: frozenset[str] = frozenset(
 TORCH_CLASS_MODULES: tuple[str, ...] = (
     "torch.nn.",
     "torch.optim.",
-    "torch.distributed.checkpoint.",
+    "torch.distributed.checkpoint.metadata.",
+    "torch.distributed.checkpoint.filesystem._StorageInfo",
+    "torch.distributed.checkpoint.planner.",
     "torch.distributed._shard.",
     "torch.distributed.tensor.",
     "torch.distributed._tensor.",
@@ -279,6 +281,33 @@ NEVER: frozenset[str] = frozenset(
 )
 """Modules (with everything below them) and single names."""
 
+NEVER_NAMES: frozenset[str] = frozenset(
+    {
+        "CDLL",
+        "CodeType",
+        "ExtensionFileLoader",
+        "FileIO",
+        "FunctionType",
+        "InteractiveConsole",
+        "InteractiveInterpreter",
+        "LibraryLoader",
+        "Pool",
+        "Popen",
+        "Process",
+        "ProcessPoolExecutor",
+        "PyDLL",
+        "SourceFileLoader",
+        "SourcelessFileLoader",
+        "Thread",
+        "ThreadPool",
+        "ThreadPoolExecutor",
+        "Timer",
+        "Unpickler",
+    }
+)
+"""Classes of the standard library that act when called, under whatever module imports them: a framework's module that
+has said ``from subprocess import Popen`` lends its good name."""
+
 PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "UserDict": "collections", "cPickle": "pickle"}
 """Old spellings of modules, as pickles of protocol 2 and below hold them."""
 
@@ -298,6 +327,15 @@ def is_never(dotted: str) -> bool:
     return any(".".join(parts[:depth]) in NEVER for depth in range(1, len(parts) + 1))
 
 
+def reaches_through(name: str) -> bool:
+    """Whether a dotted name goes from one object to the next by other steps than class to inner class.
+
+    ``Outer.Inner`` is how pickle names inner classes; ``subprocess.Popen`` in a framework's module is a way out of it.
+    """
+    *steps, _ = name.split(".")
+    return any(not step.lstrip("_")[:1].isupper() for step in steps)
+
+
 def is_known_call(dotted: str) -> bool:
     """Whether calling the name is something a known framework's checkpoint asks for."""
     if is_never(dotted):
@@ -306,6 +344,8 @@ def is_known_call(dotted: str) -> bool:
         return True
     package, _, _ = dotted.partition(".")
     name = dotted.rpartition(".")[2]
+    if name in NEVER_NAMES:
+        return False
     is_class = name.lstrip("_")[:1].isupper()
     if package == "torch":
         return is_class and dotted.startswith(TORCH_CLASS_MODULES)

@@ -64,7 +64,9 @@ def _find_pickle(archive: ZipArchive) -> ZipMember:
     found = [member for member in archive.members if member.name == "data.pkl" or member.name.endswith("/data.pkl")]
     if not found:
         raise Corrupt("is an archive without data.pkl, so torch did not write it")
-    return min(found, key=lambda member: len(member.name))
+    if len(found) > 1:  # torch takes the one of the archive's first folder: which that is must not be a matter of taste
+        raise Corrupt(f"has {len(found)} members called data.pkl")
+    return found[0]
 
 
 def _unpacked(source: ByteRange, member: ZipMember, archive: ZipArchive) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from .damage import Corrupt, Sealed
 from .element import STORAGE_ELEMENTS, TORCH_ELEMENTS, Element
-from .pickle_names import PLAIN, canonical, is_known_call, is_never
+from .pickle_names import NEVER_NAMES, PLAIN, canonical, is_known_call, is_never, reaches_through
 from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, Storage, TensorView, shown
 
 _MAX_NAME_LENGTH = 1000
@@ -26,6 +26,7 @@ _MAX_WRAPPED_CALLS = 8
 """How deep calls may be wrapped in ``_rebuild_from_type_v2``."""
 _BYTE = Element("uint8", 8)
 _GETATTR = "builtins.getattr"
+_RECONSTRUCTOR = "copyreg._reconstructor"
 _INNER_STORAGE = "torch.storage"
 """A storage whose bytes are a pickle inside of the pickle: how ``pickle.dump`` writes a tensor."""
 
@@ -81,8 +82,10 @@ class TorchInterpreter:
         rebuild = _REBUILD.get(dotted)
         if rebuild is not None:
             return rebuild(self, arguments)
-        if not is_known_call(dotted):
+        if not is_known_call(dotted) or reaches_through(target.name):
             _note(self.refused, target.dotted)
+        elif dotted == _RECONSTRUCTOR and not _is_plain_base(arguments):
+            _note(self.refused, f"{target.dotted} with a base of its own")
         elif dotted not in PLAIN:
             self._note_object(target)
         return Instance(target.dotted, arguments)
@@ -95,7 +98,9 @@ class TorchInterpreter:
         dotted = canonical(target.module, target.name)
         if dotted in _CONTAINERS:
             return _REBUILD[dotted](self, arguments)
-        if dotted not in PLAIN:
+        if reaches_through(target.name) or target.name.rpartition(".")[2] in NEVER_NAMES:
+            _note(self.refused, target.dotted)
+        elif dotted not in PLAIN:
             self._note_object(target)
         return Instance(target.dotted, arguments)
 
@@ -147,7 +152,7 @@ class TorchInterpreter:
         """
         match arguments:
             case (Global() as holder, str() as name) if name.isidentifier() and not name.startswith("_"):
-                if is_known_call(canonical(holder.module, holder.name)):
+                if is_known_call(canonical(holder.module, holder.name)) and not reaches_through(holder.name):
                     self._members += 1
                     if not self._misused:
                         self.refused.pop(_GETATTR, None)
@@ -183,6 +188,12 @@ class TorchInterpreter:
         if isinstance(made, Instance):
             made.state.extend(arguments[3:])
         return made
+
+
+def _is_plain_base(arguments: Arguments) -> bool:
+    """Of ``copyreg._reconstructor(cls, base, state)``, which calls ``base.__new__`` and ``base.__init__``."""
+    base = arguments[1] if len(arguments) == 3 else None
+    return isinstance(base, Global) and canonical(base.module, base.name) in PLAIN
 
 
 def _note(names: dict[str, None], name: str) -> None:
