@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from .checkpoint import Checkpoint
+from .expected_length import ExpectedLength
 from .health import Level
 from .incident import Incident
 from .profile import Change
@@ -32,6 +33,8 @@ class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     profile: str | None = None
     max_restarts: int = 0
     trainwatch_version: str = ""
+    expected: ExpectedLength | None = None
+    """Of the whole training, worked out before its first step."""
 
 
 class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_started"):

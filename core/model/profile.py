@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from .expected_length import LengthKeys
+
 Scalar = str | int | float | bool | None
 
 
@@ -64,6 +66,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings that say how long to train, for ``resume = "weights"``: lowered by what is done before a resume."""
     checkpoint_globs: tuple[str, ...] = ()
     sample_globs: tuple[str, ...] = ()
+    length: LengthKeys | None = None
+    """Settings that say how long the training will be."""
     env: dict[str, str] = {}
     """Environment that makes the framework print its bars without a terminal."""
     success_exit_codes: tuple[int, ...] = (0,)

@@ -41,6 +41,7 @@ def status_object(
         "log": attempt.log if attempt else None,
         "uptime_s": _uptime(story, now_t),
         "progress": msgspec.to_builtins(shown),
+        "expected": _expected(story, shown),
         "health": [msgspec.to_builtins(r) for r in _current(story, host)],
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
@@ -93,6 +94,14 @@ def ettr(story: RunStory, now_t: float) -> float | None:
     if last.ended_t is None and story.state == "running":
         productive_s += now_t - last.t
     return min(1.0, productive_s / wall_s)
+
+
+def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
+    """The estimate of the whole training, until the trainer itself says how far it is."""
+    if story.run is None or story.run.expected is None or progress.step is not None:
+        return None
+    found: dict[str, Any] = msgspec.to_builtins(story.run.expected)
+    return found
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:

@@ -66,6 +66,15 @@ def where(now: Situation) -> tuple[str, ...]:
     return tuple(clauses)
 
 
+def expected(now: Situation) -> tuple[str, ...]:
+    """expected: 10,260 steps in about 7 h 8 m; nothing where neither settings nor data told it."""
+    found = now.story.run.expected if now.story.run is not None else None
+    if found is None:
+        return ()
+    span = "" if found.seconds is None else f" in about {quantity.duration(found.seconds)}"
+    return (f"expected: {quantity.count(found.steps)} steps{span}",)
+
+
 def _unwatched(now: Situation) -> Verdict:
     story = now.story
     seen = f"last seen {STATE_WORDS[story.state]} {quantity.age(now.now_t - story.t)}"
@@ -83,6 +92,8 @@ def _starting(now: Situation) -> Verdict:
     clauses = [f"Starting try {number}", f"{since} so far"]
     if attempt is not None and attempt.resume_step is not None:
         clauses.insert(1, f"from step {quantity.count(attempt.resume_step)}")
+    else:
+        clauses += expected(now)
     return Verdict(level="safe", clauses=tuple(clauses))
 
 
@@ -91,7 +102,7 @@ def _running(now: Situation) -> Verdict:
     progress = live_progress(now)
     clauses = [PHASE_WORDS[progress.phase], *where(now)]
     if len(clauses) == 1:
-        clauses.append("no step seen yet")
+        clauses += ["no step seen yet", *expected(now)]
     troubles = [i for i in story.open_incidents if i.severity != "info" and not i.acknowledged]
     if troubles:
         worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))

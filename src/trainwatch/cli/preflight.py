@@ -17,6 +17,7 @@ from .preflight_host import (
     check_wsl_idle,
 )
 from .preflight_launch import check_command, check_notify, check_paths, check_profile, check_script, plan_of
+from .preflight_length import check_length
 from .preflight_memory import check_advice, check_memory
 from .preflight_model import check_data_changed, check_model
 from .preflight_trial import check_measured
@@ -38,6 +39,7 @@ RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
     check_vram,
     check_advice,
     check_measured,
+    check_length,
     check_notify,
     check_supervisor,
     check_old_sessions,

@@ -128,7 +128,9 @@ def check_notify(plan: Plan, _machine: Machine) -> Check | None:
 
     notify = plan.spec.settings.notify
     if notify.urls and find_spec("apprise") is None:
-        return warned("notify", "notify.urls need apprise, which is not installed", "pip install 'trainwatch-tui[notify]'")
+        return warned(
+            "notify", "notify.urls need apprise, which is not installed", "pip install 'trainwatch-tui[notify]'"
+        )
     if not notify.command:
         return None
     program = notify.command[0]
@@ -156,14 +158,14 @@ def _own_text(spec: RunSpec) -> str | None:
 
 
 def _paths(plan: Plan) -> Iterator[tuple[str, str]]:
-    for key, value in (*_texts(plan.settings), *_texts(_dataset(plan))):
+    for key, value in (*_texts(plan.settings), *_texts(dataset_of(plan))):
         if "://" in value or any(sign in value for sign in "{}$"):
             continue
         if key in DATA_KEYS or (key in MODEL_KEYS and _looks_like_a_path(value)):
             yield key, value
 
 
-def _dataset(plan: Plan) -> dict[str, Any]:
+def dataset_of(plan: Plan) -> dict[str, Any]:
     """Kohya keeps the folders of its data in a config of their own."""
     given = plan.settings.get("dataset_config")
     if not isinstance(given, str) or not Path(plan.spec.cwd, given).is_file():

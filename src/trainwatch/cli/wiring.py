@@ -67,7 +67,7 @@ def build_supervisor(
     inbox = BoundedInbox()
     journal = JournalWriter(run.journal)
     if story.run is None:
-        on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec),)))
+        on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec, run.path.parents[1]),)))
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
     memory = RunMemory(
         HistoryWriter(run.history, network=_on_network(run.path)),
@@ -101,6 +101,7 @@ def build_supervisor(
         ),
         wsl=is_wsl(),
         misfit=lambda resume, derived: _misfit(spec, resume, derived),
+        remember=lambda folder, derived: _remember(spec, folder, derived),
     )
     if (newest := _newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
@@ -145,6 +146,15 @@ def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
         return None
 
 
+def _remember(spec: RunSpec, folder: Path, derived: Derived) -> None:
+    from .preflight_model import remember_data
+
+    try:
+        remember_data(spec, folder, derived.argv, derived.config_text)
+    except Exception:  # the trainer runs: what is not remembered is not compared later
+        log.exception("the data set of %s could not be counted", folder)
+
+
 def _gpu_users() -> Sequence[str]:
     from .gpu_survey import named_users
 
@@ -180,7 +190,9 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
     )
 
 
-def _created(spec: RunSpec) -> RunCreated:
+def _created(spec: RunSpec, home: Path) -> RunCreated:
+    from .preflight_length import expected_of_run
+
     return RunCreated(
         run=spec.id,
         name=spec.name,
@@ -191,6 +203,7 @@ def _created(spec: RunSpec) -> RunCreated:
         profile=spec.settings.profiles.use,
         max_restarts=spec.settings.restart.max_restarts,
         trainwatch_version=__version__,
+        expected=expected_of_run(spec, home),
     )
 
 

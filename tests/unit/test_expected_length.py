@@ -1,0 +1,133 @@
+"""The expected length of a training before its first step: settings, samples, pace of earlier runs, and where it is said."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwatch.cli.expected import expected_of
+from trainwatch.cli.preflight_check import Machine, Plan
+from trainwatch.cli.preflight_length import check_length, expected_of_run
+from trainwatch.core.config.shipped import load_presets
+from trainwatch.core.model.expected_length import ExpectedLength, LengthKeys, expected_length
+from trainwatch.core.model.fact import RunCreated
+from trainwatch.core.model.habits import Habits
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.store.habits import HabitsFile
+from trainwatch.core.views.situation import Situation
+from trainwatch.core.views.status import status_object
+from trainwatch.core.views.verdict import expected
+
+KEYS = {name: preset.length for name, preset in load_presets().items()}
+
+
+def steps_of(preset: str, samples: int | None, **settings: Any) -> int | None:
+    keys = KEYS[preset]
+    assert keys is not None
+    found = expected_length(keys, settings, samples=samples, pace_s=None)
+    return None if found is None else found.steps
+
+
+@pytest.mark.parametrize(
+    ("preset", "samples", "settings", "steps"),
+    [
+        ("kohya", 855, {"max_train_epochs": 12, "train_batch_size": 1}, 10_260),
+        ("kohya", 855, {"max_train_epochs": 12, "train_batch_size": 2, "gradient_accumulation_steps": 4}, 12 * 107),
+        ("kohya", 855, {"max_train_epochs": "12", "max_train_steps": "99"}, 10_260),
+        ("kohya", 855, {"max_train_steps": 99}, 99),
+        ("kohya", None, {}, 1600),
+        ("kohya", None, {"max_train_epochs": 12}, None),
+        ("kohya", 800, {"max_train_epochs": 1, "num_processes": 2}, 400),
+        ("dit", 5000, {"num_epochs": 50, "batch_size": 4, "gradient_accumulation_steps": 4}, 62_500),
+        ("dit", 5000, {}, None),
+        ("hf", None, {"max_steps": 500, "num_train_epochs": 3}, 500),
+        ("hf", 100, {"max_steps": -1, "num_train_epochs": 2}, 26),
+        ("hf", 100, {"num_train_epochs": "many"}, 39),
+        ("hf", None, {"num_train_epochs": 3}, None),
+    ],
+)
+def test_steps_of_a_training(preset: str, samples: int | None, settings: dict[str, Any], steps: int | None) -> None:
+    assert steps_of(preset, samples, **settings) == steps
+
+
+def test_the_time_is_steps_times_the_pace_of_earlier_runs() -> None:
+    keys = LengthKeys(epochs="epochs", batch="batch", data=("data",))
+    found = expected_length(keys, {"epochs": 12, "batch": 1}, samples=855, pace_s=2.5)
+    assert found == ExpectedLength(
+        steps=10_260, by="12 epochs x 855 steps (855 samples, batch 1)", seconds=25_650.0, pace_s=2.5
+    )
+
+
+def images(folder: Path, number: int) -> None:
+    folder.mkdir(parents=True)
+    for at in range(number):
+        (folder / f"{at}.png").touch()
+        (folder / f"{at}.txt").touch()
+
+
+def spec(tmp_path: Path, preset: str = "kohya", command: tuple[str, ...] = ("python", "train_network.py")) -> RunSpec:
+    return RunSpec(id="r", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, preset=preset)
+
+
+def test_kohya_s_folders_count_as_often_as_their_names_say(tmp_path: Path) -> None:
+    images(tmp_path / "data" / "10_luca", 3)
+    images(tmp_path / "data" / "2_other", 4)
+    settings = {"train_data_dir": "data", "max_train_epochs": 2}
+    found = expected_of(spec(tmp_path), KEYS["kohya"], settings, {}, tmp_path)
+    assert found is not None
+    assert found.steps == 2 * 38
+
+
+def test_kohya_s_dataset_config_has_folders_repeats_and_batch(tmp_path: Path) -> None:
+    images(tmp_path / "a", 3)
+    images(tmp_path / "b", 4)
+    subsets = [{"image_dir": "a", "num_repeats": 5}, {"image_dir": "b"}]
+    dataset = {"datasets": [{"batch_size": 2, "num_repeats": 2, "subsets": subsets}]}
+    found = expected_of(spec(tmp_path), KEYS["kohya"], {"max_train_epochs": 3}, dataset, tmp_path)
+    assert found is not None
+    assert found.steps == 3 * 12  # (3 x 5 + 4 x 2) / 2, rounded up
+
+
+def test_check_and_the_new_run_say_it_with_the_pace_of_the_last_run(tmp_path: Path) -> None:
+    images(tmp_path / "data" / "sub", 8)
+    command = ("python", "src/scripts/train.py", "--data.dataset_path", "data", "--training.num_epochs", "5")
+    run = spec(tmp_path, "dit", (*command, "--training.batch_size", "4"))
+    home = tmp_path / "home"
+    settings = {"dataset_path": "data", "num_epochs": "5", "batch_size": "4"}
+    first = check_length(Plan(spec=run, settings=settings), Machine(home=home))
+    assert first is not None
+    assert first.found.startswith(
+        "about 10 steps: 5 epochs x 2 steps (8 samples, batch 4); how long one takes is known"
+    )
+    HabitsFile(home, run.command, run.cwd).write(Habits(runs=1, step_s=600.0))
+    again = check_length(Plan(spec=run, settings=settings), Machine(home=home))
+    assert again is not None
+    assert again.found.startswith("about 1 h 40 m at 600 s/step as earlier; about 10 steps")
+    created = expected_of_run(run, home)
+    assert created is not None
+    assert (created.steps, created.seconds) == (10, 6000.0)
+
+
+@pytest.mark.parametrize("settings", [{}, {"dataset_path": "nowhere", "num_epochs": 5}, {"num_epochs": 5}])
+def test_nothing_is_said_where_nothing_tells(tmp_path: Path, settings: dict[str, Any]) -> None:
+    assert check_length(Plan(spec=spec(tmp_path, "dit"), settings=settings), Machine(home=tmp_path)) is None
+    assert check_length(Plan(spec=spec(tmp_path, "generic")), Machine(home=tmp_path)) is None
+
+
+def test_status_and_dashboard_show_it_until_the_first_step() -> None:
+    estimate = ExpectedLength(steps=10_260, by="12 epochs", seconds=25_650.0, pace_s=2.5)
+    created = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="kohya", expected=estimate)
+    story = RunStory(run=created)
+    assert expected(Situation(story=story)) == ("expected: 10,260 steps in about 7 h 07 m",)
+    assert expected(Situation()) == ()
+
+    def said(progress: Progress) -> Any:
+        story_then = RunStory(run=created, progress=progress)
+        return status_object(story_then, run="r", wall=1.0, gpu=None, host=None, progress=None, supervisor_pid=None)[
+            "expected"
+        ]
+
+    assert said(Progress())["steps"] == 10_260
+    assert said(Progress(step=1)) is None
