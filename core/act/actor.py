@@ -67,6 +67,7 @@ class RunActor:
     returns a sentence where it could not. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the
     last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``. ``wsl``:
     end trainers the gentler way. ``misfit``: what contradicts such a resume, a sentence.
+    ``remember``: keeps what the next launch wants to know of this one (its folder, what it was derived to).
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class RunActor:
         tidy: Tidy | None = None,
         ready: Callable[[], Readiness] = lambda: READY,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
+        remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -100,6 +102,7 @@ class RunActor:
         self._kernel_tail = kernel_tail
         self._wsl = wsl
         self._misfit = misfit
+        self._remember = remember
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._tidy = tidy
         self._ready = ready
@@ -249,6 +252,7 @@ class RunActor:
         with contextlib.suppress(OSError):  # without it the gate says that the baseline is not known
             desk.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
         self._target, self._baseline = target, baseline
+        self._remember(folder, derived)
         start = read_start(folder)
         notes = (self._misfit(resume, derived) if resume is not None else None, self._show(target))
         return (

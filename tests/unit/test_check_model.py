@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.unit.test_check_settings import machine, plan
+from trainwatch.cli.data_inventory import count_files
 from trainwatch.cli.model_fit import Held, Wanted, misfits
 from trainwatch.cli.preflight_check import Check
 from trainwatch.cli.preflight_launch import settings_of
-from trainwatch.cli.preflight_model import check_data_changed, check_model
+from trainwatch.cli.preflight_model import check_data_changed, check_model, remember_data
 from trainwatch.cli.torch_shapes import torch_shapes
 from trainwatch.core.act import desk
 
@@ -183,6 +184,37 @@ def test_another_data_set_needs_a_new_loader_state(tmp_path: Path, now: str, res
     assert found.result == result
     if result == "warn":
         assert "dataset_path was ./a, is now ./b" in found.found
+
+
+def pictures(tmp_path: Path, number: int) -> None:
+    (tmp_path / "a" / "1_luca").mkdir(parents=True, exist_ok=True)
+    for n in range(number):
+        (tmp_path / "a" / "1_luca" / f"{n}.png").touch()
+
+
+def test_pictures_that_came_are_noticed_and_caches_are_not(tmp_path: Path) -> None:
+    argv = ("python", "t.py", "--dataset_path", "./a")
+    launched_before(tmp_path, *argv)
+    pictures(tmp_path, 3)
+    made = plan(tmp_path, {"dataset_path": "./a"})
+    remember_data(made.spec, tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001", argv, None)
+    (tmp_path / "a" / "1_luca" / "0.npz").touch()
+    found = check_data_changed(made, machine(tmp_path))
+    assert found is not None
+    assert found.result == "pass"
+    pictures(tmp_path, 5)
+    found = check_data_changed(made, machine(tmp_path))
+    assert found is not None
+    assert found.result == "warn"
+    assert "3 .png files then, 5 now" in found.found
+
+
+def test_a_data_set_that_cannot_be_counted_in_time_is_not_compared(tmp_path: Path) -> None:
+    pictures(tmp_path, 3)
+    assert count_files(tmp_path / "a", budget_s=-1.0) is None
+    assert count_files(tmp_path / "gone") is None
+    (tmp_path / "train.jsonl").write_text("{}")
+    assert count_files(tmp_path / "train.jsonl") == {"": 2}
 
 
 def test_without_an_earlier_launch_nothing_is_said_of_the_data(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from trainwatch.core.checkpoints import CheckpointOverview, list_checkpoints, sh
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
 
+from .data_inventory import count_files, difference, keep_inventory, read_inventory
 from .model_fit import Held, Misfit, Wanted, misfits, read_config_json
 from .preflight_check import Check, Machine, Plan, failed, passed, warned
 from .preflight_gpu import interpreter
@@ -47,22 +48,39 @@ def check_model(plan: Plan, _machine: Machine) -> Check | None:
 
 def check_data_changed(plan: Plan, machine: Machine) -> Check | None:
     """A changed data set needs a new loader state (requirement C3)."""
-    before = last_settings(machine.home, plan.spec)
-    if before is None:
+    folder = last_launch(machine.home, plan.spec)
+    before = None if folder is None else launch_settings(folder, plan.spec)
+    if folder is None or before is None:
         return None
     changed = [
         f"{key} was {before[key]}, is now {plan.settings[key]}"
         for key in sorted(DATA_KEYS & before.keys() & plan.settings.keys())
         if str(before[key]) != str(plan.settings[key])
     ]
+    now = set(data_paths(plan.spec, plan.settings))
+    for path, counts in read_inventory(folder).items():
+        current = count_files(Path(path)) if path in now else None
+        if current is not None and (said := difference(counts, current)):
+            changed.append(f"{path}: {said}")
     if changed:
         return warned(
             "data set",
-            f"changed since the last launch: {'; '.join(changed)}",
+            f"changed since the last launch: {'; '.join(changed[:TOLD])}",
             "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
             "a new epoch",
         )
     return passed("data set", "as at the last launch")
+
+
+def data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Absolute paths of the data that the settings name."""
+    named = (settings[key] for key in sorted(DATA_KEYS & settings.keys()))
+    return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
+
+
+def remember_data(spec: RunSpec, folder: Path, argv: Sequence[str], config_text: str | None) -> None:
+    """Write down how large the data set of this launch is. Raises OSError."""
+    keep_inventory(folder, dict.fromkeys(data_paths(spec, settings_of(argv, config_text, spec.config))))
 
 
 def told(found: Sequence[Misfit]) -> str:
@@ -113,20 +131,22 @@ def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
     )
 
 
-def last_settings(home: Path, spec: RunSpec) -> dict[str, Any] | None:
-    """All settings of the newest launch of this run, by bare name; None when there was none that can be read."""
+def last_launch(home: Path, spec: RunSpec) -> Path | None:
+    """The folder of the newest launch of this run."""
     attempts = RunDirectory(home / "runs" / spec.id).attempts
-    for folder in sorted(attempts.iterdir(), reverse=True) if attempts.is_dir() else ():
-        order = read_order(folder)
-        if order is None:
-            continue
-        copy = None if spec.config is None else folder / Path(spec.config).name
-        try:
-            text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
-            return settings_of(order.argv, text, spec.config)
-        except (OSError, UnicodeDecodeError, DeriveError):
-            return None
-    return None
+    folders = sorted(attempts.iterdir(), reverse=True) if attempts.is_dir() else []
+    return next((folder for folder in folders if read_order(folder) is not None), None)
+
+
+def launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
+    """All settings of a launch, by bare name; None when they cannot be read."""
+    order = read_order(folder)
+    copy = None if spec.config is None else folder / Path(spec.config).name
+    try:
+        text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
+        return None if order is None else settings_of(order.argv, text, spec.config)
+    except (OSError, UnicodeDecodeError, DeriveError):
+        return None
 
 
 def _model_section(spec: RunSpec) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -147,12 +148,16 @@ def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
 
 
 def _remember(spec: RunSpec, folder: Path, derived: Derived) -> None:
+    """Beside everything else: counting a large data set takes seconds, and the trainer runs already."""
     from .preflight_model import remember_data
 
-    try:
-        remember_data(spec, folder, derived.argv, derived.config_text)
-    except Exception:  # the trainer runs: what is not remembered is not compared later
-        log.exception("the data set of %s could not be counted", folder)
+    def count() -> None:
+        try:
+            remember_data(spec, folder, derived.argv, derived.config_text)
+        except Exception:  # what is not remembered is not compared later
+            log.exception("the data set of %s could not be counted", folder)
+
+    threading.Thread(target=count, name="count-data", daemon=True).start()
 
 
 def _gpu_users() -> Sequence[str]:
