@@ -28,7 +28,7 @@ from .derive_environment import environment
 from .derive_flags import dotted_names, fill, find_option, is_shell_line, option_groups, set_option
 from .derive_tree import REMOVED, DeriveError, Edit, leaves, present, value_at
 
-__all__ = ["DeriveError", "Derived", "derive", "effective", "preview", "read_config"]
+__all__ = ["DeriveError", "Derived", "derive", "effective", "misfit", "preview", "read_config"]
 
 
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
     """
     if profile is not None:
         settings = dict(leaves(profile.settings))
-        if key in settings:
+        if key in settings and key not in profile.yields:
             return settings[key]
     config = load_config(spec, preset) if spec.config is not None else None
     _, locations = places(config, key) if config is not None else (False, ())
@@ -63,7 +63,11 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
     if given:
         return set_option(spec.command, given[-1], REMOVED).before
     found = [path for path in locations if config is not None and present(config.tree, path)]
-    return value_at(config.tree, found[-1]) if config is not None and found else None
+    if config is not None and found:
+        return value_at(config.tree, found[-1])
+    if profile is None or _is_said(spec.command, config, preset, key):
+        return None
+    return dict(leaves(profile.settings)).get(key)
 
 
 def _given(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
@@ -112,6 +116,8 @@ def preview(  # noqa: PLR0917
     base_env: Mapping[str, str] | None = None,
 ) -> Derived:
     """The same without writing anything (``--dry-run``, and the difference shown before a switch)."""
+    if profile is not None and not profile.is_for(preset.name):
+        raise DeriveError(misfit(profile, preset.name))
     changes = (*spec.changes, *changes)
     config = load_config(spec, preset) if spec.config is not None else None
     named = config is not None and names_config(spec, config.path)
@@ -147,6 +153,8 @@ def preview(  # noqa: PLR0917
         in_config, locations = places(config, setting.key) if config is not None else (False, ())
         # A flag wins over the file wherever both exist, so a setting that stands on the command line changes there too.
         given = _given(argv, setting.key, locations)
+        if setting.yields and _is_said(argv, config, preset, setting.key):
+            continue
         for name in given:
             argv = _option(argv, name, setting, made)
         if config is not None and named and (in_config or not given):
@@ -172,13 +180,36 @@ def preview(  # noqa: PLR0917
     )
 
 
+def _is_said(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
+    """Whether config or command say something of a setting; of the length, in epochs or in steps."""
+    length = (preset.epochs_key, preset.steps_key)
+    for name in (n for n in (length if key in length else (key,)) if n is not None):
+        _, locations = places(config, name) if config is not None else (False, ())
+        if _given(argv, name, locations):
+            return True
+        if config is not None and any(present(config.tree, path) for path in locations):
+            return True
+    return False
+
+
+def misfit(profile: Profile, preset: str) -> str:
+    """Why a profile cannot be used by a trainer of this preset, and what can be done."""
+    return (
+        f'profile "{profile.name}" is for {profile.family.partition("-")[0]} trainers, and this run has the preset '
+        f'"{preset}": its settings would be unknown there; write profiles/NAME.toml beside trainwatch.toml for it, or '
+        f"set the preset if it was not recognised"
+    )
+
+
 def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Setting], list[Setting]]:
     """(settings, flags): the profile's, then what remedies ask for."""
     settings: list[Setting] = []
     flags: list[Setting] = []
     if profile is not None:
         source = f"profile {profile.name}"
-        settings += [Setting(key, value, source) for key, value in leaves(profile.settings)]
+        settings += [
+            Setting(key, value, source, yields=key in profile.yields) for key, value in leaves(profile.settings)
+        ]
         flags += [Setting(key, value, source) for key, value in option_groups(profile.flags)]
     for change in changes:
         value = REMOVED if change.after is None else change.after

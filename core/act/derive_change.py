@@ -10,11 +10,15 @@ from .derive_tree import same
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One wish of a profile or a remedy: a key, its value (``REMOVED``: take it out), and why."""
+    """One wish of a profile or a remedy: a key, its value (``REMOVED``: take it out), and why.
+
+    ``yields``: only where neither config nor command say anything.
+    """
 
     key: str
     value: Any
     why: str
+    yields: bool = False
 
 
 def net(made: Sequence[Change]) -> list[Change]:

@@ -3,6 +3,7 @@
 import shutil
 import tomllib
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,32 @@ def test_a_dotted_override_is_found_where_no_config_tells_its_section(tmp_path: 
     spec = run(tmp_path, "./run_train.sh", "--training.batch_size=8")
     assert effective(spec, dit, None, "batch_size") == "8"
     assert effective(run(tmp_path, "./run_train.sh", "--a.size=8", "--b.size=9"), dit, None, "size") is None
+
+
+def test_a_profile_does_not_say_how_long_to_train_where_the_user_did(tmp_path: Path) -> None:
+    command = ("python", "sdxl_train_network.py", "--max_train_steps", "5000", "--train_batch_size", "4")
+    argv = preview(run(tmp_path, *command), preset("kohya"), profile("balanced"), None, (), tmp_path / "a").argv
+    assert argv[: len(command)] == command
+    assert "--max_train_epochs" not in argv
+    assert ("--save_every_n_epochs", "2") in pairwise(argv)
+    assert effective(run(tmp_path, *command), preset("kohya"), profile("balanced"), "max_train_epochs") is None
+
+    (tmp_path / "own.toml").write_text("[train]\nmax_train_epochs = 6\nvae_batch_size = 4\n")
+    derived = preview(
+        run(tmp_path, *KOHYA, config="own.toml"), preset("kohya"), profile("balanced"), None, (), tmp_path
+    )
+    values = tomllib.loads(derived.config_text or "")
+    assert (values["train"]["max_train_epochs"], values["train"]["vae_batch_size"]) == (6, 2)
+
+
+@pytest.mark.parametrize("name", ["balanced", "stable", "dit-safe"])
+def test_a_profile_of_other_trainers_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(
+        DeriveError, match=f'"{name}" is for (kohya|dit) trainers, and this run has the preset "generic"'
+    ):
+        preview(run(tmp_path, "python", "train.py"), preset("generic"), profile(name), None, (), tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["normal", "safe_mode", "disable_triton"])
+def test_safe_modes_are_for_any_trainer(tmp_path: Path, name: str) -> None:
+    assert preview(run(tmp_path, "python", "train.py"), preset("generic"), profile(name), None, (), tmp_path / "a").argv

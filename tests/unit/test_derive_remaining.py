@@ -23,6 +23,9 @@ def test_the_number_comes_from_profile_or_command_line_too(tmp_path: Path) -> No
     (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=6, steps_done=None)
     assert (change.before, change.after) == (20, 14)
     (change,) = remaining(spec, preset("kohya"), profile("stable"), saved, epochs_done=6, steps_done=None)
+    assert (change.before, change.after) == (20, 14)
+    open_end = run(tmp_path, "python", "sdxl_train_network.py")
+    (change,) = remaining(open_end, preset("kohya"), profile("stable"), saved, epochs_done=6, steps_done=None)
     assert (change.before, change.after) == (12, 6)
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 LOOKERS = 4
 """Looks that wait (for a driver, torch's import, a slow disk) leave others their turn."""
-ANY_FAMILY = "cuda-safe-mode"
-"""Profiles that only set the environment of CUDA fit every framework."""
 
 
 class FolderLauncher:
@@ -195,9 +193,8 @@ def _preset_why(spec: RunSpec, presets: Mapping[str, Preset]) -> str:
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
     """The usual one first, then the ladder's; without a ladder those that are meant for the framework, or for any."""
     ladder = spec.settings.profiles.ladder
-    families = {spec.preset, "generic"}
     names = [n for n in ladder if n in known]
-    names = names or [n for n, p in known.items() if p.family.partition("-")[0] in families or p.family == ANY_FAMILY]
+    names = names or [n for n, p in known.items() if p.is_for(spec.preset)]
     ordered = dict.fromkeys([*([usual] if usual in known else []), *names])
     return tuple((name, known[name].title or known[name].description) for name in ordered if name is not None)
 

@@ -94,7 +94,7 @@ def act(args: argparse.Namespace) -> int:
         profile=_profile(run, getattr(args, "profile", None)),
         now=getattr(args, "now", False),
         incident=getattr(args, "incident", None),
-        remedies=tuple(getattr(args, "remedies", ())),
+        remedies=_remedies(tuple(getattr(args, "remedies", ()))),
         without_remedies=getattr(args, "without_remedies", False),
     )
     if verb.asks and not args.yes and sys.stdin.isatty():
@@ -143,6 +143,7 @@ def _checkpoint(given: str | None) -> str | None:
 
 
 def _profile(run: Any, name: str | None) -> str | None:
+    from trainwatch.core.act.derive import misfit
     from trainwatch.core.config.problem import did_you_mean
     from trainwatch.core.config.project import FILE_NAME
     from trainwatch.core.config.shipped import load_profiles
@@ -153,7 +154,21 @@ def _profile(run: Any, name: str | None) -> str | None:
     known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
     if name not in known:
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{name}"{did_you_mean(name, known)}')
+    if not known[name].is_for(spec.preset):
+        raise CliError(ExitCode.USAGE, misfit(known[name], spec.preset))
     return name
+
+
+def _remedies(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Also where no supervisor is: one that is started with a typing error would start nothing."""
+    from trainwatch.core.config.problem import did_you_mean
+    from trainwatch.core.config.shipped import load_remedies
+
+    known = {remedy.name for remedy in load_remedies()} if names else set()
+    for name in names:
+        if name not in known:
+            raise CliError(ExitCode.FAILED, f"there is no remedy {name!r}{did_you_mean(name, known)}")
+    return names
 
 
 def _ask(question: str) -> None:
