@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.failure_catalogue import SHIPPED
-from trainwatch.core.judge.diagnosis import compile_catalogue
+from trainwatch.core.judge.diagnosis import SPECIFIC, compile_catalogue
 from trainwatch.core.judge.exits import NAMES, SIGNALS
+from trainwatch.core.judge.messages import MESSAGES
 from trainwatch.core.judge.tracebacks import EXCEPTIONS, find_exception
 from trainwatch.core.judge.xid import XIDS, read_kernel_line
 from trainwatch.core.model.failure import FAILURE_CLASSES, FailureCatalogue, FailureSignature
@@ -128,3 +130,26 @@ def test_diagnosis_exception_names(line: str, kind: str | None) -> None:
 def test_diagnosis_kernel_line(line: str, failure: str | None) -> None:
     clue = read_kernel_line(line)
     assert (clue.failure if clue else None) == failure
+
+
+TAXONOMY = (Path(__file__).resolve().parents[2] / "docs" / "failure-taxonomy.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_classes_has_a_row_for_each_with_what_the_catalogue_says() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", TAXONOMY, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(FAILURE_CLASSES)
+    retryable = {rule.failure for rule in SHIPPED.rules if rule.retryable}
+    assert {name for name, again in rows if again.startswith("yes")} == retryable
+
+
+def test_the_page_of_classes_counts_the_words_of_the_gate() -> None:
+    words = compile_catalogue(SHIPPED).gates.literals
+    said = re.search(r"about (\d+) words", TAXONOMY)
+    assert said is not None
+    assert abs(int(said[1]) - len(words)) <= 10
+
+
+def test_the_page_of_classes_names_the_weights_of_a_message() -> None:
+    weights = [weight for _, weight, _ in MESSAGES]
+    assert f"weights of {min(weights)} to {max(weights)}" in TAXONOMY
+    assert max(weights) < SPECIFIC
