@@ -414,3 +414,32 @@ def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
 def test_ticks_make_waits_due() -> None:
     world = World().see(Tick(t=5.0))
     assert world.entries == []
+
+
+# --- power limits and scatter ----------------------------------------------------------------------------------------
+
+
+def watched(normal: GpuNormal, **reading: float) -> GpuNormal:
+    (seen,) = gpu_signs.watch((normal,), (GpuReading(index=0, **reading),))
+    return seen
+
+
+def test_the_usual_power_belongs_to_a_power_limit() -> None:
+    known = GpuNormal(index=0, rest_w=40.0, busy_w=300.0)
+    limited = watched(known, util_pct=100.0, power_w=299.0, power_limit_w=320.0)
+    assert (limited.busy_w, limited.limit_w) == (300.0, 320.0)
+    shifted = watched(limited, util_pct=100.0, power_w=299.0, power_limit_w=330.0)
+    assert (shifted.busy_w, shifted.limit_w) == (300.0, 320.0)
+    lowered = watched(limited, util_pct=100.0, power_w=199.0, power_limit_w=200.0)
+    assert (lowered.busy_w, lowered.limit_w, lowered.rest_w) == (None, 200.0, 40.0)
+
+
+def test_power_near_100_percent_is_smoothed_until_it_leaps_or_the_gpu_rests() -> None:
+    known = GpuNormal(index=0, rest_w=40.0, busy_w=300.0)
+    first = watched(known, util_pct=100.0, power_w=180.0)
+    assert first.steady_w == 180.0
+    second = watched(first, util_pct=100.0, power_w=220.0)
+    assert second.steady_w == 190.0
+    assert watched(second, util_pct=100.0, power_w=290.0).steady_w == 290.0
+    assert watched(second, util_pct=60.0, power_w=200.0).steady_w is None
+    assert watched(second, util_pct=0.0, power_w=50.0).steady_w is None
