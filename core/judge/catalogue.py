@@ -88,7 +88,7 @@ TROUBLE = (
 """Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep
 the list short. Every row of the catalogue is tried on the lines that pass."""
 CONFIG_READS = ("args[", "cfg[", "onfig[")
-CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[")
+CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """Source lines of tracebacks that decide what a KeyError means."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Words of lines that may show a moving step; scanned for only while evidence waits to be confirmed or outlived."""

@@ -91,7 +91,7 @@ _TIMED = LatePattern(
 )
 _BARE_TIME = LatePattern(
     r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
-    r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?![a-z\d:])"
+    r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
 )
 _SECONDS_KEY = LatePattern(r"\bseconds: (?P<value>\d+\.?\d*)")
 _FIELD_MS = LatePattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
@@ -145,7 +145,18 @@ def find_step(low: str) -> Step | None:
     if best is None:
         return None
     step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
-    return None if step is None else Step(step, total, best[1].start())
+    if step is None:
+        return None
+    return Step(step, total if total is not None else _total_elsewhere(low, best[1]["step"]), best[1].start())
+
+
+def _total_elsewhere(low: str, step: str) -> int | None:
+    """The total where the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
+    found = _SLASHED.search(low) if f"{step}/" in low else None
+    return parse_count(found["total"]) if found is not None and found["step"] == step else None
+
+
+_SLASHED = LatePattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
 
 
 def find_epoch(low: str) -> Epoch | None:
@@ -217,7 +228,8 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
     found = _BARE_TIME.search(low)
     if found is not None:
         unit = (found["unit"] or "").strip("()")
-        if unit == "ms" or (found["unit"] or "").startswith("(") or "data" in low or "eta" in low:
+        paired = found["mean"] is not None  # value and average of the steps, as MetricLogger prints them
+        if unit == "ms" or paired or (found["unit"] or "").startswith("(") or "data" in low or "eta" in low:
             return seconds_of(found["value"], unit or "s")
     found = _SECONDS_KEY.search(low) if "step" in low else None
     if found is not None:
