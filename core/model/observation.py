@@ -19,8 +19,8 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_def
     t: float
 
 
-class Meta(Base, frozen=True, kw_only=True, tag="meta"):
-    """First line of a trace: which job this was."""
+class Meta(Base, frozen=True, kw_only=True, tag="meta", omit_defaults=False):
+    """First line of a trace: which job this was. ``settings``: those of its judge, as sections of trainwatch.toml."""
 
     version: int = 1
     command: tuple[str, ...] = ()

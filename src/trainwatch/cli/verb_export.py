@@ -1,9 +1,16 @@
 """``trainwatch export [RUN] --trace F``: write a run's recorded observations as a trace."""
 
 import argparse
-import shutil
+import sys
 from pathlib import Path
 from typing import Any
+
+import msgspec
+
+from trainwatch.core.model.observation import KernelLine, LogChunk, Meta, Observation, Start
+from trainwatch.core.model.redact import Redaction
+from trainwatch.core.store.json_line import encode_line
+from trainwatch.core.store.trace_reading import TraceReading
 
 from .failure import CliError, ExitCode
 from .known_runs import RUN_HELP, find_run
@@ -14,7 +21,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "export",
         help="write a run's recorded observations as a trace",
-        description="Copies what the sensors saw (bounded), for `trainwatch replay` or a bug report.",
+        description="Writes what the sensors saw (bounded), for `trainwatch replay` or a bug report. Tokens, passwords "
+        "and values of secret variables are taken out of its texts.",
         epilog="example: trainwatch export --trace night.jsonl",
     )
     parser.add_argument("run", nargs="?", help=RUN_HELP)
@@ -30,10 +38,28 @@ def act(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     if target.exists():
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
+    redacted = Redaction(run.load_spec().env)
     try:
         with run.trace.open("rb") as source, target.open("xb") as copy:
-            shutil.copyfileobj(source, copy)
+            reading = TraceReading(source)
+            for seen in reading:
+                copy.write(encode_line(_shareable(seen, redacted)))
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{target}: {error.strerror or error}") from None
+    if reading.skipped:
+        print(f"trainwatch: unreadable lines left out: {reading.skipped}; {reading.problem}", file=sys.stderr)
     print(f"{target}: written")
     return ExitCode.DONE
+
+
+def _shareable(seen: Observation, redacted: Redaction) -> Observation:
+    """The same without what must not be told to others."""
+    match seen:
+        case LogChunk() | KernelLine():
+            return msgspec.structs.replace(seen, text=redacted.text(seen.text))
+        case Meta():
+            return msgspec.structs.replace(seen, command=redacted.words(seen.command))
+        case Start():
+            return msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))
+        case _:
+            return seen

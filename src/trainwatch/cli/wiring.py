@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from trainwatch import __version__
 from trainwatch.core.act import tmux
 from trainwatch.core.act.actor import RunActor
@@ -31,6 +33,7 @@ from trainwatch.core.model.ports import AttemptTarget, Inbox, Sensor
 from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.sense.checkpoint_dir import CheckpointDir
 from trainwatch.core.sense.exit import ExitWatch
@@ -57,6 +60,9 @@ from .trainer_values import trainer_values, traits
 
 log = logging.getLogger(__name__)
 
+UNJUDGED = frozenset({"notify", "tmux", "screen"})
+"""Sections of the settings that no judgement depends on; the first holds secrets."""
+
 
 def build_supervisor(
     run: RunDirectory, story: RunStory, *, on_records: Callable[[Sequence[Record]], None]
@@ -73,9 +79,7 @@ def build_supervisor(
     memory = RunMemory(
         HistoryWriter(run.history, network=_on_network(run.path)),
         TraceWriter(run.trace),
-        Meta(t=clock.now(), command=spec.command, preset=spec.preset, output_dir=spec.output_dir)
-        if story.run is None
-        else None,
+        _meta(spec) if story.run is None else None,
         habits,
     )
     snapshot = latest_snapshot(run.journal)
@@ -298,6 +302,24 @@ def plan_first_launch(spec: RunSpec) -> Derived:
     preset, profiles = _framework(spec)
     profile = profiles.get(spec.settings.profiles.use) if spec.settings.profiles.use else None
     return preview(spec, preset, profile, None, (), Path("ATTEMPT"), base_env=os.environ)
+
+
+def _meta(spec: RunSpec) -> Meta:
+    """The first line of the trace: with the settings that differ from the defaults a replay judges as we did."""
+    settings = msgspec.to_builtins(spec.settings)
+    usual = msgspec.to_builtins(Settings())
+    told = {
+        section: {key: value for key, value in values.items() if value != usual[section][key]}
+        for section, values in settings.items()
+        if section not in UNJUDGED
+    }
+    return Meta(
+        t=0.0,
+        command=spec.command,
+        preset=spec.preset,
+        output_dir=spec.output_dir,
+        settings={section: values for section, values in told.items() if values},
+    )
 
 
 def close_view(run: RunDirectory) -> None:
