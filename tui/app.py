@@ -3,7 +3,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,11 +17,12 @@ from textual.types import CSSPathType
 
 from ..core.model.ports import Attacher, LogReader
 from ..core.model.run import TERMINAL_STATES
+from ..core.store.home import make_private
 from .doors import OpenRun, RunPicker, Starter
-from .keys import applying
 from .launching import Launcher
 from .pane_focus import PaneMemory
 from .places import PLACES, SIDE_PLACES
+from .screen_memory import Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.open_place import place_screen
 from .screens.place import PlaceScreen
@@ -35,6 +37,7 @@ class TrainwatchApp(App[None]):
 
     All doors but the run's feed and the log reader may be None; their keys then say what to do instead.
     ``read_only`` hides everything that changes something. ``interval_s`` 0: look only when told (tests).
+    ``home``: the state folder, for what is remembered and for pictures; None: nothing is remembered.
     """
 
     TITLE = "trainwatch"
@@ -43,6 +46,8 @@ class TrainwatchApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+q,ctrl+c", "leave", show=False, priority=False),
         Binding("R", "runs", show=False),
+        Binding("ctrl+s", "save_picture", show=False),
+        Binding("ctrl+y", "copy_text", show=False),
         *(Binding(p.key, f"place('{p.name}')", show=False) for p in PLACES),
     ]
 
@@ -58,18 +63,21 @@ class TrainwatchApp(App[None]):
         launch_first: bool = False,
         read_only: bool = False,
         interval_s: float = 1.0,
+        home: Path | None = None,
     ) -> None:
         super().__init__()
         self.first_run, self.log_reader, self.starter = run, log_reader, starter
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
+        self.home, self.remembered = home, recall(home)
         self.pane_memory = PaneMemory()
+        self.pane_memory.focused, self.pane_memory.whole = self.remembered.pane, self.remembered.whole
         self.farewell = ""
         """What to print on the terminal after the screen is gone."""
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = DARK.name
+        self.theme = self.remembered.theme if self.remembered.theme in self.available_themes else DARK.name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our colour roles for themes that do not know them."""
@@ -89,6 +97,8 @@ class TrainwatchApp(App[None]):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         if self.first_run is not None:
             self.show_run(self.first_run)
+            if self.remembered.place and self.remembered.run == self.first_run.run_id:
+                self.call_after_refresh(self.action_place, self.remembered.place)
         elif self.launch_first:
             self.action_place("launch")
         else:
@@ -122,6 +132,7 @@ class TrainwatchApp(App[None]):
             interval_s=self.interval_s,
             memory=self.pane_memory,
         )
+        board.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
         self._uncover()
         while sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
             self.pop_screen()
@@ -140,8 +151,7 @@ class TrainwatchApp(App[None]):
         if board is None and name == "dashboard":
             self.action_leave_place()
             return
-        doors = {"runs": self.picker, "launch": self.launcher if not self.read_only else None}
-        if (name in doors and doors[name] is None) or (board is None and name not in doors):
+        if not self.offers(name):
             return
         if isinstance(self.screen, PlaceScreen) and self.screen.place == name:
             return
@@ -151,6 +161,15 @@ class TrainwatchApp(App[None]):
             self.switch_screen(place_screen(name, board))
         elif board is None or name != "dashboard":
             self.push_screen(place_screen(name, board))
+
+    def offers(self, name: str) -> bool:
+        """Whether a screen can be opened now."""
+        if name == "runs":
+            return self.picker is not None
+        if name == "launch":
+            return self.launcher is not None and not self.read_only
+        board = self.dashboard
+        return board is not None and (name != "samples" or board.run.samples is not None)
 
     def action_leave_place(self) -> None:
         """To the screen that this one was opened from; from the last one: leave."""
@@ -184,22 +203,63 @@ class TrainwatchApp(App[None]):
     def action_leave(self) -> None:
         """Close the screen and say what goes on."""
         self.farewell = farewell(self.dashboard)
+        self.remember()
         self.exit()
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: every key that applies now, the themes, the screenshot."""
+    def remember(self) -> None:
+        """Write down what the next time begins with."""
         board = self.dashboard
-        if board is not None and screen is board:
-            for key in applying(board.context):
-                yield SystemCommand(f"{key.label} ({key.shown})", key.help, self._press(board, key.key))
-        yield SystemCommand("Theme", "Choose the colours", self.action_change_theme)
-        yield SystemCommand(
-            "Screenshot", "Save this screen as SVG", lambda: self.set_timer(0.1, self.deliver_screenshot)
+        place = next((s.place for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen)), "")
+        keep(
+            self.home,
+            Remembered(
+                theme=self.theme,
+                pane=self.pane_memory.focused,
+                whole=self.pane_memory.whole,
+                zoom=board.zoom if board is not None else self.remembered.zoom,
+                run=board.run.run_id if board is not None else self.remembered.run,
+                place=place if board is not None else "",
+            ),
         )
 
-    def _press(self, board: Dashboard, key: str) -> Callable[[], None]:
-        del board
-        return lambda: self.simulate_key(key)
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette."""
+        from .palette import commands
+
+        return commands(self, screen)
+
+    def action_copy_text(self) -> None:
+        """Put the text of the screen in front on the clipboard of the terminal."""
+        lines: list[str] = []
+        for pane in getattr(self.screen, "panes", {}).values():
+            if pane.display and pane.id not in {"keys", "tabs"}:
+                lines += [*([str(pane.border_title)] if pane.border_title else []), *pane.plain_lines(), ""]
+        self.copy_to_clipboard("\n".join(lines).strip() + "\n")
+        self.tell("Copied the text of this screen (if this terminal lets programs set its clipboard).")
+
+    def action_save_picture(self) -> None:
+        """Save the screen in front as SVG."""
+        svg = self.export_screenshot(title="trainwatch")
+        try:
+            folder = make_private(self.home / "screenshots") if self.home is not None else Path.cwd()
+            path = folder / time.strftime("trainwatch-%Y%m%d-%H%M%S.svg")
+            with path.open("x", encoding="utf-8") as file:
+                file.write(svg)
+        except OSError as error:
+            self.tell(f"The picture was not saved: {error.strerror}: {error.filename}")
+        else:
+            self.tell(f"Saved as SVG: {path}")
+
+    def copy(self, text: str) -> None:
+        """Put something on the clipboard of the terminal, and say what."""
+        self.copy_to_clipboard(text)
+        self.tell(f"Copied (if this terminal lets programs set its clipboard): {text}")
+
+    def tell(self, text: str) -> None:
+        """A sentence in the footer of whatever is in front."""
+        front = next((s for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen | Dashboard)), None)
+        if front is not None:
+            front.say(text)
 
 
 def farewell(board: Dashboard | None) -> str:

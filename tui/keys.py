@@ -133,6 +133,7 @@ KEYS: tuple[Key, ...] = (
         help="dashboard · log · incidents · checkpoints · profiles · runs"),
     Key(key="R", shown="R", action="runs", label="runs", help="all runs of this machine", footer=False,
         when=lambda c: c.has_runs),
+    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy the text of this screen", footer=False),
     Key(key="i", shown="i", action="app.place('samples')", label="images", footer=False,
         help="the newest sample images of the run", when=lambda c: c.samples),
     Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True,

@@ -74,6 +74,12 @@ def front(app: TrainwatchApp) -> Any:
     return app.screen_stack[-1]
 
 
+def reloaded(app: TrainwatchApp) -> bool:
+    """Look again; one look at a time is taken."""
+    front(app).reload()
+    return True
+
+
 def said(app: TrainwatchApp, name: str) -> str:
     return " ".join(" ".join(front(app).panes[name].plain_lines()).split())
 
@@ -108,13 +114,11 @@ async def test_a_newer_one_comes_into_view_unless_another_was_chosen(tmp_path: P
     async with looking(tmp_path) as (app, pilot):
         await until(pilot, lambda: "step 1,000" in said(app, "caption"))
         picture(tmp_path / "samples" / "0001500.png", age_s=300)
-        front(app).reload()
-        await until(pilot, lambda: "step 1,500" in said(app, "caption"))
+        await until(pilot, lambda: reloaded(app) and "step 1,500" in said(app, "caption"))
         await pilot.press("end")
         await until(pilot, lambda: "step 500" in said(app, "caption"))
         picture(tmp_path / "samples" / "0002000.png", age_s=100)
-        front(app).reload()
-        await until(pilot, lambda: "of 4" in said(app, "caption"))
+        await until(pilot, lambda: reloaded(app) and "of 4" in said(app, "caption"))
         assert "step 500" in said(app, "caption")
         await pilot.press("home")
         await until(pilot, lambda: "step 2,000" in said(app, "caption"))
@@ -127,8 +131,7 @@ async def test_a_broken_picture_is_a_line(tmp_path: Path) -> None:
     async with looking(tmp_path) as (app, pilot):
         await until(pilot, lambda: "0000500.png is damaged, half-written or no picture" in said(app, "picture"))
         picture(broken, age_s=60)  # it was only half-written
-        front(app).reload()
-        await until(pilot, lambda: front(app).picture is not None)
+        await until(pilot, lambda: reloaded(app) and front(app).picture is not None)
 
 
 async def test_without_the_extra_the_files_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,7 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
         help="make a verified copy elsewhere; never overwrites"),
     Key(key="D", shown="D", action="prune", label="prune", acts=True,
         help="list which old ones could go (a dry run; deleting asks for the run's name)"),
+    Key(key="y", shown="y", action="copy", label="copy path", help="copy the path of the chosen one", footer=False),
     Key(key="i", shown="i", action="app.place('samples')", label="images", when=lambda c: c.samples,
         help="the newest sample images of the run"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, Home, End)", footer=False),
@@ -227,6 +228,11 @@ class CheckpointsScreen(PlaceScreen):
     def action_compare(self) -> None:
         """The marked two; or the marked one with the chosen one."""
         self.doing.compare(self._row)
+
+    def action_copy(self) -> None:
+        """The path of the chosen one."""
+        if self._row is not None:
+            self.application.copy(self._row.path)
 
     def action_resume(self) -> None:
         """As the dashboard's key, with the checkpoint chosen here."""

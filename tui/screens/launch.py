@@ -1,5 +1,6 @@
 """Key l: what could be started here, what a start would be, what could end it; Enter starts it."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,6 +35,8 @@ LAUNCH_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
         footer=False),
     Key(key="L", shown="L", action="reload", label="read again", help="read the file and check again"),
+    Key(key="y", shown="y", action="copy", label="copy command", help="copy the command as it would be started",
+        footer=False),
     Key(key="tab", shown="tab", action="turn", label="plan/checks", footer=False,
         help="which of plan and checks has the room, and scrolls (small screens)"),
     Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll plan or checks (PgUp: back)",
@@ -214,6 +217,11 @@ class LaunchScreen(PlaceScreen):
                 self.ask()
 
         self.app.push_screen(TypeCommand(self.launcher, self.typed), typed)
+
+    def action_copy(self) -> None:
+        """The command of the plan."""
+        if self.inquiry.plan is not None:
+            self.application.copy(shlex.join(self.inquiry.plan.command))
 
     def action_go(self) -> None:
         """Open what was started before; start what was not, after a question where a check failed."""

@@ -40,6 +40,8 @@ PROFILE_KEYS: tuple[Key, ...] = (
         help="switch now: ends the training with time to save, and restarts it (asks)"),
     Key(key="t", shown="t", action="try", label="try 5 min", acts=True,
         help="try it for 5 minutes in a folder of its own, and measure what it costs here (asks)"),
+    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy ladder, table and difference as text",
+        footer=False),
     Key(key="tab", shown="tab", action="turn", label="table",
         help="show the table of all settings, or what a switch would change (small screens)"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),

@@ -27,6 +27,8 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)"),
     Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True, when=lambda c: c.launchable,
         help="start something: a run of trainwatch.toml, or a command"),
+    Key(key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line",
+        footer=False),
     Key(key="L", shown="L", action="reload", label="read again", help="read the list again now"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything goes on", always=True),
@@ -119,6 +121,11 @@ class RunsScreen(PlaceScreen):
     def action_move(self, rows: int) -> None:
         """Move the cursor."""
         self.table.move(rows)
+
+    def action_copy(self) -> None:
+        """The id of the run under the cursor."""
+        if self._under_cursor is not None:
+            self.application.copy(self._under_cursor)
 
     def action_open(self) -> None:
         """Open the run under the cursor; the one that is open already: back to its dashboard."""

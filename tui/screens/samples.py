@@ -253,8 +253,7 @@ class SamplesScreen(PlaceScreen):
         """The path, to fetch the picture by other means."""
         chosen = self.chosen
         if chosen is not None:
-            self.app.copy_to_clipboard(chosen.path)
-            self.say(f"Copied (if this terminal lets programs set its clipboard): {chosen.path}")
+            self.application.copy(chosen.path)
 
 
 def _captioned(width: int, top: int, height: int) -> dict[str, Box]:

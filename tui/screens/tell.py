@@ -20,6 +20,10 @@ LEVELS = {
     "underused": "low (could do more)",
     "unknown": "unknown",
 }
+EVERYWHERE = (
+    "ctrl+p  every action by name: of this screen, of the run, and all places",
+    "ctrl+y  copy the text of this screen      ctrl+s  save it as SVG",
+)
 MARKS = {
     "checkpoint": "good checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
     "incident": "other incident", "restart": "restart", "profile": "profile change",
@@ -37,7 +41,7 @@ def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS) -> Dialog[None]
     if keys is not KEYS:
         places = "  ".join(f"{p.key} {p.name}" for p in PLACES)
         lines += [Content(""), Content(places)]
-    lines += [Content(""), Content("ctrl+p  every action by name"), Content(""), *legend()]
+    lines += [Content(""), *(Content(line) for line in EVERYWHERE), Content(""), *legend()]
     return Dialog("Keys", Content("\n").join(lines), "[Esc] close")
 
 

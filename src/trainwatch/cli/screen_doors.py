@@ -34,6 +34,7 @@ def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = F
         launcher=LateLauncher(),
         launch_first=launch_first,
         read_only=read_only,
+        home=home(),
     )
 
 

@@ -1,0 +1,186 @@
+"""What works on every screen: the palette, copying, pictures, the way back; and what is remembered until next time."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from tests.fakes.feed import FakeFeed, FakePicker, FakeReader, FakeStarter, healthy
+from tests.fakes.launcher import FakeLauncher
+from tests.fakes.screen_jobs import rich_run, troubled
+from tests.fakes.trials import FakeTrials
+from tests.tui.conftest import look, until
+from trainwatch.core.sense.log_lines import LogLines
+from trainwatch.core.views.situation import Situation
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.doors import LogDoor
+from trainwatch.tui.screen_memory import FILE_NAME, Remembered, recall
+from trainwatch.tui.screens.dashboard import Dashboard
+from trainwatch.tui.screens.dialog import Confirm, ConfirmByName
+from trainwatch.tui.screens.incidents import IncidentsScreen
+from trainwatch.tui.screens.log import LogScreen
+from trainwatch.tui.screens.profiles import ProfilesScreen
+
+PLACES = ["1", "2", "3", "4", "5", "6", "l"]
+
+
+def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:
+    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogDoor(browser=LogLines())}
+    return TrainwatchApp(
+        rich_run(now or troubled(), **(usual | doors)), FakeReader(), starter=FakeStarter(), picker=FakePicker(),
+        launcher=FakeLauncher(), interval_s=0, home=home,
+    )  # fmt: skip
+
+
+async def begin(pilot: Pilot[None], app: TrainwatchApp, key: str = "") -> None:
+    await pilot.pause()
+    look(app)
+    if key and key != "1":
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(app.screen, Dashboard))
+    await pilot.pause()
+
+
+def pictures(home: Path) -> list[str]:
+    return [path.read_text() for path in home.glob("screenshots/*.svg")]
+
+
+def palette(app: TrainwatchApp) -> dict[str, Callable[[], Any]]:
+    return {command.title: command.callback for command in app.get_system_commands(app.screen)}
+
+
+@pytest.mark.parametrize("key", PLACES)
+async def test_the_palette_has_the_screens_keys_the_runs_and_all_places(key: str) -> None:
+    app = app_of()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app, key)
+        offered = palette(app)
+        front: Any = app.screen
+        for k in front.offered() if key != "1" else ():
+            assert f"{k.label} ({k.shown})" in offered
+        assert any(title.startswith("kill") for title in offered)
+        for title in ("go to log (2)", "go to profiles (5)", "launch (l)", "Theme", "leave (q)"):
+            assert title in offered, title
+
+
+async def test_the_run_can_be_killed_by_the_palette_from_any_screen() -> None:
+    app = app_of()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app, "4")
+        palette(app)["kill: luca"]()
+        await until(pilot, lambda: isinstance(app.screen, Confirm | ConfirmByName))
+        await pilot.press("escape")
+        palette(app)["go to profiles (5)"]()
+        await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
+
+
+@pytest.mark.parametrize("key", PLACES)
+async def test_every_screen_can_be_copied_and_saved(key: str, tmp_path: Path) -> None:
+    app = app_of(home=tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app, key)
+        await pilot.press("ctrl+y")
+        await pilot.pause()
+        assert len(app.clipboard) > 40
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: bool(pictures(tmp_path)))
+        assert pictures(tmp_path)[0].startswith("<svg")
+        front: Any = app.screen
+        assert "Saved as SVG" in front.key_bar.plain_lines()[0]
+
+
+async def test_a_picture_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
+    (tmp_path / "screenshots").write_text("in the way")
+    app = app_of(home=tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app)
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        assert app.dashboard is not None
+        assert "was not saved" in app.dashboard.key_bar.plain_lines()[0]
+
+
+@pytest.mark.parametrize(("key", "copied"), [("4", "/data/outputs/luca/"), ("6", "luca-1"), ("l", "accelerate launch")])
+async def test_y_copies_what_one_would_want(key: str, copied: str) -> None:
+    app = app_of()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app, key)
+        for _ in range(200):
+            await pilot.press("y")
+            await pilot.pause()
+            if app.clipboard:
+                break
+        assert app.clipboard.startswith(copied)
+
+
+async def test_escape_leads_from_the_log_back_to_the_incident() -> None:
+    app = app_of()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app, "3")
+        app.show_log_line(None, 5, "x")
+        await until(pilot, lambda: isinstance(app.screen, LogScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, IncidentsScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.dashboard)
+
+
+async def test_the_next_time_begins_as_it_was_left(tmp_path: Path) -> None:
+    app = app_of(home=tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app)
+        await pilot.press("tab", "z", "left_square_bracket")
+        app.theme = "trainwatch-light"
+        assert app.dashboard is not None
+        zoom, pane = app.dashboard.zoom, app.pane_memory.focused
+        await pilot.press("5")
+        await pilot.pause()
+        await pilot.press("q")
+        await until(pilot, lambda: app._exit)
+    assert pane is not None
+    assert zoom is not None
+
+    again = app_of(home=tmp_path)
+    async with again.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(again.screen, ProfilesScreen))
+        assert again.theme == "trainwatch-light"
+        assert again.dashboard is not None
+        assert (again.dashboard.zoom, again.pane_memory.focused, again.pane_memory.whole) == (zoom, pane, True)
+        await pilot.press("escape")
+        await until(pilot, lambda: again.screen is again.dashboard)
+
+
+async def test_the_place_of_another_run_is_not_gone_to(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(run="mira-2", place="log")))
+    app = app_of(home=tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begin(pilot, app)
+        assert app.screen is app.dashboard
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"zoom": "x"}', b"\xff\xfe", b'{"zoom": -3, "pane": "no"}'])
+def test_what_makes_no_sense_is_forgotten(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert recall(tmp_path) == Remembered()
+
+
+async def test_a_state_folder_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    app = app_of(home=tmp_path / "file")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begin(pilot, app)
+        await pilot.press("q")
+        await until(pilot, lambda: app._exit)
+
+
+async def test_a_zoom_beyond_what_there_is_is_no_harm(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(zoom=99, theme="no such theme")))
+    app = app_of(healthy(), home=tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begin(pilot, app)
+        await pilot.press("left_square_bracket", "right_square_bracket")
+        assert app.dashboard is not None
+        assert isinstance(app.dashboard.run.feed, FakeFeed)
