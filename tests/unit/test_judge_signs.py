@@ -419,8 +419,9 @@ def test_ticks_make_waits_due() -> None:
 # --- power limits and scatter ----------------------------------------------------------------------------------------
 
 
-def watched(normal: GpuNormal, **reading: float) -> GpuNormal:
-    (seen,) = gpu_signs.watch((normal,), (GpuReading(index=0, **reading),))
+def watched(normal: GpuNormal, *, util_pct: float, power_w: float, power_limit_w: float | None = None) -> GpuNormal:
+    reading = GpuReading(index=0, util_pct=util_pct, power_w=power_w, power_limit_w=power_limit_w)
+    (seen,) = gpu_signs.watch((normal,), (reading,))
     return seen
 
 
