@@ -159,7 +159,7 @@ keep_last = {keep_last}                           # 0 = never delete; nothing is
 
 [notify]
 command = []                            # run on incident, recovery, give-up and finish; the event as JSON on its stdin
-urls = []                               # apprise URLs: Telegram, Discord, ntfy, desktop ...
+urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
 [progress]
 # Lines in which your trainer says where it is, when `trainwatch progress LOG` does not read them: regular expressions

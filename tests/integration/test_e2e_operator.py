@@ -217,7 +217,9 @@ def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
     assert "the run is not paused: it is running" in said(world, "unpause", code=1)
     assert "no open incident waits" in said(world, "ack")
     assert "no open incident 7; open: none" in said(world, "ack", "--incident", "7", code=1)
-    assert "there is no remedy 'magic'" in said(world, "restart", "--with", "magic", code=1)
+    assert "there is no remedy 'half-bach'; did you mean \"half-batch\"?" in said(
+        world, "restart", "--with", "half-bach", code=1
+    )
     assert len(world.story().attempts) == 1
 
     said(world, "pause")

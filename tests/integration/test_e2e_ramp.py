@@ -28,6 +28,7 @@ def test_a_run_climbs_falls_and_remembers(world: World) -> None:
     status = world.status()
     assert [rung["profile"] for rung in status["ramp"]["dead"]] == ["hot"]
     assert status["profile"] == "brisk"
+    assert "the ramp fell from hot: cuda_unknown_error after 0.0 h there" in world.do("status").out
     said = world.do("events").out
     assert "RAMP up: calm -> brisk: 1 checkpoint on calm without trouble" in said
     assert "RAMP back: hot -> brisk: hot died after" in said

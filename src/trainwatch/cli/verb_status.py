@@ -56,6 +56,10 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
         f"restarts {status['budget']['used']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
     )
+    lines.extend(
+        f"  the ramp fell from {rung['profile']}: {rung['failure']} after {rung['ran_s'] / 3600:.1f} h there"
+        for rung in status["ramp"]["dead"]
+    )
     newest = status["checkpoints"]["newest"]
     if newest:
         age_min = status["checkpoints"]["age_s"] / 60
