@@ -1,7 +1,8 @@
-"""Ghost utilisation: a GPU that says 100 % with nothing on it, because a kernel was cut short by a kill.
+"""Ghost utilisation: a GPU that says 100 % with nothing on it, because a process died in the middle of a kernel.
 
-Reported for years (NVIDIA developer forums, "100 % GPU utilisation with no processes"): nothing is resident, nothing is
-listed, and the next training is slow or starts with an unknown error. Opening and closing a context often ends it.
+Sources: Datura-ai/lium-io pull requests 1140 (cards pinned at 100 % with 0 MiB for days after hard kills) and 1142 (a
+busy counter that latches on Blackwell; opening and closing a context from a fresh process cleared it nine times in
+nine). Known false alarms: the driver's average right after a kill, a desktop's game, a job of another user.
 """
 
 import os
