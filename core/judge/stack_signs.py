@@ -1,9 +1,9 @@
 """What stack frames of a hung process say about the kind of hang, whatever its GPU and CPU looked like.
 
 Sources: py-spy dumps of hung DataLoaders (the main process waits in ``_try_get_data``: pytorch/pytorch issues 1355 and
-75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports), and of a GPU that does not finish its kernels
-(``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A process that moved between the two looks says nothing:
-a healthy training synchronises, too, but not for ten seconds in the same place.
+75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports), and of a
+GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A process that moved
+between the two looks says nothing: a healthy training synchronises, too, but not for ten seconds in the same place.
 """
 
 import re
