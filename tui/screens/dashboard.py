@@ -1,11 +1,10 @@
 """The dashboard: everything about one run on one screen."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.model.ports import Attacher, LogReader
@@ -16,7 +15,7 @@ from ..attention import Attention
 from ..doors import OpenRun, Starter
 from ..glyphs import glyphs_for
 from ..job import Jobs
-from ..keys import ALSO, KEYS, KeyContext, applying
+from ..keys import ALSO, KEYS, Key, KeyContext, applying
 from ..log_control import LogControl
 from ..messages import Answered, Called, JobMoved, Seen
 from ..operations import ACTS, Operations
@@ -32,19 +31,15 @@ from ..widgets.incidents_pane import IncidentsPane
 from ..widgets.key_bar import KeyBar
 from ..widgets.log_pane import LogPane
 from ..widgets.memory_pane import MemoryPane
-from ..widgets.pane import CELL_CLASSES, Pane
+from ..widgets.pane import Pane
 from ..widgets.timeline_pane import TimelinePane
 from .pane_walk import PaneWalk
 from .place import PlaceScreen
-
-ANSWER_S = 6.0
-"""How long an answer stands in the footer."""
 
 
 class Dashboard(PaneWalk):
     """Shows one run. All reading is done by its pulse, all commands by its operations."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
         *(Binding(key, action, show=False) for key, action in ALSO),
@@ -77,12 +72,10 @@ class Dashboard(PaneWalk):
         self.kept: dict[str, object] = {}
         """What the numbered screens remember while they are not shown."""
         self._interval_s = interval_s
-        self._boxes: dict[str, tuple[int, int, int, int]] = {}
         self.pulse = Pulse(run.feed, reader, lambda look: self.post_message(Seen(look)), interval_s)
 
-    def compose(self) -> ComposeResult:
-        """The panes; where they stand is decided by ``place``."""
-        glyphs = glyphs_for()
+    def made(self) -> Sequence[Pane]:
+        """All panes of the dashboard."""
         self.head = Head(id="head", classes="-bare")
         self.gpu = GpuPane(id="gpu")
         self.memory = MemoryPane(id="memory")
@@ -91,17 +84,8 @@ class Dashboard(PaneWalk):
         self.checkpoints = CheckpointsPane(id="checkpoints")
         self.output = LogControl(self, LogPane(id="log"))
         self.key_bar = KeyBar(id="keys", classes="-bare")
-        self.panes: dict[str, Pane] = {}
-        for pane in (
-            self.head, self.gpu, self.memory, self.timeline,
-            self.incidents, self.checkpoints, self.output.pane, self.key_bar,
-        ):  # fmt: skip
-            pane.glyphs = glyphs
-            pane.set_class(not glyphs.braille, "-ascii")
-            pane.display = False
-            if pane.id is not None:
-                self.panes[pane.id] = pane
-            yield pane
+        bodies = (self.gpu, self.memory, self.timeline, self.incidents, self.checkpoints, self.output.pane)
+        return (self.head, *bodies, self.key_bar)
 
     def on_mount(self) -> None:
         """Draw the empty screen, then begin to look."""
@@ -173,6 +157,10 @@ class Dashboard(PaneWalk):
             wall0=story.wall0,
         )
 
+    def offered(self) -> tuple[Key, ...]:
+        """Keys that do something now, what to do first in front."""
+        return applying(self.context)
+
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed."""
         if width is None or height is None:
@@ -189,7 +177,7 @@ class Dashboard(PaneWalk):
         self.incidents.show(view.incidents)
         self.checkpoints.show(view.checkpoints)
         self.output.draw(self.look_seen)
-        self.key_bar.show(applying(self.context), self.key_bar.message)
+        self.key_bar.show(self.offered(), self.key_bar.message)
         wishes = (*self.gpu.wishes(), *self.memory.wishes(), *self.timeline.wishes())
         before, self.pulse.wishes = self.pulse.wishes, wishes
         if not alike(before, wishes):
@@ -200,8 +188,7 @@ class Dashboard(PaneWalk):
         if self.in_front is not None:
             self.in_front.say(text)
             return
-        self.key_bar.show(applying(self.context), text)
-        self.set_timer(ANSWER_S, self._hush)
+        self.answer(text)
 
     @property
     def in_front(self) -> PlaceScreen | None:
@@ -336,16 +323,4 @@ class Dashboard(PaneWalk):
             boxes = zoomed(boxes, focused, width, height)
         for name, pane in self.panes.items():
             pane.set_class(name == focused, "-focus")
-        if boxes == self._boxes:
-            return
-        self._boxes = boxes
-        for name, pane in self.panes.items():
-            box = boxes.get(name)
-            pane.display = box is not None
-            if box is not None:
-                x, y, w, h = box
-                pane.styles.offset = (x, y)
-                pane.styles.width, pane.styles.height = w, h
-
-    def _hush(self) -> None:
-        self.key_bar.show(applying(self.context))
+        self.place_boxes(boxes)

@@ -128,10 +128,6 @@ class LogScreen(PlaceScreen):
         """Time of day of run seconds."""
         return quantity.clock(self.now.story.wall0 + t, seconds=True)
 
-    def hush(self) -> None:
-        """Take back what was said."""
-        self.key_bar.show(self.offered())
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The letters of a jump mean something only after a bracket."""
         if action == "jump":

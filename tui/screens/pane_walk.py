@@ -1,16 +1,14 @@
 """Looking at one pane of the dashboard: focus, full size, the cursor on the timeline, and the screen behind each."""
 
-from textual.screen import Screen
-
 from ..pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, PaneMemory, next_pane
 from ..widgets.pane import Pane
 from ..widgets.timeline_pane import TimelinePane
+from .paned import PanedScreen
 
 
-class PaneWalk(Screen[None]):
+class PaneWalk(PanedScreen):
     """The part of the dashboard that answers tab, z, arrows, Enter, Escape and clicks on panes."""
 
-    panes: dict[str, Pane]
     timeline: TimelinePane
     remembered: PaneMemory
     zoom: int | None

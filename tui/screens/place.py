@@ -5,27 +5,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from ...core.views.header import HeaderView, header_view
 from ...core.views.situation import Situation
 from ..arrange import Box
-from ..glyphs import glyphs_for
 from ..keys import Key, KeyContext
 from ..places import PLACES
 from ..widgets.head import EMPTY
 from ..widgets.key_bar import KeyBar
-from ..widgets.pane import CELL_CLASSES, Pane
+from ..widgets.pane import Pane
 from ..widgets.tab_bar import ROWS, TabBar
+from .paned import PanedScreen
 
 if TYPE_CHECKING:
     from ..app import TrainwatchApp
     from .dashboard import Dashboard
-
-ANSWER_S = 6.0
-"""How long an answer stands in the footer."""
 
 
 def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
@@ -36,7 +31,7 @@ def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> li
     ]
 
 
-class PlaceScreen(Screen[None]):
+class PlaceScreen(PanedScreen):
     """Lies over the dashboard of its run. Subclasses name their place, keys and panes, and draw themselves."""
 
     place: ClassVar[str]
@@ -45,7 +40,6 @@ class PlaceScreen(Screen[None]):
     alone: ClassVar[tuple[str, ...]] = ()
     """What is said on top where no run is open, the most important first."""
     keys: ClassVar[tuple[Key, ...]]
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave_place", show=False),
         Binding("question_mark", "help", show=False),
@@ -54,8 +48,6 @@ class PlaceScreen(Screen[None]):
     def __init__(self, board: "Dashboard | None") -> None:
         super().__init__()
         self.board = board
-        self.panes: dict[str, Pane] = {}
-        self._boxes: dict[str, Box] = {}
 
     @property
     def application(self) -> "TrainwatchApp":
@@ -91,18 +83,11 @@ class PlaceScreen(Screen[None]):
         """Give the panes what they draw."""
         raise NotImplementedError
 
-    def compose(self) -> ComposeResult:
-        """Head, panes, footer; where they stand is decided by ``draw``."""
+    def made(self) -> Sequence[Pane]:
+        """Head, bodies, footer."""
         self.tabs = TabBar(id="tabs", classes="-bare")
         self.key_bar = KeyBar(id="keys", classes="-bare")
-        glyphs = glyphs_for()
-        for pane in (self.tabs, *self.bodies(), self.key_bar):
-            pane.glyphs = glyphs
-            pane.set_class(not glyphs.braille, "-ascii")
-            pane.display = False
-            if pane.id is not None:
-                self.panes[pane.id] = pane
-            yield pane
+        return (self.tabs, *self.bodies(), self.key_bar)
 
     def on_mount(self) -> None:
         """Draw what is known."""
@@ -148,8 +133,7 @@ class PlaceScreen(Screen[None]):
 
     def say(self, text: str) -> None:
         """A sentence in the footer for a few seconds."""
-        self.key_bar.show(self.offered(), text)
-        self.set_timer(ANSWER_S, lambda: self.key_bar.show(self.offered()))
+        self.answer(text)
 
     def in_thread(self, work: Callable[[], Callable[[], None]]) -> None:
         """Run something that may block; what it returns is called back here, if this screen is still there."""
@@ -178,16 +162,7 @@ class PlaceScreen(Screen[None]):
         room = height - head - 1
         if room >= 3:
             boxes |= self.boxes(width, head, room)
-        if boxes == self._boxes:
-            return
-        self._boxes = boxes
-        for name, pane in self.panes.items():
-            box = boxes.get(name)
-            pane.display = box is not None
-            if box is not None:
-                x, y, w, h = box
-                pane.styles.offset = (x, y)
-                pane.styles.width, pane.styles.height = w, h
+        self.place_boxes(boxes)
 
 
 def headline(said: tuple[str, ...]) -> HeaderView:
