@@ -26,6 +26,7 @@ from trainwatch.core.store.run_directory import RunDirectory, new_run_id
 
 from .failure import CliError, ExitCode
 from .known_runs import all_runs, here, home
+from .output_owner import require_own_output
 
 
 def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
@@ -46,6 +47,7 @@ def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
         if place.log is None:
             pane = _pane_to_copy(trainer, place, pane, settings.tmux)
         spec = _spec(args, settings, trainer, place, pane)
+        require_own_output(spec)
         run = RunDirectory.create(home(), spec)
         try:
             log = place.log

@@ -11,6 +11,8 @@ from trainwatch.core.model.observation import Command
 from trainwatch.core.store.lock import holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
 
+from .output_owner import rival_at_start
+
 START_PATIENCE_S = 20.0
 """Imports on a busy machine take a second or two; ten times that is a fault."""
 POLL_S = 0.05
@@ -24,6 +26,8 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     """
     if (pid := holder_pid(run.lock)) is not None:
         raise RuntimeError(f"{run.id} already has a supervisor (pid {pid})")
+    if (rival := rival_at_start(run)) is not None:  # here, where somebody reads it; the supervisor looks again
+        raise RuntimeError(f"{rival}; nothing was started")
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
         argv += ["--then", msgspec.json.encode(command).decode()]

@@ -21,6 +21,7 @@ from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.supervisor import Supervisor
 
 from .failure import CliError, ExitCode
+from .output_owner import require_own_output_to_start
 from .verb_events import show
 from .wiring import build_supervisor, close_view
 
@@ -56,6 +57,7 @@ def supervise(
         settled = _settled(run, story) if first is None else None
         if settled is not None:
             return settled
+        require_own_output_to_start(run)
         return _watch(run, story, first, listener or Printer(run, story, as_json=as_json), stop_trainer)
 
 

@@ -131,9 +131,11 @@ class FolderLauncher:
             if order.run is not None:
                 run = project_run(_order_words(order), to_start=True)
             else:
+                from .output_owner import require_own_output
                 from .startable import require_startable
 
                 spec = _spec(order)
+                require_own_output(spec)
                 require_startable(spec)
                 run = RunDirectory.create(home(), spec)
         if not is_held(run.lock):  # somebody else may have been quicker; then it runs, which is what was asked for

@@ -44,8 +44,10 @@ def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirec
     run = RunDirectory(runs_folder(home()) / spec.id)
     if not run.path.exists():
         if to_start:
+            from .output_owner import require_own_output
             from .startable import require_startable
 
+            require_own_output(spec)
             require_startable(spec)
         return RunDirectory.create(home(), spec)
     known = run.load_spec()

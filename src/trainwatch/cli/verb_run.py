@@ -37,8 +37,10 @@ def act(args: argparse.Namespace) -> int:
     spec = spec_of_command(command, args)
     if args.dry_run:
         return _show_plan(spec, as_json=args.json)
+    from .output_owner import require_own_output
     from .startable import require_startable
 
+    require_own_output(spec)
     require_startable(spec)
     return look_after(RunDirectory.create(home(), spec), args, "runs")
 

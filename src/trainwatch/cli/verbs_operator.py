@@ -120,11 +120,13 @@ def act(args: argparse.Namespace) -> int:
 def _start_with(run: Any, command: Command) -> int:
     """No supervisor: start a detached one whose first word is this command."""
     from .detached import start_detached
+    from .output_owner import require_own_output_to_start
 
     state = read_status(run)["state"]
     if state == "finished" and command.verb == "resume" and command.checkpoint is None:
         print(f"{run.load_spec().name} is finished: nothing to resume (give --from CHECKPOINT to train on)")
         return ExitCode.DONE
+    require_own_output_to_start(run)
     try:
         pid = start_detached(run, command)
     except RuntimeError as error:

@@ -1,0 +1,80 @@
+"""Two trainings never write into one output directory: the second is refused before anything of it is made."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.e2e_world import TRAINER, World, world
+from trainwatch.cli.failure import CliError, ExitCode
+from trainwatch.cli.output_owner import require_own_output, require_own_output_to_start, rival_of
+from trainwatch.cli.project_run import project_run
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+__all__ = ["world"]
+
+
+def spec(run_id: str, output_dir: Path | None) -> RunSpec:
+    where = None if output_dir is None else str(output_dir)
+    return RunSpec(id=run_id, name=run_id, command=("c",), cwd="/", created_wall=0.0, output_dir=where)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_a_held_lock_claims_the_folder_under_any_of_its_names(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (tmp_path / "link").symlink_to(out)
+    first = RunDirectory.create(home, spec("first", out))
+    second = spec("second", tmp_path / "link" / "." / "")
+    require_own_output(second)
+    with SupervisorLock(first.lock):
+        rival = rival_of(second)
+        assert rival is not None
+        assert "run first is live (supervisor pid" in rival
+        with pytest.raises(CliError) as refused:
+            require_own_output(second)
+        assert refused.value.code == ExitCode.OWNED
+        require_own_output(first.load_spec())
+        require_own_output(spec("third", tmp_path / "elsewhere"))
+        require_own_output(spec("fourth", None))
+        known = RunDirectory.create(home, second)
+        with pytest.raises(CliError):
+            require_own_output_to_start(known)
+    require_own_output_to_start(known)
+
+
+def test_a_project_whose_folder_is_taken_makes_no_run(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = RunDirectory.create(home, spec("first", tmp_path / "out"))
+    (tmp_path / "trainwatch.toml").write_text('[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n')
+    monkeypatch.chdir(tmp_path)
+    with SupervisorLock(first.lock), pytest.raises(CliError, match="run first is live"):
+        project_run(argparse.Namespace(run_name=None), to_start=True)
+    assert [path.name for path in (home / "runs").iterdir()] == ["first"]
+
+
+def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
+    world.write("--steps", "100000", "--step-time", "0.02")
+    watcher = world.headless()
+    world.at_step(5)
+    first = world.run
+    command = ["--", sys.executable, str(TRAINER), "--output-dir", "out", "--steps", "3"]
+
+    for words in (["--headless"], ["--detach"]):
+        done = world.do("run", *words, "--name", "second", "--output-dir", "out", *command)
+        assert done.code == 4, done
+        assert first.id in done.err
+        assert len(done.err.splitlines()) == 1
+    watcher.murder()  # the trainer alone is enough to claim the folder
+    assert world.do("run", "--headless", "--output-dir", "out", *command).code == 4
+    assert [run.id for run in world.runs()] == [first.id]
+    assert len(world.lives()) == 1
