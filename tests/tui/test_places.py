@@ -586,3 +586,21 @@ async def test_a_finished_run_offers_no_switch() -> None:
         await pilot.pause()
         assert isinstance(front(app), ProfilesScreen)
         assert "at checkpoint" not in footer(app)
+
+
+async def test_the_chosen_run_is_told_in_full_where_columns_are_left_out() -> None:
+    async with open_place("6", size=(45, 30)) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).cards))
+        await pilot.pause()
+        said = flowing(text(app, "about"))
+        assert "7,302 of 10,260 · 71 %" in said
+        assert "incident CUDA out of memory" in said
+        assert "id luca-1" in said
+        await pilot.press("down")
+        await pilot.pause()
+        assert "id mira-2" in flowing(text(app, "about"))
+
+
+async def test_what_stands_in_brackets_goes_before_the_sentence_is_cut() -> None:
+    async with open_place("6", size=(45, 30)) as (app, _):
+        assert front(app).tabs.plain_lines()[1] == "✖ Looks stuck: no step for 96 s"

@@ -6,29 +6,41 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
-from ...core.views.runs import run_row
+from ...core.views.runs import RunRow, run_row
 from ..arrange import Box
 from ..doors import RunCard
 from ..keys import Key
+from ..paragraph import Paragraph
+from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from ..widgets.runs_pane import RunsPane
-from .place import PlaceScreen, bindings_of
+from .place import PlaceScreen, bindings_of, share
 
 if TYPE_CHECKING:
     from .dashboard import Dashboard
 
 AGAIN_S = 5.0
 """How often the list is read again: every journal of the machine is."""
+ABOUT_ROWS = 8
+"""Of the chosen run in full."""
 NONE_YET = "No run is known yet. Press l to start one, or use: trainwatch run -- COMMAND"
 
 RUNS_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)"),
-    Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True, when=lambda c: c.launchable,
-        help="start something: a run of trainwatch.toml, or a command"),
-    Key(key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line",
-        footer=False),
+    Key(
+        key="l",
+        shown="l",
+        action="app.place('launch')",
+        label="launch",
+        acts=True,
+        when=lambda c: c.launchable,
+        help="start something: a run of trainwatch.toml, or a command",
+    ),
+    Key(
+        key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line", footer=False
+    ),
     Key(key="L", shown="L", action="reload", label="read again", help="read the list again now"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything goes on", always=True),
@@ -55,12 +67,17 @@ class RunsScreen(PlaceScreen):
 
     def bodies(self) -> Sequence[Pane]:
         """The table."""
-        self.table = RunsPane(id="runs")
-        return (self.table,)
+        self.table, self.page = RunsPane(id="runs"), PagePane(id="about")
+        return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The whole room."""
-        return {"runs": (0, top, width, height)}
+        """The table, and where there is room the chosen run in full: narrow tables leave columns out."""
+        if not self.cards or height < ABOUT_ROWS + 6:
+            return {"runs": (0, top, width, height)}
+        rows = share(height, len(self.cards) + 3, 6, height - ABOUT_ROWS)
+        if rows > height // 2:
+            rows = height - ABOUT_ROWS
+        return {"runs": (0, top, width, rows), "about": (0, top + rows, width, height - rows)}
 
     def on_mount(self) -> None:
         """Read the list now and again."""
@@ -73,7 +90,10 @@ class RunsScreen(PlaceScreen):
         """The table as last read."""
         message = "Reading …" if self.cards is None else self._trouble or NONE_YET
         wall = self.now.now_wall or time()
-        self.table.show_runs([run_row(c, wall) for c in self.cards or ()], self._current, message)
+        rows = [run_row(c, wall) for c in self.cards or ()]
+        self.table.show_runs(rows, self._current, message)
+        at = min(self.table.cursor, len(rows) - 1)
+        self.page.show(_about(rows[at]) if rows else (), title=rows[at].name if rows else "")
 
     @property
     def _current(self) -> str | None:
@@ -118,6 +138,10 @@ class RunsScreen(PlaceScreen):
         """A second click opens."""
         self.action_open()
 
+    def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
+        """Another run: told in full below."""
+        self.draw()
+
     def action_move(self, rows: int) -> None:
         """Move the cursor."""
         self.table.move(rows)
@@ -142,3 +166,16 @@ class RunsScreen(PlaceScreen):
             self.application.show_run(picker.open(run_id))
         except RuntimeError as error:
             self.say(str(error))
+
+
+def _about(row: RunRow) -> list[Paragraph]:
+    """All that is known of a run without opening it."""
+    done = "" if row.done is None else f" · {100 * row.done:.0f} %"
+    told = [
+        Paragraph(row.state, "state", row.level if row.level in {"warning", "danger"} else "text"),
+        Paragraph(f"{row.step}{done}" if row.step else "not known", "step"),
+        Paragraph(row.began, "began"),
+    ]
+    if row.incident:
+        told.append(Paragraph(row.incident, "incident"))
+    return [*told, Paragraph(row.id, "id", "label", hard=True)]

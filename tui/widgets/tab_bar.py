@@ -1,5 +1,6 @@
 """The head of the numbered screens: where one is, where else one can go, and how the run is."""
 
+from rich.cells import cell_len
 from textual import events
 
 from ...core.views.header import HeaderView
@@ -35,7 +36,11 @@ class TabBar(Pane):
             verdict = self.view.verdict
             glyph = self.glyphs.levels[verdict.level]
             style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
-            sentence = clauses((*verdict.clauses, *((verdict.aside,) if verdict.aside else ())), width - 2)
+            said = (*verdict.clauses, *((verdict.aside,) if verdict.aside else ()))
+            if cell_len(said[0]) > width - 2:
+                # What stands in brackets goes before a number is cut.
+                said = (said[0].partition(" (")[0], *said[1:])
+            sentence = clauses(said, width - 2)
             lines.append(((verdict.level, f"{glyph} "), (style, sentence)))
         return lines
 
