@@ -20,7 +20,7 @@ from trainwatch.core.model.story import RunStory
 REPOSITORY = Path(__file__).parents[2]
 TRAINERS = REPOSITORY / "tests" / "fakes" / "matrix"
 PATIENCE_S = 200.0
-TOGETHER = 4
+TOGETHER = 3
 """Cells that live at the same time: most of a cell's time is waiting."""
 HANGS = frozenset({"hang", "hang-loader"})
 OLD_WALL = 1_600_000_000
@@ -174,7 +174,7 @@ def _write_project(world: World, cell: Cell) -> None:
         more={
             "remedies": {"apply": "all" if fault == "nan" else "equivalent"},
             # A busy machine makes steps wait for seconds: only where a hang is the fault the watch is impatient.
-            "hang": {"min_s": 6, "max_s": 20, "startup_s": 120}
+            "hang": {"min_s": 15, "max_s": 30, "startup_s": 180}
             if fault in HANGS
             else {"min_s": 90, "max_s": 90, "startup_s": 180},
         },
