@@ -29,7 +29,7 @@ class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
 
 
 class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks"):
-    """Look at the process before it is ended, or at what a crash left: stacks, /proc, log tail, kernel log, GPUs, launch.
+    """Look at a process before it is ended, or at what a crash left: stacks, /proc, logs, GPUs, launch papers.
 
     Into the incident's folder. Outcome data: ``folder``, ``files``, ``frames``, ``native``, ``moved``, ``notes``.
     """
