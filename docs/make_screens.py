@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,11 +24,14 @@ PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
     "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.kept.display or s.kept_spreads is not None),
     "stacks": ("Two looks at a stuck process (s on an incident)", ("3", "s"), lambda s: bool(s.pages)),
     "checkpoints": ("Checkpoints (key 4)", ("4", "down", "s"), lambda s: s.kept.report is not None),
-    "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes)),
+    "samples": ("Sample images (key i)", ("i",), lambda s: s.fits),
+    "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes) and bool(s.trials)),
     "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
+    "launch": ("Starting something (key l)", ("l",), lambda s: s.inquiry.checked),
 }
 PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)
+PHONE_PLACES = frozenset({"incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
 
 
 async def draw(
@@ -35,10 +39,26 @@ async def draw(
 ) -> None:
     """One picture, after ``keys`` and once ``drawn`` is true of the screen in front."""
     from tests.fakes.feed import FakePicker, FakeReader, FakeStarter
+    from tests.fakes.launcher import FakeLauncher
+    from tests.fakes.pictures import PaintedFolder
     from tests.fakes.screen_jobs import rich_run
+    from tests.fakes.trials import MEASURED, FakeTrials
     from trainwatch.tui.app import TrainwatchApp
 
-    app = TrainwatchApp(rich_run(situation), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    with tempfile.TemporaryDirectory() as folder:
+        samples = PaintedFolder(Path(folder), situation.now_wall)
+        trials = FakeTrials(results={MEASURED.profile: MEASURED})
+        app = TrainwatchApp(
+            rich_run(situation, samples=samples, trials=trials), FakeReader(), starter=FakeStarter(),
+            picker=FakePicker(), launcher=FakeLauncher(), interval_s=0,
+        )  # fmt: skip
+        await take_picture(app, size, path, keys, drawn)
+
+
+async def take_picture(
+    app: Any, size: tuple[int, int], path: Path, keys: tuple[str, ...], drawn: Callable[..., bool]
+) -> None:
+    """Press, wait, save."""
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         assert app.dashboard is not None
@@ -67,7 +87,7 @@ async def draw_all() -> None:
             await draw(SITUATIONS[scene](), size, OUT / f"{scene}-{size[0]}x{size[1]}.svg", (), lambda _: True)
         page += section(f"Dashboard: {title}", scene, sizes)
     for place, (title, keys, drawn) in PLACES.items():
-        sizes = (*PLACE_SIZES, PHONE) if place in {"incidents", "checkpoints"} else PLACE_SIZES
+        sizes = (*PLACE_SIZES, PHONE) if place in PHONE_PLACES else PLACE_SIZES
         for size in sizes:
             await draw(troubled(), size, OUT / f"{place}-{size[0]}x{size[1]}.svg", keys, drawn)
         page += section(title, place, sizes)
