@@ -214,9 +214,6 @@ def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
     world.at_step(5)
     world.in_state("running")
     assert "resume: the run is going already: it is running (attempt 1)" in said(world, "resume", code=1)
-    assert "the run is not paused: it is running" in said(world, "unpause", code=1)
-    assert "no open incident waits" in said(world, "ack")
-    assert "no open incident 7; open: none" in said(world, "ack", "--incident", "7", code=1)
     assert "there is no remedy 'half-bach'; did you mean \"half-batch\"?" in said(
         world, "restart", "--with", "half-bach", code=1
     )
@@ -224,16 +221,10 @@ def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
 
     said(world, "pause")
     world.in_state("paused")
-    assert "it is paused already" in said(world, "pause")
     assert "`trainwatch unpause`" in said(world, "resume", code=1)
-    said(world, "unpause")
-
     said(world, "stop", "--yes")
     world.in_state("stopped")
     assert "nothing is running: it is stopped already" in said(world, "stop", "--yes")
-    assert "nothing is running: it is stopped already" in said(world, "kill", "--yes")
     assert "it is stopped; `trainwatch resume` starts it" in said(world, "pause", code=1)
-    assert "it is stopped; `trainwatch resume` starts it" in said(world, "unpause", code=1)
-    assert "nothing is running that could be waited for" in said(world, "wait", code=1)
     assert len(world.lives()) == 1
     assert "pause: nothing is running that could be paused" in world.do("events").out, "the journal has it, too"
