@@ -81,11 +81,14 @@ def test_a_process_is_adopted_again_and_never_twice(user: HandMade) -> None:
     first.send_signal(signal.SIGTERM)
     assert first.wait(20) == 0
     assert lives(trainer.pid)
-    detached = user.cli("adopt", "--pid", str(trainer.pid), "--output-dir", "out", "--detach")
+    words = ("--pid", str(trainer.pid), "--output-dir", "out", "--max-restarts", "7", "--detach")
+    detached = user.cli("adopt", *words)
     assert detached.returncode == 0, detached.stderr
     assert "watched again" in detached.stderr
+    assert "from now on: --max-restarts 7 (was 3)" in detached.stderr
     again = user.reaches(1, now["progress"]["step"] + 10)
     assert again["supervisor"]["pid"] not in {None, first.pid}
+    assert again["budget"]["max"] == 7
     assert len(json.loads(user.cli("runs", "--json").stdout)["runs"]) == 1
 
 

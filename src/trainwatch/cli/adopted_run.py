@@ -24,6 +24,7 @@ from trainwatch.core.store.home import make_private
 from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory, new_run_id
 
+from .adopted_again import take_over_options
 from .failure import CliError, ExitCode
 from .known_runs import all_runs, here, home
 from .output_owner import require_own_output
@@ -32,7 +33,8 @@ from .output_owner import require_own_output
 def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
     """The run to supervise, and sentences for the person who asked. Raises AdoptionError, CliError.
 
-    Nothing is sent to the trainer. A run that is not watched and has this trainer already is given back as it is.
+    Nothing is sent to the trainer. A run that is not watched and has this trainer already is given back, with what
+    the command line says differently now.
     """
     settings = _settings(args)
     with _one_at_a_time():
@@ -40,9 +42,9 @@ def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
         trainer = look_at(pid)
         known = _run_of(trainer)
         if known is not None:
-            return known, (
-                f"process {pid} belongs to run {known.id} already, which nobody watched; it is watched again",
-            )
+            changed = take_over_options(known, args, log_of(trainer, Path(args.log)) if args.log else None)
+            again = f"process {pid} belongs to run {known.id} already, which nobody watched; it is watched again"
+            return known, (again, *(f"from now on: {difference}" for difference in changed))
         place = log_of(trainer, Path(args.log) if args.log else None)
         if place.log is None:
             pane = _pane_to_copy(trainer, place, pane, settings.tmux)

@@ -27,7 +27,7 @@ from trainwatch.core.judge.state import SNAPSHOT_VERSION, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.fact import RunCreated
+from trainwatch.core.model.fact import BudgetChanged, RunCreated
 from trainwatch.core.model.observation import Learned, Meta
 from trainwatch.core.model.ports import AttemptTarget, Inbox, Sensor
 from trainwatch.core.model.profile import Preset, Profile
@@ -75,6 +75,9 @@ def build_supervisor(
     journal = JournalWriter(run.journal)
     if story.run is None:
         on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec, run.path.parents[1]),)))
+    elif story.budget_max != spec.settings.restart.max_restarts:  # the settings were changed since
+        changed = BudgetChanged(used=story.budget_used, max=spec.settings.restart.max_restarts)
+        on_records(journal.append_all(clock.now(), clock.wall(), (changed,)))
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
     memory = RunMemory(
         HistoryWriter(run.history, network=_on_network(run.path)),
