@@ -145,9 +145,8 @@ def find_step(low: str) -> Step | None:
     if best is None:
         return None
     step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
-    if step is None:
-        return None
-    return Step(step, total if total is not None else _total_elsewhere(low, best[1]["step"]), best[1].start())
+    total = total if total is not None else _total_elsewhere(low, best[1]["step"])
+    return None if step is None else Step(step, total, best[1].start())
 
 
 def _total_elsewhere(low: str, step: str) -> int | None:

@@ -51,6 +51,8 @@ CAUSES = [
     ("io_error", "cv2.error: OpenCV(4.8.0) error: (-215:Assertion failed) !_src.empty() in function 'cvtColor'"),
     ("io_error", "zlib.error: Error -3 while decompressing data: incorrect header check"),
     ("code_bug", "struct.error: something odd"),
+    ("network_error", "odd.OddTimeoutError: x"),
+    ("config_error", "odd.ConfigOddnessError: x"),
     ("code_bug", "ValueError: min() arg is an empty sequence"),
     ("checkpoint_mismatch", "    start = resume_state['iter'] + 1\nKeyError: 'iter'"),
     ("code_bug", "ValueError: Expected input batch_size (9) to match target batch_size (8)."),

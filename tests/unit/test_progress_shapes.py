@@ -17,6 +17,7 @@ NAMES = {
 }
 
 TRAINING = [
+    ("on an epoch thing:  40%|████      | 40/100 [00:10<00:15,  4.00it/s, loss=0.5]", {"step": 40, "of": 100, "loss": 0.5, "s": 0.25}),
     ("t | progress: 90/900, train/total_loss: 0.25, epoch: 2, num_updates: 90, lr: 0.001", {"step": 90, "of": 900, "epoch": 2, "loss": 0.25, "lr": 1e-3}),
     ("Epoch: [3/9][90/900]  Time: 0.250 (0.30)  Loss: 1.5 (1.6)", {"step": 90, "of": 900, "epoch": 3, "epochs": 9, "loss": 1.5, "s": 0.25}),
     ("第 4/20 轮 训练损失: 0.5 学习率: 0.002", {"epoch": 4, "epochs": 20, "loss": 0.5, "lr": 0.002}),
