@@ -136,7 +136,6 @@ class FolderLauncher:
 
                 spec = _spec(order)
                 require_own_output(spec)
-                require_own_output(spec)
                 require_startable(spec)
                 run = RunDirectory.create(home(), spec)
         if not is_held(run.lock):  # somebody else may have been quicker; then it runs, which is what was asked for
