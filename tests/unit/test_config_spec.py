@@ -190,6 +190,6 @@ def test_bounds_may_be_moved_together() -> None:
 
 
 def test_set_does_not_show_secrets() -> None:
-    with pytest.raises(ValueError, match="notify.urls") as caught:
+    with pytest.raises(ValueError, match=r"notify\.urls") as caught:
         with_overrides(Settings(), ['notify.urls=["tgram:secrettoken"]'])
     assert "secrettoken" not in str(caught.value)
