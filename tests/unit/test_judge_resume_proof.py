@@ -98,6 +98,30 @@ def test_a_command_that_cannot_be_told_starts_over_and_says_what_is_missing() ->
     assert "write {resume} where its path belongs" in world.incidents[-1].reason
 
 
+def test_a_command_that_cannot_be_told_is_named_at_its_launch_and_no_resume_is_claimed() -> None:
+    # Given a resume point so early that the printed steps prove nothing
+    world = save(running(steps=10), "out/step-8", 8)
+    world.answer("start_attempt", told_resume=False, resume="none", order={"resume_from": "out/step-8"})
+    crash(world)
+    assert "the command has no way to be told of step-8 (write {resume} where its path belongs)" in _notes(world)
+
+    # When it moves
+    world.watch(story(3))
+
+    # Then nobody says that it resumed
+    (ending,) = [i.ending for i in world.incidents if i.kind == "crash"]
+    assert ending is not None
+    assert ending.startswith("recovered: started over")
+
+
+def test_a_resume_that_took_is_written_down() -> None:
+    world = save(running())
+    world.answer("start_attempt", told_resume=True, resume="state")
+    bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
+    crash(world).see(LogChunk(t=world.t + 5.0, text=bar))
+    assert "resume proven: step-40 holds step 40, and the training goes on at 41" in _notes(world)
+
+
 def test_the_last_save_of_an_attempt_that_started_over_is_not_resumed_from() -> None:
     world = save(running())
     crash(world)
