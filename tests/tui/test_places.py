@@ -604,3 +604,8 @@ async def test_the_chosen_run_is_told_in_full_where_columns_are_left_out() -> No
 async def test_what_stands_in_brackets_goes_before_the_sentence_is_cut() -> None:
     async with open_place("6", size=(45, 30)) as (app, _):
         assert front(app).tabs.plain_lines()[1] == "✖ Looks stuck: no step for 96 s"
+
+
+async def test_no_incident_is_said_whole_on_a_phone() -> None:
+    async with open_place("3", empty(), size=(45, 30)) as (app, _):
+        assert "what was done about it." in flowing(text(app, "incidents"))

@@ -83,6 +83,8 @@ class IncidentsScreen(PlaceScreen):
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """Side by side where it is wide, else the list above."""
         count = len(self.now.story.incidents)
+        if not count:
+            return {"incidents": (0, top, width, height)}
         if width >= SIDE_FROM:
             left = width * 2 // 5
             boxes = {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
