@@ -26,7 +26,7 @@ from .screen_memory import Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.open_place import place_screen
 from .screens.place import PlaceScreen
-from .terminal import end_with_terminal
+from .terminal import believe_the_terminal, end_with_terminal
 from .themes import DARK, LIGHT, ROLES
 
 HERE = Path(__file__).parent
@@ -86,6 +86,7 @@ class TrainwatchApp(App[None]):
     def run(self, *, headless: bool = False, **rest: Any) -> None:
         """Run on this terminal until it is left (or gone), then print what goes on."""
         if not headless:
+            believe_the_terminal()
             end_with_terminal()
         result = super().run(headless=headless, **rest)
         if self.farewell and not headless:

@@ -8,6 +8,8 @@ Span = tuple[str, str]
 """(style name, text): the style names are those of widgets/pane.py."""
 Line = tuple[Span, ...]
 
+UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "%", "°C", "W", "cores"})
+"""What stays with the number before it."""
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�") | {0x09: "    "}
 
 
@@ -102,10 +104,10 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrap_words(text: str, width: int) -> list[str]:
-    """Wrap at spaces; words longer than a line are cut hard."""
+    """Wrap at spaces, a number never apart from its unit; words longer than a line are cut hard."""
     rows: list[str] = []
     row = ""
-    for word in text.split(" "):
+    for word in _words(text):
         longer = f"{row} {word}" if row else word
         if cell_len(longer) <= width:
             row = longer
@@ -115,6 +117,16 @@ def wrap_words(text: str, width: int) -> list[str]:
         *full, row = wrap(word, width) or [""]
         rows += full
     return [*rows, row]
+
+
+def _words(text: str) -> list[str]:
+    words: list[str] = []
+    for word in text.split(" "):
+        if words and word.rstrip(".,;:)") in UNITS and words[-1][-1:].isdigit():
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def changed(old: Line, new: Line) -> tuple[int, int] | None:

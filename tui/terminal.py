@@ -21,6 +21,12 @@ def can_show_screen() -> bool:
     return False
 
 
+def believe_the_terminal() -> None:
+    """Forget sizes that a shell exported: they are of the moment it did so, and would win over the terminal's own."""
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
+
+
 def end_with_terminal() -> None:
     """End this process as soon as its terminal does.
 

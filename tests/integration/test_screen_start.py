@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import World, world
+from tests.fakes.tmux_terminal import NO_TMUX, terminal
 from trainwatch.cli import watched_run as module
 from trainwatch.cli.watched_run import watched_run
 
@@ -47,3 +48,22 @@ def test_a_home_that_cannot_be_read_is_left_to_those_who_say_why(
 
     monkeypatch.setattr(module, "list_runs", fail)
     assert watched_run() is None
+
+
+@pytest.mark.tmux
+@NO_TMUX
+def test_sizes_that_a_shell_exported_do_not_win_over_the_terminals(world: World) -> None:
+    world.write("--steps", "5000", "--step-time", "0.05")
+    world.headless()
+    world.at_step(1)
+    with terminal((120, 40), world.project, world.env) as person:
+        person.run("export COLUMNS=60 LINES=15")
+        person.trainwatch()
+        text = person.see("● Training", "a attach")
+        assert max(map(len, text.splitlines())) > 100
+        assert len(text.rstrip().splitlines()) == 40
+        for size in ((45, 30), (200, 50), (20, 5), (80, 24)):
+            person.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
+        person.until(lambda t: max(map(len, t.splitlines())) == 80 and "a attach" in t, "the last of many sizes")
+        person.press("X", "F9", "C-g", "q")
+        person.see("training and supervisor go on")

@@ -47,6 +47,7 @@ def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int) -> None:
 
 def test_words_wrap_at_spaces() -> None:
     assert wrap_words("a data loader worker is waiting", 12) == ["a data", "loader", "worker is", "waiting"]
+    assert wrap_words("has not answered for 33 s now", 23) == ["has not answered for", "33 s now"]
     assert wrap_words("x" * 30, 12) == ["x" * 12, "x" * 12, "x" * 6]
 
 
