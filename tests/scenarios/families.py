@@ -431,7 +431,8 @@ def writes_in_bursts(s: Story) -> Story:
 
 @healthy
 def eval_wavers_about_the_power_of_a_spin(s: Story) -> Story:
-    return begun(s, 300).evaluate(900, gpu=scattered(160), bar=False).train(100)
+    begun(s, 300).log("\nRunning validation\n").go(1000, gpu=scattered(157), cpu=1.1)
+    return s.train(100)
 
 
 @healthy
