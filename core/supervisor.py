@@ -324,7 +324,7 @@ class Supervisor:
             except OSError as error:
                 del self._unwritten[: self._journal.seq - before]
                 if self._mute is None:
-                    log.warning("the journal cannot be written: %s; watching on, but nothing is done until it can", error)
+                    log.warning("the journal cannot be written: %s; watching on, nothing is done until it can", error)
                 self._mute = str(error)
                 return
             del self._unwritten[: len(batch)]

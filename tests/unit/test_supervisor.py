@@ -207,7 +207,7 @@ def test_a_disk_that_stays_full_is_no_reason_to_fall(caplog: pytest.LogCaptureFi
     assert watch.run() == 0
     assert journal.bodies == ["closed"]
     assert [r.message for r in caplog.records] == [
-        "the journal cannot be written: [Errno 28] No space left on device; watching on, but nothing is done until it can"
+        "the journal cannot be written: [Errno 28] No space left on device; watching on, nothing is done until it can"
     ]
 
 
