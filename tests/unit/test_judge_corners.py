@@ -1,0 +1,23 @@
+"""Answers of the judge's small parts where little is known."""
+
+from trainwatch.core.judge.attempt_now import AttemptNow
+from trainwatch.core.judge.cause import Cause, in_a_row
+from trainwatch.core.judge.progress import START
+from trainwatch.core.judge.resume_proof import prove
+from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
+
+
+def test_a_damaged_snapshot_of_the_right_version_is_not_read() -> None:
+    assert from_snapshot({**to_snapshot(JudgeState()), "attempts": "many"}) is None
+
+
+def test_ends_in_a_row_are_counted_up_to_another_cause() -> None:
+    trail = tuple(
+        Cause(kind="crash", class_=class_, attempt=n) for n, class_ in enumerate(["cuda_oom", "disk_full", "cuda_oom"])
+    )
+    assert in_a_row(trail, "cuda_oom") == 1
+
+
+def test_a_resume_cannot_be_proven_without_a_step_to_compare() -> None:
+    attempt = AttemptNow(resume_from="out/checkpoint-40", resume_step=None, step=3)
+    assert prove(attempt, START.now)[1] == "unclear"
