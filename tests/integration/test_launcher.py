@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
+from trainwatch.cli.late_doors import LateProfiles
 from trainwatch.cli.launcher import FolderLauncher
 from trainwatch.cli.project_run import project_spec
 from trainwatch.cli.screen_trials import RunTrials
@@ -123,3 +124,17 @@ def test_the_screens_trial_is_the_verb_and_can_be_called_off(here: World) -> Non
 def trial_runs(world: World) -> list[RunDirectory]:
     folder = world.home / "trials" / "runs"
     return [RunDirectory(p) for p in folder.iterdir() if (p / "journal.jsonl").exists()] if folder.is_dir() else []
+
+
+def test_only_profiles_that_fit_are_offered_without_a_ladder(here: World) -> None:
+    (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "train.py"]\n')
+    generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
+    assert "balanced" not in generic, "it is for kohya: it could not be applied"
+    assert {"normal", "safe_mode"} <= generic
+    spec = project_spec(argparse.Namespace(run_name=None))
+    assert spec is not None
+    assert {p.name for p in LateProfiles(spec)} == generic
+    (here.project / "trainwatch.toml").write_text(
+        '[run]\nname = "a"\ncommand = ["python", "train.py"]\n[profiles]\nladder = ["stable", "balanced"]\n'
+    )
+    assert [name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles] == ["stable", "balanced"]

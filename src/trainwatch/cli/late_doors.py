@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LateProfiles(Sequence[Profile]):
-    """Those of the run's ladder, safest first; without a ladder all that are known. None where they cannot be read."""
+    """The ladder's, safest first; without one those of the framework. None where they cannot be read."""
 
     def __init__(self, spec: RunSpec) -> None:
         self._spec = spec
@@ -34,13 +34,14 @@ class LateProfiles(Sequence[Profile]):
         from trainwatch.core.config.problem import ConfigError
         from trainwatch.core.config.shipped import load_profiles
 
+        from .fitting_profiles import fitting_profiles
+
         spec = self._spec
         try:
             known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
         except (ConfigError, OSError):
             return ()
-        ladder = spec.settings.profiles.ladder
-        return tuple(known[name] for name in ladder if name in known) if ladder else tuple(known.values())
+        return fitting_profiles(spec, known)
 
     @overload
     def __getitem__(self, index: int) -> Profile: ...

@@ -23,6 +23,7 @@ from trainwatch.core.store.run_directory import RunDirectory, RunUnreadable, run
 
 from .detached import start_detached
 from .failure import CliError
+from .fitting_profiles import fitting_profiles
 from .known_runs import here, home
 from .project_run import project_run, project_spec
 from .specs import spec_of_command
@@ -193,12 +194,9 @@ def _preset_why(spec: RunSpec, presets: Mapping[str, Preset]) -> str:
 
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
-    """The usual one first, then the ladder's; without a ladder those that are meant for the framework, or for any."""
-    ladder = spec.settings.profiles.ladder
-    names = [n for n in ladder if n in known]
-    names = names or [n for n, p in known.items() if p.is_for(spec.preset)]
-    ordered = dict.fromkeys([*([usual] if usual in known else []), *names])
-    return tuple((name, known[name].title or known[name].description) for name in ordered if name is not None)
+    """(name, title), the usual one first."""
+    fitting = sorted(fitting_profiles(spec, known), key=lambda profile: profile.name != usual)
+    return tuple((profile.name, profile.title or profile.description) for profile in fitting)
 
 
 def _told(place: int, check: "Check") -> LaunchCheck:
