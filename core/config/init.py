@@ -58,7 +58,7 @@ def survey_folder(
     return Survey(command=words, config=relative, preset=preset, guessed=not command and script is None)
 
 
-def config_text(survey: Survey, *, name: str, output_dir: str | None = None) -> str:
+def config_text(survey: Survey, *, name: str, output_dir: str | None = None, logging_dir: str | None = None) -> str:
     """Return a trainwatch.toml with every key and its comment; what is not known is a comment to be filled in."""
     defaults = Settings()
     return _TEMPLATE.format(
@@ -68,6 +68,7 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None) -> 
         preset=_text(survey.preset if survey.preset != GENERIC else AUTO),
         config=f"config = {_text(survey.config)}" if survey.config else '# config = "configs/train.toml"',
         output_dir=f"output_dir = {_text(output_dir)}" if output_dir else f"# output_dir = {_text(f'outputs/{name}')}",
+        logs_note=f" (its logging_dir is {_text(logging_dir)}; name text logs only)" if logging_dir else "",
         interval_s=defaults.watch.interval_s,
         deadline_factor=defaults.hang.deadline_factor,
         min_s=f"{defaults.hang.min_s:g}",
@@ -125,7 +126,7 @@ preset = {preset}                       # what is known about the framework; "au
 {config}
 # Where the trainer writes its checkpoints. Without it nothing can be resumed.
 {output_dir}
-logs = []                               # log files besides the trainer's own stdout and stderr
+logs = []                               # log files besides the trainer's own stdout and stderr{logs_note}
 gpus = "auto"                           # or [0, 1]
 terminal = "file"                       # "pty" for trainers that want a terminal
 

@@ -6,10 +6,13 @@ import shutil
 from pathlib import Path
 
 from trainwatch.core.checkpoints import list_checkpoints, verify
+from trainwatch.core.config.project import FILE_NAME
+from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.checkpoint import CheckpointListing
 from trainwatch.core.sense.filesystem import filesystem_type, is_network_filesystem
 
 from .preflight_check import GB, Check, Machine, Plan, existing, failed, passed, warned
+from .trainer_folders import output_folder
 
 KOHYA_CHECKPOINT_BYTES = 0.87 * GB
 """Requirement A8: what one LoRA checkpoint has, where none is there to be measured."""
@@ -23,10 +26,12 @@ def check_output_dir(plan: Plan, _machine: Machine) -> Check:
     """The folder for checkpoints is set and can be written to."""
     given = plan.spec.output_dir
     if given is None:
+        place = Path(plan.spec.project) if plan.spec.project else Path(plan.spec.cwd, FILE_NAME)
+        said = output_folder(plan.spec, load_presets(place))
         return warned(
             "output_dir",
             "not set: checkpoints are not watched, and a restart begins anew",
-            "set run.output_dir to where the trainer saves",
+            "set run.output_dir to where the trainer saves" + (f': output_dir = "{said}"' if said else ""),
         )
     folder = existing(Path(given))
     if not folder.is_dir():

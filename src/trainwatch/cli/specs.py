@@ -30,20 +30,27 @@ def overrides_of(args: argparse.Namespace) -> Overrides:
 
 
 def spec_of_command(command: Sequence[str], args: argparse.Namespace) -> RunSpec:
-    """The spec of ``trainwatch run -- COMMAND``, under an id that is not taken."""
+    """The spec of ``trainwatch run -- COMMAND``, under an id that is not taken.
+
+    Without ``--output-dir`` the folder that the trainer's own flags or config name is watched.
+    """
+    from .trainer_folders import with_output_folder
+
     cwd = here()
     try:
-        return spec_for_command(
+        presets = load_presets(cwd / FILE_NAME)
+        spec = spec_for_command(
             command,
             identify=lambda name: new_run_id(home(), name, cwd),
             created_wall=time.time(),
             cwd=cwd,
-            presets=load_presets(cwd / FILE_NAME),
+            presets=presets,
             profiles=load_profiles(cwd / FILE_NAME),
             overrides=overrides_of(args),
         )
     except ConfigError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
+    return with_output_folder(spec, presets)
 
 
 def spec_of_project(path: Path, run: str | None, overrides: Overrides, *, fresh: bool = False) -> RunSpec:

@@ -22,33 +22,48 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--name", help="the run's name (default: the folder's)")
     parser.add_argument("--preset", help="framework preset (default: recognised)")
     parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML")
-    parser.add_argument("--output-dir", metavar="D", help="where the trainer saves checkpoints")
+    parser.add_argument(
+        "--output-dir", metavar="D", help="where the trainer saves (default: as its own flags or config say)"
+    )
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
     parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:
     """Write it; 2 when it exists or something does not fit."""
+    from trainwatch.core.act.adoption import config_of
     from trainwatch.core.config.init import config_text, survey_folder, write_config
     from trainwatch.core.config.project import FILE_NAME
     from trainwatch.core.config.shipped import load_presets
+    from trainwatch.core.model.run import RunSpec
+
+    from .trainer_folders import logging_folder, output_folder
 
     folder = here()
     presets = load_presets(folder / FILE_NAME)
     if args.preset is not None and args.preset not in presets:
         raise CliError(ExitCode.USAGE, f'no preset "{args.preset}"; there are: {", ".join(presets)}')
-    config = Path(args.config) if args.config else None
+    command = tuple(args.command_after_dashes or args.words)
+    found = args.config or config_of(command, str(folder))
+    config = Path(found) if found else None
     if config is not None and not config.is_file():
         raise CliError(ExitCode.NOT_FOUND, f"{args.config}: no such config; give the trainer's own TOML or YAML")
-    survey = survey_folder(folder, presets, tuple(args.command_after_dashes or args.words), config)
+    survey = survey_folder(folder, presets, command, config)
     if args.preset is not None:
         survey = msgspec.structs.replace(survey, preset=args.preset)
-    text = config_text(survey, name=args.name or folder.name, output_dir=args.output_dir)
+    name = args.name or folder.name
+    seen = RunSpec(
+        id="", name=name, command=survey.command, cwd=str(folder), created_wall=0.0, preset=survey.preset,
+        config=survey.config,
+    )  # fmt: skip
+    output_dir = args.output_dir or output_folder(seen, presets)
+    text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(seen, presets))
     try:
         path = write_config(folder, text)
     except FileExistsError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
-    print(f"{path}: written (preset {survey.preset}); look through it, then: trainwatch check, trainwatch")
+    saves = f", output_dir {output_dir}" if output_dir else ""
+    print(f"{path}: written (preset {survey.preset}{saves}); look through it, then: trainwatch check, trainwatch")
     return ExitCode.DONE

@@ -53,12 +53,19 @@ def _show_plan(spec: Any, *, as_json: bool) -> int:
     derived = plan_first_launch(spec)
     if as_json:
         print_json(
-            {"run": spec.name, "preset": spec.preset, "argv": list(derived.argv), "changes": list(derived.changes)}
+            {
+                "run": spec.name,
+                "preset": spec.preset,
+                "output_dir": spec.output_dir,
+                "argv": list(derived.argv),
+                "changes": list(derived.changes),
+            }
         )
         return ExitCode.DONE
     print(f"run      {spec.name} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
     print(f"command  {shlex.join(derived.argv)}")
     print(f"cwd      {spec.cwd}")
+    print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")
     for change in derived.changes:
         print(f"change   {change.where} {change.key}: {change.before!r} -> {change.after!r}  {change.why}")
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}

@@ -1,0 +1,86 @@
+"""Where the trainer itself says that it saves, for runs of which nobody told us."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from trainwatch.cli import main
+from trainwatch.cli.preflight_check import Machine, Plan
+from trainwatch.cli.preflight_disk import check_output_dir
+from trainwatch.cli.specs import spec_of_command
+from trainwatch.cli.trainer_folders import logging_folder, output_folder
+from trainwatch.core.config.project import load_project
+from trainwatch.core.config.shipped import load_presets
+from trainwatch.core.model.run import RunSpec
+
+KOHYA = ("accelerate", "launch", "train_network.py", "--config_file", "cfgs/sdxl.toml")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cfgs").mkdir()
+    text = '[saving]\noutput_dir = "outputs/luca"\nlogging_dir = "logs"\nmax_train_epochs = 6\nnetwork_module = "l"\n'
+    (tmp_path / "cfgs" / "sdxl.toml").write_text(text)
+    (tmp_path / "cfgs" / "dit.yaml").write_text("training:\n  use_ema: true\n  output_dir: /data/dit\n")
+    (tmp_path / "notes.txt").touch()
+    return tmp_path
+
+
+def spec(folder: Path, *command: str, preset: str = "generic", config: str | None = None) -> RunSpec:
+    return RunSpec(id="r", name="r", command=command, cwd=str(folder), created_wall=0.0, preset=preset, config=config)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("python", "train.py", "--output_dir", "out"), "out"),
+        (("python", "train.py", "--output-dir=out", "--save_dir", "b"), "out"),
+        (("python", "train.py", "--training.output_dir", "deep/out"), "deep/out"),
+        (("python", "train.py", "--work-dir", "work"), "work"),
+        (KOHYA, "outputs/luca"),
+        ((*KOHYA, "--output_dir", "flags/win"), "flags/win"),
+        (("python", "train.py", "--config", "cfgs/dit.yaml"), "/data/dit"),
+        (("python", "train.py", "--output_dir", "{output_dir}"), None),
+        (("python", "train.py", "--output_dir", "$OUT/x"), None),
+        (("python", "train.py", "--output_dir", "s3://bucket/x"), None),
+        (("python", "train.py", "--output_path", "notes.txt"), None),
+        (("python", "train.py", "--steps", "3"), None),
+        (("bash", "-c", "python train.py --output_dir out"), None),
+    ],
+)
+def test_flags_go_before_the_config_and_what_cannot_be_a_folder_is_passed_over(
+    folder: Path, command: tuple[str, ...], said: str | None
+) -> None:
+    preset = "kohya" if command[0] == "accelerate" else "generic"
+    assert output_folder(spec(folder, *command, preset=preset), load_presets()) == said
+
+
+def test_a_broken_config_says_nothing(folder: Path) -> None:
+    (folder / "cfgs" / "sdxl.toml").write_text("output_dir = [")
+    assert output_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()) is None
+
+
+def test_a_bare_command_is_watched_where_it_saves(folder: Path) -> None:
+    def made(output_dir: str | None) -> str | None:
+        return spec_of_command(KOHYA, argparse.Namespace(output_dir=output_dir)).output_dir
+
+    assert made(None) == str(folder / "outputs" / "luca")
+    assert made("mine") == str(folder / "mine")
+
+
+def test_init_writes_it_into_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", "--", *KOHYA]) == 0
+    assert "output_dir outputs/luca" in capsys.readouterr().out
+    run = load_project(folder / "trainwatch.toml", presets=load_presets()).run()
+    assert (run.output_dir, run.config) == (str(folder / "outputs" / "luca"), str(folder / "cfgs" / "sdxl.toml"))
+    assert '(its logging_dir is "logs"; name text logs only)' in (folder / "trainwatch.toml").read_text()
+    assert logging_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()) == "logs"
+
+
+def test_check_names_what_is_missing_in_the_file(folder: Path) -> None:
+    found = check_output_dir(Plan(spec=spec(folder, *KOHYA, preset="kohya")), Machine(home=folder))
+    assert found.result == "warn"
+    assert found.remedy == 'set run.output_dir to where the trainer saves: output_dir = "outputs/luca"'
