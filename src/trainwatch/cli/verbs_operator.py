@@ -149,6 +149,7 @@ def _profile(run: Any, name: str | None) -> str | None:
     from trainwatch.core.config.problem import did_you_mean
     from trainwatch.core.config.project import FILE_NAME
     from trainwatch.core.config.shipped import load_profiles
+    from trainwatch.core.store.lock import is_held
 
     if name is None:
         return None
@@ -156,7 +157,7 @@ def _profile(run: Any, name: str | None) -> str | None:
     known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
     if name not in known:
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{name}"{did_you_mean(name, known)}')
-    if not known[name].is_for(spec.preset):
+    if is_held(run.lock) and not known[name].is_for(spec.preset):
         raise CliError(ExitCode.USAGE, misfit(known[name], spec.preset))
     return name
 
