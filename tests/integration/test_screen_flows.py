@@ -1,0 +1,98 @@
+"""A night at the screen by keys alone, in real terminals: launch, attach, come back, a hang, why, another profile, an
+older checkpoint, the minutes around the hang, leave."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes.e2e_world import World, until, world
+from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
+
+__all__ = ["world"]
+
+pytestmark = [pytest.mark.tmux, NO_TMUX]
+
+SIZES = ((200, 50), (80, 24))
+
+
+@pytest.fixture(params=SIZES, ids=["200x50", "80x24"])
+def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    """Sits at a terminal of this size, in the project."""
+    profiles = world.project / "profiles"
+    profiles.mkdir()
+    (profiles / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.06"]\n')
+    (profiles / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.04"]\n')
+    world.write(
+        "--steps", "5000", "--step-time", "0.05", "--save-every", "40", "--hang-at", "90",
+        more={"tmux": {"enabled": True}, "profiles": {"ladder": ["calm", "brisk"]}},
+    )  # fmt: skip
+    with terminal(request.param, world.project, world.env) as made:
+        yield made
+
+
+def test_a_night_by_keys_alone(world: World, person: Terminal) -> None:
+    person.trainwatch()
+    person.see("plan · job", "preset", "command")
+    person.press_until("Enter", "● Training")
+
+    person.see("a attach")
+    person.press("a")
+    person.see("1:trainer", "steps:")
+    person.press("C-b", "d")
+    person.see("Back. The training was not touched.")
+
+    person.see("◼ hang", "recovered", "try 2")
+    person.press("3")
+    person.see("evidence", "no step and no sign of life", "step 90")
+    person.press("s")
+    person.see("first look", "hang", "e2e_trainer.py")
+    person.press("Escape")
+    person.see("evidence")
+    person.press("Escape")
+    person.see("a attach")
+
+    person.press_until("p", "Switch to which?", "brisk  Brisk")
+    person.press("Down", "n")
+    person.see("Switch to the profile brisk?", "type the name of the run: job")
+    person.press("j", "o", "b", "Enter")
+    person.see("try 3", "brisk")
+    assert until(lambda: world.story().profile == "brisk", "the profile")
+
+    until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) >= 3, "checkpoints to choose from")
+    person.press_until("r", "Which checkpoint?")
+    person.press("Down", "Enter")
+    person.see("type the name of the run: job")
+    person.press("j", "o", "b", "Enter")
+    person.see("try 4")
+    story = world.in_state("running")
+    older = story.attempts[-1].resume_step
+    assert older is not None
+    assert any((c.step or 0) > older for c in story.checkpoints), "it is not the newest"
+
+    person.press_until("Left", "· hang ·")
+    person.press("[")
+    person.until(lambda text: re.search(r"60 s about \d\d:", text) and "◼" in text, "the minute around the hang")
+    person.press("Escape", "Escape")
+    person.see("a attach")
+    person.press("q")
+    person.see("training and supervisor go on")
+    person.until(lambda _: person.ended, "it ends")
+    assert world.alive(4)
+
+
+def test_inside_a_tmux_of_ones_own_attaching_leads_there_and_back(world: World) -> None:
+    world.write("--steps", "5000", "--step-time", "0.05", more={"tmux": {"enabled": True}})
+    world.headless()
+    world.at_step(1)
+    with terminal((120, 40), world.project, world.env) as person:
+        person.run("tmux -f /dev/null new-session")
+        person.until(lambda text: re.search(r"^\[\d+\] 0:", text, re.MULTILINE), "a tmux of one's own")
+        person.trainwatch()
+        person.see("● Training", "a attach")
+        person.press("a")
+        person.see("1:trainer", "steps:")
+        person.press("C-b", "d")
+        person.see("Back. The training was not touched.", "● Training")
+        person.press("q")
+        person.see("training and supervisor go on")
