@@ -64,6 +64,11 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Position of the run at its resume point, as well as it is known."""
         return self.resume_position if self.resume_position is not None else self.resume_step
 
+    @property
+    def step_offset(self) -> int:
+        """Steps of the run before it that the trainer's own count leaves out."""
+        return (self.resumed_at or 0) if self.weights_only else 0
+
 
 def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
     """The training advanced. ``step``: counted over epochs where the trainer counts within them, None = not printed."""

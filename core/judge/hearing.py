@@ -149,7 +149,8 @@ def _tell(state: JudgeState, *, changed: bool) -> Result:
     """Write down where the training is."""
     progress = state.progress
     said = replace(progress, eta_s=eta.eta_s(state.pace, progress))
-    made = ProgressMade(attempt=state.attempt.number, progress=said, overall_step=state.attempt.position)
+    now = state.attempt
+    made = ProgressMade(attempt=now.number, progress=said, overall_step=now.position, step_offset=now.step_offset)
     state = replace(state, told_t=state.timeline.t)
     if not changed:
         return state, (made,)

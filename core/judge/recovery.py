@@ -44,7 +44,14 @@ def remember_end(draft: Draft) -> None:
     if draft.state.attempt.step is not None and draft.state.told_t != draft.t:
         draft.set(told_t=draft.t)
         last = draft.state.attempt
-        draft.fact(ProgressMade(attempt=last.number, progress=draft.state.progress, overall_step=last.position))
+        draft.fact(
+            ProgressMade(
+                attempt=last.number,
+                progress=draft.state.progress,
+                overall_step=last.position,
+                step_offset=last.step_offset,
+            )
+        )
     for incident in draft.state.incidents:
         if incident.kind in {"stall", "loss"}:
             draft.close_incident(incident.id, "the attempt ended")

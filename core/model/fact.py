@@ -91,6 +91,8 @@ class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
     attempt: int
     progress: Progress
     overall_step: int | None = None
+    step_offset: int = 0
+    """Steps of the run before this attempt that the trainer's own count leaves out: it resumed from weights alone."""
 
 
 class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):

@@ -95,6 +95,10 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptStory, ...] = ()
     progress: Progress = Progress()
     overall_step: int | None = None
+    progress_attempt: int | None = None
+    """The attempt that ``progress`` is of."""
+    step_offset: int = 0
+    """Steps of the run that its count leaves out."""
     checkpoints: tuple[Checkpoint, ...] = ()
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
@@ -166,7 +170,13 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case AttemptEnded():
             return replace(story, attempts=_ended(story.attempts, record, fact))
         case ProgressMade():
-            return replace(story, progress=fact.progress, overall_step=fact.overall_step)
+            return replace(
+                story,
+                progress=fact.progress,
+                overall_step=fact.overall_step,
+                progress_attempt=fact.attempt,
+                step_offset=fact.step_offset,
+            )
         case PhaseChanged():
             span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
             return replace(story, phases=(*story.phases, span)[-PHASES:])

@@ -4,7 +4,7 @@ import msgspec
 
 from ..model.run import LIVE_STATES
 from . import quantity
-from .situation import Situation, fraction, live_progress
+from .situation import Situation, fraction, run_progress
 from .verdict import Verdict, unwatched, verdict
 
 
@@ -20,7 +20,7 @@ class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
 def header_view(now: Situation, name: str = "") -> HeaderView:
     """Project the head. ``name`` stands in before the journal has one."""
     story = now.story
-    done = 1.0 if story.state == "finished" else fraction(live_progress(now))
+    done = 1.0 if story.state == "finished" else fraction(run_progress(now))
     return HeaderView(
         name=story.run.name if story.run else name,
         verdict=verdict(now),

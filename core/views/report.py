@@ -28,7 +28,8 @@ class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
 class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     """What a report is made of besides the situation. ``records``: the whole journal.
 
-    ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last words of its log.
+    ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last words of its log. ``log_steps``:
+    attempt → the last step in its log, for those of which the journal does not tell it (nobody watched their end).
     """
 
     spec: RunSpec
@@ -36,6 +37,7 @@ class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     loss: LossCourse = LossCourse()
     machine: Mapping[str, str] = {}
     log_ends: Mapping[int, tuple[str, ...]] = {}
+    log_steps: Mapping[int, int] = {}
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,12 +12,13 @@ from ..model.incident import Incident
 from ..model.profile import Change
 from ..model.record import Record
 from ..model.redact import Redaction, url_secrets
+from ..model.story import RunStory
 from . import quantity
 from .checkpoints import step_words
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
 from .report_decisions import waiting_for_a_person
 from .report_summary import SummaryNumbers, summary_sentence
-from .situation import Situation, live_progress
+from .situation import Situation, live_progress, overall_step, run_progress
 from .status import ettr
 from .words import title_of
 
@@ -26,13 +27,13 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
     """Put it together; every part of it may be unknown."""
     story = now.story
     hide = Redaction(sources.spec.env, url_secrets(sources.spec.settings.notify.urls))
-    progress = live_progress(now)
+    progress = run_progress(now)
     first = story.attempts[0] if story.attempts else None
     ended_t = _ended_t(now)
     began = None if first is None else story.wall0 + first.t
     wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
     incidents = tuple(_incident(i, now, sources.records, hide) for i in sorted(story.incidents, key=lambda i: i.t))
-    step = story.overall_step if story.overall_step is not None else progress.step
+    step = _step(now, sources)
     waiting = hide.texts(waiting_for_a_person(now))
     numbers = SummaryNumbers(
         wall_s=wall_s,
@@ -41,7 +42,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         crashes=sum(i.kind == "crash" for i in incidents),
         hangs=sum(i.kind == "hang" for i in incidents),
         recovered=sum(i.kind in {"crash", "hang"} and i.lost_steps is not None for i in incidents),
-        lost_steps=sum(i.lost_steps or 0 for i in incidents),
+        lost_steps=sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources),
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
     )
@@ -79,18 +80,48 @@ def _ended_t(now: Situation) -> float | None:
 
 def _attempt(a: AttemptStory, now: Situation, sources: ReportSources, hide: Redaction) -> AttemptRow:
     ends = a.ended_t if a.ended_t is not None else now.now_t
+    later = next((b for b in now.story.attempts if b.number > a.number), None)
+    if a.ended_t is None and (later is not None or _ended_t(now) is not None):  # nobody saw its end
+        ends = later.t if later is not None else now.story.state_t
     return AttemptRow(
         number=a.number,
         began_wall=now.story.wall0 + a.t,
         ran_s=max(0.0, ends - a.t),
         began_from=_from(a),
-        ended=_how(a),
-        last_step=a.last_step,
+        ended="unseen" if a.ended_t is None and (later is not None or now.story.state == "interrupted") else _how(a),
+        last_step=_last_step(a, sources),
         adopted=a.adopted,
         changes=hide.texts(_change(c) for c in a.changes),
         log=a.log,
         log_end=hide.texts(sources.log_ends.get(a.number, ())),
     )
+
+
+def _last_step(a: AttemptStory, sources: ReportSources) -> int | None:
+    """As the trainer counts it; from the log where nobody watched its end."""
+    return a.last_step if a.last_step is not None else sources.log_steps.get(a.number)
+
+
+def _step(now: Situation, sources: ReportSources) -> int | None:
+    """How far the run has come."""
+    known, story = overall_step(now), now.story
+    in_log = sources.log_steps.get(story.attempts[-1].number) if story.attempts else None
+    return known if in_log is None else max(known or 0, in_log + story.step_offset)
+
+
+def _gone_back(story: RunStory, sources: ReportSources) -> int:
+    """Steps that were done again because somebody asked for it: a stop between two saves, a resume from further back.
+
+    Those that a crash or a hang cost are told by its incident.
+    """
+    told = {i.attempt for i in story.incidents if i.lost_steps is not None}
+    total = 0
+    for a, b in pairwise(story.attempts):
+        last = _last_step(a, sources)
+        if a.number not in told and last is not None:
+            resumed = b.resume_step if b.resume_from is not None else 0
+            total += max(0, last - resumed) if resumed is not None else 0
+    return total
 
 
 def _from(a: AttemptStory) -> str:

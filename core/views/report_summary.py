@@ -48,13 +48,13 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
     if troubles:
         said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("got stuck", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
-        if n.recovered:
-            cost = (
-                f"{quantity.plural(n.lost_steps, 'step')} had to be done again" if n.lost_steps else "no step was lost"
-            )
-            clauses.append(f"{cost}, {quantity.duration(n.lost_s)} without training")
     elif n.wall_s is not None:
         clauses.append("nothing went wrong")
+    again = f"{quantity.plural(n.lost_steps, 'step')} had to be done again" if n.lost_steps else "no step was lost"
+    if n.recovered:
+        clauses.append(f"{again}, {quantity.duration(n.lost_s)} without training")
+    elif n.lost_steps:
+        clauses.append(again)
     clauses.append(
         "nothing waits for you"
         if not n.waiting

@@ -35,6 +35,35 @@ def live_progress(now: Situation) -> Progress:
     return msgspec.structs.replace(newest, eta_s=eta_s(newest))
 
 
+def run_progress(now: Situation) -> Progress:
+    """As ``live_progress``, with steps counted over the whole run where the trainer began its count anew."""
+    return over_run(now.story, live_progress(now))
+
+
+def over_run(story: RunStory, progress: Progress) -> Progress:
+    """A reading of the newest attempt, its step and total with what the run had done before it."""
+    attempt = story.attempt
+    offset = story.step_offset if attempt is not None and story.progress_attempt == attempt.number else 0
+    if not offset or progress.step is None:
+        return progress
+    total = None if progress.total_steps is None else progress.total_steps + offset
+    return msgspec.structs.replace(progress, step=progress.step + offset, total_steps=total)
+
+
+def overall_step(now: Situation) -> int | None:
+    """How far the run has come over all attempts, as new as the newest reading; None where no step was ever seen."""
+    story, attempt = now.story, now.story.attempt
+    told, newest = story.progress, live_progress(now)
+    if attempt is None or story.overall_step is None or story.progress_attempt != attempt.number:
+        fresh = now.progress is not None and attempt is not None and now.progress_t >= attempt.t
+        return newest.step if fresh or story.overall_step is None else story.overall_step
+    if attempt.last_step is not None:
+        return max(story.overall_step, attempt.last_step + story.step_offset)
+    if newest.step is None or told.step is None or newest.step < told.step:
+        return story.overall_step
+    return story.overall_step + newest.step - told.step
+
+
 def eta_s(progress: Progress) -> float | None:
     """Seconds to the last step: steps left times the pace, else what the trainer says."""
     if progress.step is None or progress.total_steps is None or progress.sec_per_step is None:

@@ -9,6 +9,7 @@ from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
 from ..model.run import LIVE_STATES
 from ..model.story import RunStory
+from .situation import over_run
 
 
 def status_object(
@@ -24,11 +25,13 @@ def status_object(
 ) -> dict[str, Any]:
     """The object of ``status --json`` (fields and meanings: the interface contract). ``wall``: now, epoch seconds.
 
+    ``overall``: the step counted over the whole run, where a resume of weights made the trainer count anew.
     A live state whose supervisor is gone is still reported as it was last known; ``supervisor.alive`` says so.
     """
     attempt = story.attempt
     newest = story.checkpoints[-1] if story.checkpoints else None
     shown = progress if progress is not None and attempt is not None else story.progress
+    whole = over_run(story, shown)
     now_t = wall - story.wall0 if story.run else 0.0
     return {
         "run": run,
@@ -41,6 +44,7 @@ def status_object(
         "log": attempt.log if attempt else None,
         "uptime_s": _uptime(story, now_t),
         "progress": msgspec.to_builtins(shown),
+        "overall": {"step": whole.step, "total_steps": whole.total_steps},
         "expected": _expected(story, shown),
         "health": [msgspec.to_builtins(r) for r in _current(story, host)],
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],

@@ -8,7 +8,7 @@ from ..model.health import Level
 from ..model.incident import Incident
 from ..model.run import TERMINAL_STATES
 from . import quantity
-from .situation import Situation, live_progress
+from .situation import Situation, live_progress, run_progress
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0
@@ -48,7 +48,7 @@ def unwatched(now: Situation) -> bool:
 
 def where(now: Situation) -> tuple[str, ...]:
     """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, as far as they are known."""
-    progress = live_progress(now)
+    progress = run_progress(now)
     clauses: list[str] = []
     if progress.step is not None:
         total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
@@ -207,7 +207,7 @@ def _finished(now: Situation) -> Verdict:
     story = now.story
     clauses = [f"Finished {quantity.clock(story.wall0 + story.state_t, now.now_wall)}"]
     took = quantity.duration(story.state_t)
-    step = live_progress(now).step
+    step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     good = sum(c.verdict == "complete" for c in story.checkpoints)
     if good:

@@ -4,10 +4,15 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from trainwatch import __version__
+from trainwatch.core.judge.line_shapes import shapes_of
+from trainwatch.core.judge.progress import START, read_progress
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.sense.log_pages import LogPages
 from trainwatch.core.store.history import HistoryReader
@@ -18,6 +23,7 @@ from trainwatch.core.views.report import LossCourse, ReportSources
 from trainwatch.core.views.situation import Situation
 
 from .gpu_survey import survey
+from .unwatched import as_found
 
 LOSS_POINTS = 400
 """Each is a mean of its stretch, so that one odd step is not the run's first or last loss."""
@@ -36,6 +42,9 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
     story = RunStory()
     for record in records:
         story = apply(story, record)
+    found = as_found(run, story)
+    if found is not story:  # nobody saw its end: the last that was written is the last that is known
+        story = msgspec.structs.replace(found, state_t=story.t)
     wall = time.time()
     now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
     with HistoryReader(run.history) as history:
@@ -64,8 +73,29 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
         ),
         machine=machine(),
         log_ends={a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost"}},
+        log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
     )
     return now, sources
+
+
+def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:
+    """Attempt → the last step in its log, where the journal does not tell it."""
+    for a in story.attempts:
+        live = watched and a is story.attempts[-1]
+        if a.log and a.last_step is None and not live:
+            step = last_step(a.log, spec.settings.progress.shapes)
+            if step is not None:
+                yield a.number, step
+
+
+def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
+    """The last step that the end of a log shows; None where it shows none, or cannot be read."""
+    try:
+        page = LogPages().tail(log, LOG_LINES)
+    except OSError:
+        return None
+    text = "".join(f"{line}\n" for line in page.lines) + page.unfinished
+    return read_progress(START, text, shapes_of(shapes)).progress.step
 
 
 def machine() -> Mapping[str, str]:

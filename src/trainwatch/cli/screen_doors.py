@@ -125,11 +125,12 @@ def _card(run: RunDirectory) -> RunCard:
     except JournalTooNew:
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
     from trainwatch.core.store.history_reader import HistoryReader
+    from trainwatch.core.views.situation import over_run
 
     history = HistoryReader(run.history)
     latest = history.latest()
     history.close()
-    progress = latest.progress.progress if latest.progress else story.progress
+    progress = over_run(story, latest.progress.progress if latest.progress else story.progress)
     return RunCard(
         id=run.id,
         name=spec.name,

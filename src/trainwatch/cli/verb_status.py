@@ -39,9 +39,10 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     alive = status["supervisor"]["alive"]
     lines = [f"{status['run']}: {status['state']}" + (f" ({status['reason']})" if status["reason"] else "")]
     position = []
-    if progress["step"] is not None:
-        total = f" of {progress['total_steps']:,}" if progress["total_steps"] else ""
-        position.append(f"step {progress['step']:,}{total}")
+    overall = status["overall"]
+    if overall["step"] is not None:
+        total = f" of {overall['total_steps']:,}" if overall["total_steps"] else ""
+        position.append(f"step {overall['step']:,}{total}")
     if progress["epoch"] is not None:
         position.append(f"epoch {progress['epoch']:g}")
     if progress["loss"] is not None:

@@ -1,0 +1,117 @@
+"""How far a run has come over all its attempts: after weights were resumed, and where nobody watched the end."""
+
+from typing import Any
+
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, ProgressMade, RunCreated, StateChanged
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.views.header import header_view
+from trainwatch.core.views.report import Report, ReportSources
+from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.situation import Situation, overall_step
+from trainwatch.core.views.status import status_object
+
+
+def told(*facts: tuple[float, Fact]) -> RunStory:
+    story = RunStory()
+    created = RunCreated(run="r", name="r", command=("c",), cwd="/", preset="kohya")
+    for seq, (t, fact) in enumerate(((0.0, created), *facts), 1):
+        story = apply(story, Record(seq=seq, t=t, wall=1000.0 + t, fact=fact))
+    return story
+
+
+def began(number: int, resume_from: str | None = None, resume_step: int | None = None) -> AttemptStarted:
+    return AttemptStarted(
+        attempt=number, pid=7, log=f"/logs/{number}", resume_from=resume_from, resume_step=resume_step
+    )
+
+
+def made(number: int, step: int, total: int = 200, **more: Any) -> ProgressMade:
+    progress = Progress(phase="train", step=step, total_steps=total, sec_per_step=1.0)
+    return ProgressMade(attempt=number, progress=progress, **{"overall_step": step, **more})
+
+
+def at(story: RunStory, step: int | None = None, t: float = 100.0) -> Situation:
+    progress = None if step is None else Progress(phase="train", step=step, total_steps=200, sec_per_step=1.0)
+    return Situation(story=story, progress=progress, progress_t=t, now_t=t, now_wall=1000.0 + t, supervisor_alive=True)
+
+
+def report(now: Situation, **log_steps: int) -> Report:
+    spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=1000.0)
+    return build_report(now, ReportSources(spec=spec, log_steps={int(k[1:]): v for k, v in log_steps.items()}))
+
+
+WEIGHTS = (
+    (1.0, began(1)),
+    (2.0, made(1, 60, 240)),
+    (3.0, AttemptEnded(attempt=1, how="stopped", signal="SIGINT", last_step=60)),
+    (4.0, began(2, "/out/luca-000040.safetensors", 40)),
+    (5.0, StateChanged(state="running", reason="training advances")),
+    (6.0, made(2, 10, overall_step=50, step_offset=40)),
+)
+
+
+def test_steps_go_on_where_weights_were_resumed() -> None:
+    now = at(told(*WEIGHTS), step=167)
+    assert "step 207 of 240" in header_view(now).verdict.clauses
+    assert header_view(now).done == 207 / 240
+    assert overall_step(now) == 207
+    status = status_object(
+        now.story, run="r", wall=1100.0, gpu=None, host=None, progress=now.progress, supervisor_pid=1
+    )
+    assert status["overall"] == {"step": 207, "total_steps": 240}
+    assert (status["progress"]["step"], status["progress"]["total_steps"]) == (167, 200)
+
+
+def test_an_attempt_that_counts_on_by_itself_is_shown_as_it_is() -> None:
+    again = (7.0, AttemptEnded(attempt=2, how="stopped", last_step=20)), (8.0, began(3, "/out/luca-state", 60))
+    story = told(
+        *WEIGHTS, *again, (9.0, StateChanged(state="running", reason="training advances")), (10.0, made(3, 61))
+    )
+    now = at(story, step=70)
+    assert "step 70 of 200" in header_view(now).verdict.clauses
+    assert overall_step(now) == 70
+
+
+def test_the_position_is_as_new_as_the_newest_reading() -> None:
+    story = told((1.0, began(1)), (2.0, made(1, 341, 4000)))
+    assert overall_step(at(story)) == 341
+    assert overall_step(at(story, step=362)) == 362
+    bar_a_epoch = told((1.0, began(1)), (2.0, made(1, 90, 100, overall_step=290)))
+    assert overall_step(at(bar_a_epoch, step=95)) == 295
+    assert overall_step(at(bar_a_epoch, step=5)) == 290
+    ended = told(
+        (1.0, began(1)), (2.0, made(1, 341, 4000)), (3.0, AttemptEnded(attempt=1, how="stopped", last_step=380))
+    )
+    assert overall_step(at(ended, step=362, t=2.5)) == 380
+    next_one = told((1.0, began(1)), (2.0, made(1, 345, 4000)), (3.0, began(2, "/out/checkpoint-200", 200)))
+    assert overall_step(at(next_one)) == 345
+    assert overall_step(at(next_one, step=203)) == 203
+
+
+def test_a_report_counts_what_a_person_let_do_again() -> None:
+    story = told(
+        (1.0, began(1)),
+        (50.0, AttemptEnded(attempt=1, how="stopped", signal=2, last_step=183)),
+        (51.0, began(2, "/out/checkpoint-180", 180)),
+        (60.0, AttemptEnded(attempt=2, how="stopped", signal=2)),
+        (61.0, began(3, "/out/checkpoint-330", 330)),
+        (70.0, AttemptEnded(attempt=3, how="killed", signal=9, last_step=345)),
+        (71.0, began(4, "/out/checkpoint-200", 200)),
+        (80.0, AttemptEnded(attempt=4, how="stopped", signal=2, last_step=262)),
+        (80.0, StateChanged(state="stopped", reason="by command line")),
+    )
+    shown = report(at(story), _2=334)
+    assert [a.last_step for a in shown.attempts] == [183, 334, 345, 262]
+    assert "nothing went wrong; 152 steps had to be done again;" in shown.summary
+
+
+def test_an_end_that_nobody_saw_is_no_going_on() -> None:
+    story = told((1.0, began(1)), (30.0, made(1, 300)), (60.0, began(2, "/out/c-300", 300)), (90.0, made(2, 310)))
+    lost = apply(story, Record(seq=9, t=95.0, wall=1095.0, fact=StateChanged(state="interrupted", reason="reboot")))
+    rows = report(at(lost, t=5000.0), _1=334, _2=362).attempts
+    assert [(a.ended, a.last_step, a.ran_s) for a in rows] == [("unseen", 334, 59.0), ("unseen", 362, 35.0)]
+    assert report(at(lost, t=5000.0), _2=362).step == 362
+    assert report(at(story), _1=334).attempts[1].ended == "goes on"
