@@ -91,7 +91,7 @@ class Dashboard(PaneWalk):
         """Draw the empty screen, then begin to look."""
         self.draw()
         if self._interval_s > 0:
-            self.pulse.start()
+            self.call_after_refresh(self.pulse.start)  # the first picture does not share the processor with a look
 
     def on_unmount(self) -> None:
         """End the pulse, and what was being worked on."""
