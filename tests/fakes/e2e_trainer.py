@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--output-dir", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--step-time", type=float, default=0.02)
+    parser.add_argument("--busy", action="store_true", help="compute for half of each step: a hang then shows")
     parser.add_argument("--save-every", type=int, default=20)
     parser.add_argument("--resume", type=Path)
     parser.add_argument("--forget", action="store_true", help="take --resume and start over all the same")
@@ -61,7 +62,10 @@ def main() -> int:
     step = first = int(args.resume.stem.rpartition("step")[2]) if args.resume and not args.forget else 0
     begun = time.monotonic()
     while step < args.steps:
-        time.sleep(args.step_time)
+        until = time.monotonic() + args.step_time / 2
+        while args.busy and time.monotonic() < until:
+            pass
+        time.sleep(args.step_time / (2 if args.busy else 1))
         step += 1
         pace = (time.monotonic() - begun) / (step - first)
         left = pace * (args.steps - step)

@@ -24,7 +24,7 @@ def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
     (profiles / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.06"]\n')
     (profiles / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.04"]\n')
     world.write(
-        "--steps", "5000", "--step-time", "0.05", "--save-every", "40", "--hang-at", "90",
+        "--steps", "5000", "--step-time", "0.05", "--save-every", "40", "--hang-at", "90", "--busy",
         more={"tmux": {"enabled": True}, "profiles": {"ladder": ["calm", "brisk"]}},
     )  # fmt: skip
     with terminal(request.param, world.project, world.env) as made:
