@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ..model.run import PLACEHOLDERS
 from .derive_tree import REMOVED, DeriveError, float_text
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
@@ -19,7 +20,7 @@ _RESUME_OPTION = re.compile(
     r"--?[\w.-]*(resume|checkpoint|ckpt|weights|restore|load|init|start|continue|from|state)[\w.-]*", re.IGNORECASE
 )
 _PROFILE_OPTION = re.compile(r"--?[\w.-]*profile[\w.-]*", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"\{(config|output_dir|resume|profile)\}")
+_PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _VANISHING = {"resume": _RESUME_OPTION, "profile": _PROFILE_OPTION}
 """Placeholders that may have no value, and the option before one that goes with it."""
 

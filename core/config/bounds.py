@@ -22,6 +22,11 @@ def at_least(limit: float) -> Rule:
     return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
 
 
+def between(low: float, high: float) -> Rule:
+    """Only the two and what lies between them."""
+    return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
+
+
 def percent(value: float) -> str | None:
     """Only 0 to 100."""
     return None if 0 <= value <= 100 else "must be between 0 and 100"
@@ -102,7 +107,8 @@ def tmux_name(value: str | None) -> str | None:
 
 BOUNDS: dict[str, dict[str, Rule]] = {
     "watch": {
-        "interval_s": at_least(0.1),  # faster costs more than it tells; NVML itself averages over about 0.1 s
+        # Faster costs more than it tells (NVML itself averages over about 0.1 s); slower, and a hang is over unseen.
+        "interval_s": between(0.1, 60),
         "summary_s": above(0),
         "gpu_timeout_s": above(0),
         "rescan_s": above(0),

@@ -12,6 +12,7 @@ from ..model.settings import Settings
 from .bounds import complaint
 from .detection import detect_preset
 from .document import show
+from .placeholders import misspelt
 from .problem import ConfigError, Problem, did_you_mean
 from .project import Origin, Project
 from .run_section import AUTO, RunSection, absolute
@@ -186,6 +187,7 @@ def _launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Probl
         problems.append(Problem(place("config"), None, f'"config" is no file: {run.config}'))
     if run.output_dir is not None and Path(run.output_dir).exists() and not Path(run.output_dir).is_dir():
         problems.append(Problem(place("output_dir"), None, f'"output_dir" is no folder: {run.output_dir}'))
+    problems += [Problem(place("command"), None, text) for text in misspelt(run.command)]
     for placeholder, value in (("config", run.config), ("output_dir", run.output_dir)):
         if value is None and any(f"{{{placeholder}}}" in word for word in run.command):
             option = OPTIONS[placeholder][0]

@@ -22,6 +22,8 @@ RunState = Literal[
     "given_up",
 ]
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "given_up"})
+PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
+"""Words in braces that each launch fills in."""
 LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused"})
 
 

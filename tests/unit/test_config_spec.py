@@ -169,7 +169,7 @@ def test_a_bare_command_has_a_name(argv: list[str], name: str) -> None:
     ("words", "said"),
     [
         (["hang.min_s=0"], "--set hang.min_s=0: must be more than 0"),
-        (["watch.interval_s=0.01"], "--set watch.interval_s=0.01: must be at least 0.1"),
+        (["watch.interval_s=0.01"], "--set watch.interval_s=0.01: must be between 0.1 and 60"),
         (["restart.max_restarts=-1"], "--set restart.max_restarts=-1: must be at least 0"),
         (["restart.backoff_s=[]"], "needs at least one number of seconds"),
         (["health.vram_warning_pct=101"], "must be between 0 and 100"),

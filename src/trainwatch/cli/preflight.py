@@ -16,7 +16,15 @@ from .preflight_host import (
     check_tmux,
     check_wsl_idle,
 )
-from .preflight_launch import check_command, check_notify, check_paths, check_profile, check_script, plan_of
+from .preflight_launch import (
+    check_command,
+    check_ladder,
+    check_notify,
+    check_paths,
+    check_profile,
+    check_script,
+    plan_of,
+)
 from .preflight_length import check_length
 from .preflight_memory import check_advice, check_memory
 from .preflight_model import check_data_changed, check_model
@@ -28,6 +36,7 @@ RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
     check_command,
     check_script,
     check_profile,
+    check_ladder,
     check_paths,
     check_output_dir,
     check_disk,

@@ -101,6 +101,18 @@ def check_profile(plan: Plan, machine: Machine) -> Check | None:
     return passed("stable profile", found)
 
 
+def check_ladder(plan: Plan, _machine: Machine) -> Check | None:
+    """The profile in use is a rung of the ladder: off it, neither remedies nor the ramp know where to go."""
+    profiles = plan.spec.settings.profiles
+    if not profiles.ladder or profiles.use is None or profiles.use in profiles.ladder:
+        return None
+    return warned(
+        "ladder",
+        f"profile {profiles.use} is no rung of profiles.ladder ({', '.join(profiles.ladder)})",
+        "add it to profiles.ladder, or use one of its rungs",
+    )
+
+
 def check_paths(plan: Plan, _machine: Machine) -> Check | None:
     """Data and models that config or command name exist."""
     missing: list[str] = []

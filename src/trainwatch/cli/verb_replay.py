@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .failure import CliError, ExitCode
+from .known_runs import here
 from .log_input import byte_lines
 from .output import print_json
 
@@ -32,6 +33,7 @@ def add(subparsers: Any) -> None:
 def act(args: argparse.Namespace) -> int:
     """Replay; 0 whenever the trace could be read."""
     from trainwatch.core.replay import TraceError, replay
+
     try:
         with byte_lines(args.trace, what="trace") as lines:
             result = replay(lines, settings=_settings(args.set), catalogue=_failures)
@@ -58,12 +60,20 @@ def _settings(words: list[str]) -> "Settings":
 
     if not words:  # reading a TOML value loads more than a short replay
         return Settings()
+    from trainwatch.core.config.location import FILE_NAME
     from trainwatch.core.config.overrides import with_overrides
+    from trainwatch.core.config.problem import did_you_mean
+    from trainwatch.core.config.shipped import load_profiles
 
     try:
-        return with_overrides(Settings(), words)
+        settings = with_overrides(Settings(), words)
     except ValueError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
+    profile = settings.profiles.use
+    known = load_profiles(here() / FILE_NAME) if profile is not None else {}
+    if profile is not None and profile not in known:
+        raise CliError(ExitCode.USAGE, f"--set profiles.use={profile}: unknown profile{did_you_mean(profile, known)}")
+    return settings
 
 
 def _failures() -> "FailureCatalogue":

@@ -1,0 +1,96 @@
+"""Words in braces: misspelt ones of ours are named, the trainer's own are left alone."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from trainwatch.cli.failure import CliError
+from trainwatch.cli.preflight_check import Machine, Plan
+from trainwatch.cli.preflight_launch import check_ladder
+from trainwatch.cli.verb_replay import act as replay
+from trainwatch.core.config.placeholders import misspelt
+from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.project import load_project
+from trainwatch.core.config.spec import spec_for_command
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Profiles, Settings
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("{cofig}", "{config}"),
+        ("{Config}", "{config}"),
+        ("--output_dir={output}", "{output_dir}"),
+        ("{outputdir}/sub", "{output_dir}"),
+        ("--resume={resum}", "{resume}"),
+        ("python t.py --resume {resmue}", "{resume}"),
+        ("{profiles}", "{profile}"),
+    ],
+)
+def test_a_near_miss_is_named(word: str, meant: str) -> None:
+    (said,) = misspelt(("bash", "-c", word))
+    assert said.endswith(f'did you mean "{meant}"?')
+
+
+def test_an_argument_that_nobody_fills_in_is_named_with_what_there_is() -> None:
+    (said,) = misspelt(("python", "t.py", "{checkpoint}"))
+    assert said == (
+        "the command uses the unknown placeholder {checkpoint}; there are: {config} {output_dir} {resume} {profile}"
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "{config}",
+        "--resume={resume}",
+        '{"lr": 3, "betas": [0.9, 0.99]}',
+        "{'a':{'b':1}}",
+        'print(f"{result} {results:.2f}")',
+        "print(f'{profiler} {configs}')",
+        "${CONFIG}",
+        "${cofig}",
+        "{{cofig}}",
+        "{}",
+        "{1}",
+        "{a,b}",
+        "--name={model}-{lr}",
+        "sed 's/x/{line}/'",
+    ],
+)
+def test_braces_of_others_are_left_alone(word: str) -> None:
+    assert list(misspelt(("python", "t.py", word))) == []
+
+
+def test_it_is_an_error_of_the_command_line_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'unknown placeholder \{cofig\}; did you mean "\{config\}"'):
+        spec_for_command(["x", "{cofig}"], identify=str, created_wall=0.0, cwd=tmp_path, presets={})
+
+
+def test_a_profile_off_the_ladder_is_warned_of(tmp_path: Path) -> None:
+    def found(use: str | None, *ladder: str) -> object:
+        settings = Settings(profiles=Profiles(use=use, ladder=ladder))
+        spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0.0, settings=settings)
+        return check_ladder(Plan(spec=spec), Machine(home=tmp_path))
+
+    assert found(None, "safe") is None
+    assert found("balanced") is None
+    assert found("safe", "safe", "fast") is None
+    told = found("balanced", "safe", "fast")
+    assert getattr(told, "result", None) == "warn"
+    assert "balanced is no rung of profiles.ladder (safe, fast)" in getattr(told, "found", "")
+
+
+def test_a_day_between_two_looks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "trainwatch.toml").write_text('[run]\ncommand = ["x"]\n[watch]\ninterval_s = 86400\n')
+    with pytest.raises(ConfigError, match=r"toml:4: .*interval_s.* must be between 0.1 and 60"):
+        load_project(tmp_path / "trainwatch.toml")
+
+
+def test_a_replay_with_an_unknown_profile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.jsonl").write_text('{"t":0,"kind":"tick"}\n')
+    with pytest.raises(CliError, match=r'--set profiles.use=balancd: unknown profile; did you mean "balanced"\?'):
+        replay(SimpleNamespace(trace="t.jsonl", set=["profiles.use=balancd"], json=True))  # type: ignore[arg-type]
