@@ -13,8 +13,6 @@ from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0
 """Nearer than this the end is told as a time to wait, not as a time of day: minutes on a clock are too coarse."""
-RECENT_S = 900.0
-"""A recovery stays in the sentence for a quarter of an hour: long enough to be read once."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,17 +106,20 @@ def _running(now: Situation) -> Verdict:
         worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))
         level: Level = "danger" if worst.severity == "danger" else "warning"
         return Verdict(level=level, clauses=(*clauses, worst.reason))
-    return Verdict(level="safe", clauses=tuple(clauses), aside=_recent_recovery(now) or "")
+    return Verdict(level="safe", clauses=tuple(clauses), aside=_recoveries(now))
 
 
-def _recent_recovery(now: Situation) -> str | None:
+def _recoveries(now: Situation) -> str:
+    """1 restart at 01:07, recovered, 20 steps redone: what somebody who slept wants to know next."""
     closed = [i for i in now.story.incidents if i.closed_t is not None and i.kind in {"crash", "hang"}]
-    if not closed or now.now_t - (closed[-1].closed_t or 0.0) > RECENT_S:
-        return None
-    newest = closed[-1]
-    at = quantity.clock(now.story.wall0 + (newest.closed_t or 0.0), now.now_wall)
-    lost = "" if newest.lost_steps is None else f", {quantity.plural(newest.lost_steps, 'step')} redone"
-    return f"recovered {at}{lost}"
+    restarts = max(0, len(now.story.attempts) - 1)
+    if not closed or not restarts:
+        return ""
+    at = quantity.clock(now.story.wall0 + (closed[-1].closed_t or 0.0), now.now_wall)
+    redone = [i.lost_steps for i in closed if i.lost_steps is not None]
+    lost = f", {quantity.plural(sum(redone), 'step')} redone" if sum(redone) else ""
+    last = "" if restarts == 1 else "the last "
+    return f"{quantity.plural(restarts, 'restart')}, {last}recovered {at}{lost}"
 
 
 def newest_trouble(now: Situation, *, kinds: frozenset[str] = frozenset({"crash", "hang"})) -> Incident | None:
