@@ -164,11 +164,11 @@ def test_verbs_that_need_a_supervisor_say_that_there_is_none(world: World) -> No
         ["kill", "--yes"],
         ["pause"],
         ["unpause"],
-        ["profile", "balanced"],
+        ["profile", "normal"],
         ["ack"],
         ["wait"],
     ):
-        one_line(world.do(*words), 5, "no supervisor", "trainwatch --headless")
+        one_line(world.do(*words), 5, "no supervisor", "trainwatch resume")
 
 
 def test_a_state_folder_that_cannot_be_written_is_said(world: World, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from trainwatch import __version__
 
 from .failure import CliError, ExitCode
 from .streams import discard_stdout, make_writable
+from .words import OneLineParser, refuse_unknown
 
 VERBS = (
     "init",
@@ -59,6 +60,8 @@ MODULES = {
     "profiles": "verbs_shipped",
     "presets": "verbs_shipped",
 }
+UNLISTED = frozenset({"supervise"})
+"""Not for typing."""
 
 EPILOG = """examples:
   trainwatch run -- python train.py --config cfg.yaml      launch a command and look after it
@@ -77,7 +80,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         at = words.index("--")
         words, command = words[:at], words[at + 1 :]
     try:
-        args = _parser(words).parse_args(words)
+        parser = _parser(words)
+        args, unknown = parser.parse_known_args(words)
+        refuse_unknown(unknown, parser, args.verb)
         args.command_after_dashes = command
         code = int(args.act(args))
         sys.stdout.flush()  # a full disk behind it is told here, not by the interpreter's last breath
@@ -101,13 +106,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="trainwatch",
         description="Looks after a long training run: launches it, shows it, notices when it hangs or dies, says why, "
         "and brings it back from a good checkpoint.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.verbs = [verb for verb in VERBS if verb not in UNLISTED]
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
     from . import verb_screen
 

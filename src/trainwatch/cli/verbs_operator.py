@@ -69,8 +69,8 @@ def add(subparsers: Any) -> None:
             )
         if name == "ack":
             parser.add_argument("--incident", type=int, metavar="N", help="which incident")
-        if verb.asks:
-            parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+        never = "" if verb.asks else " (it never does: so that scripts need not know which verbs ask)"
+        parser.add_argument("--yes", "-y", action="store_true", help=f"do not ask{never}")
         parser.add_argument("run", nargs="?", help=RUN_HELP)
         parser.set_defaults(act=act)
 
@@ -105,7 +105,7 @@ def act(args: argparse.Namespace) -> int:
         if not verb.starts_supervisor:
             raise CliError(
                 ExitCode.NO_SUPERVISOR,
-                f"no supervisor is running for {run.load_spec().name}: start one with `trainwatch --headless`, "
+                f"no supervisor is running for {run.load_spec().name}: start one with `trainwatch resume {run.id}`, "
                 "or S on the screen",
             ) from None
         return _start_with(run, command)

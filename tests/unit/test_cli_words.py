@@ -1,0 +1,49 @@
+"""Words on the command line that mean nothing: one line, exit code 2, and what was probably meant."""
+
+import pytest
+
+from trainwatch.cli import VERBS, main
+from trainwatch.cli.verbs_operator import VERBS as OPERATOR_VERBS
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("statsu", 'there is no verb "statsu"; did you mean "status"?; see `trainwatch --help`'),
+        ("resmue x", 'there is no verb "resmue"; did you mean "resume"?'),
+        ("checkpoints lst x", 'there is no verb "lst"; did you mean "list"?; see `trainwatch checkpoints --help`'),
+        ("status --jsn", 'unknown option --jsn; did you mean "--json"?; see `trainwatch status --help`'),
+        ("status --jsn=1", 'unknown option --jsn; did you mean "--json"?'),
+        ("checkpoints list x --jsn", 'did you mean "--json"?'),
+        ("--haedless", 'unknown option --haedless; did you mean "--headless"?'),
+        ("check -q", "unknown option -q; there are: --after, --help, --json, --run"),
+        ("report --format mdd", '--format takes no "mdd"; did you mean "md"?'),
+        ("status a b", "unexpected: b; see `trainwatch status --help`"),
+        ("adopt --pid x", "argument --pid: invalid int value: 'x'; see `trainwatch adopt --help`"),
+    ],
+)
+def test_one_line_names_what_was_meant(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("trainwatch: ")
+    assert said in shown.err
+
+
+def test_a_word_that_is_near_to_none_shows_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zzz", "status"]) == 2
+    told = capsys.readouterr().err
+    assert all(f" {verb}," in told or f" {verb};" in told for verb in VERBS if verb != "supervise")
+    assert "supervise" not in told
+
+
+@pytest.mark.parametrize("verb", OPERATOR_VERBS)
+def test_yes_is_taken_by_every_operator_verb(
+    verb: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path_factory.mktemp("empty")
+    monkeypatch.setenv("TRAINWATCH_HOME", str(empty))
+    monkeypatch.chdir(empty)
+    words = ["balanced"] if verb == "profile" else []
+    assert main([verb, "--yes", *words]) == 3  # there is no run, which is all that is wrong
