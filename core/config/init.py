@@ -59,7 +59,7 @@ def survey_folder(
 
 
 def config_text(survey: Survey, *, name: str, output_dir: str | None = None, logging_dir: str | None = None) -> str:
-    """Return a trainwatch.toml with every key and its comment; what is not known is a comment to be filled in."""
+    """Return a trainwatch.toml with the keys that people change; what is not known is a comment to be filled in."""
     defaults = Settings()
     return _TEMPLATE.format(
         name=_text(name),
@@ -113,7 +113,8 @@ def _texts(values: Sequence[str]) -> str:
 
 
 _TEMPLATE = """\
-# What trainwatch looks after, and how. Every key is shown with its default; delete what you do not change.
+# What trainwatch looks after, and how: the settings that people change, with their defaults; delete what you do not
+# change. There are more (thresholds, graces, time limits): docs/settings.md of trainwatch.
 
 [run]                                   # or [runs.NAME], several
 name = {name}
