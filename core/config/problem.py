@@ -28,6 +28,10 @@ class ConfigError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+class UnknownRun(ConfigError):  # noqa: N818  named for what is the case
+    """The configuration names no run of that name."""
+
+
 def display_path(path: Path) -> str:
     """Return the path relative to the working folder when it lies below it, else absolute."""
     relative = os.path.relpath(path)

@@ -10,7 +10,7 @@ from ..model.settings import Profiles, Settings
 from .bounds import BOUNDS, check_order
 from .document import Document
 from .location import FILE_NAME, find_project
-from .problem import ConfigError, Problem, did_you_mean, display_path
+from .problem import ConfigError, Problem, UnknownRun, did_you_mean, display_path
 from .run_section import RunSection, RunTable, read_run
 from .toml_lines import KeyPath
 
@@ -34,14 +34,14 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     provenance: dict[str, Origin]
 
     def run(self, name: str | None = None) -> RunSection:
-        """Return the run of that name, or the only one. Raises ConfigError that names those that exist."""
+        """Return the run of that name, or the only one. Raises ConfigError (UnknownRun) that names those that exist."""
         where = display_path(self.path)
         if name is None:
             if len(self.runs) == 1:
                 return next(iter(self.runs.values()))
             raise ConfigError([Problem(where, None, f"which run? there are: {', '.join(self.runs)}; name one of them")])
         if name not in self.runs:
-            raise ConfigError([Problem(where, None, f'no run "{name}"{did_you_mean(name, self.runs)}')])
+            raise UnknownRun([Problem(where, None, f'no run "{name}"{did_you_mean(name, self.runs)}')])
         return self.runs[name]
 
 

@@ -64,6 +64,32 @@ def find_run(name: str | None, *, newest: bool = False, anywhere: bool = True) -
         raise CliError(ExitCode.FAILED, str(error)) from None
 
 
+def idle_status(name: str) -> dict[str, Any] | None:
+    """The status of a run that this project's file names and that was never started; None where it names none."""
+    from trainwatch.core.config.problem import ConfigError
+    from trainwatch.core.config.project import find_project, load_project
+    from trainwatch.core.model.story import RunStory
+    from trainwatch.core.store.run_directory import run_id_for
+    from trainwatch.core.views.status import status_object
+
+    try:
+        path = find_project(here())
+        if path is None or name not in load_project(path).runs:
+            return None
+    except (CliError, ConfigError):
+        return None
+    return status_object(
+        RunStory(),
+        run=name,
+        run_id=run_id_for(name, path),
+        wall=time.time(),
+        gpu=None,
+        host=None,
+        progress=None,
+        supervisor_pid=None,
+    )
+
+
 def read_status(run: RunDirectory) -> dict[str, Any]:
     """The status object of one run, from its journal, its metric history and its lock."""
     from trainwatch.core.store.history import HistoryReader

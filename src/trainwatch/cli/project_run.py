@@ -29,7 +29,15 @@ def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirec
     ``to_start``: it will be started at once, so a new one whose command cannot be is refused (exit code 2).
     Ends with exit code 3 where there is neither a trainwatch.toml nor a run that was started in this folder.
     """
-    spec = project_spec(args)
+    try:
+        spec = project_spec(args)
+    except CliError as error:  # no run of the file: one that is known by its id, then
+        if error.code is not ExitCode.NOT_FOUND:
+            raise
+        try:
+            return _with_flags(find_run(args.run_name), args)
+        except CliError as unknown:
+            raise (error if unknown.code is ExitCode.NOT_FOUND else unknown) from None
     if spec is None:
         if args.run_name is None and find_project(here()) is None:
             try:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.problem import ConfigError, UnknownRun
 from trainwatch.core.config.project import FILE_NAME, load_project
 from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.config.spec import Overrides, spec_for_command, spec_for_run
@@ -69,5 +69,7 @@ def spec_of_project(path: Path, run: str | None, overrides: Overrides, *, fresh:
             profiles=profiles,
             overrides=overrides,
         )
+    except UnknownRun as error:
+        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
     except ConfigError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None

@@ -4,8 +4,8 @@ import argparse
 import time
 from typing import Any
 
-from .failure import ExitCode
-from .known_runs import RUN_HELP, find_run, read_status
+from .failure import CliError, ExitCode
+from .known_runs import RUN_HELP, find_run, idle_status, read_status
 from .output import print_json
 
 
@@ -24,13 +24,23 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the status; 0 whenever the run is known."""
-    status = read_status(find_run(args.run, newest=True))
+    status = _status(args.run)
     if args.json:
         print_json(status)
         return ExitCode.DONE
     for line in status_lines(status):
         print(line)
     return ExitCode.DONE
+
+
+def _status(name: str | None) -> dict[str, Any]:
+    try:
+        return read_status(find_run(name, newest=True))
+    except CliError as error:
+        idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
+        if idle is None:
+            raise
+        return idle
 
 
 def status_lines(status: dict[str, Any]) -> list[str]:
@@ -75,6 +85,8 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
     if status["log"]:
         lines.append(f"  log {status['log']}")
-    if not alive and status["state"] not in {"finished", "given_up", "stopped"}:
+    if status["state"] == "idle" and not alive:
+        lines.append(f"  not started yet: `trainwatch --headless --run {status['run']}` starts it, or the screen")
+    elif not alive and status["state"] not in {"finished", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
     return lines

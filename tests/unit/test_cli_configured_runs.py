@@ -1,0 +1,50 @@
+"""Runs that trainwatch.toml names: never started ones have a status, and others do not exist."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainwatch.cli import main
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+TOML = '[runs.a]\ncommand = ["true"]\n[runs.b]\ncommand = ["true"]\noutput_dir = "out"\n'
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trainwatch.toml").write_text(TOML)
+    return tmp_path
+
+
+def test_one_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    assert main(["status", "b", "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["run"], status["state"], status["attempt"], status["pid"]) == ("b", "idle", 0, None)
+    assert main(["status", "b"]) == 0
+    assert "not started yet: `trainwatch --headless --run b`" in capsys.readouterr().out
+    assert not (project / "home").exists()
+
+
+@pytest.mark.parametrize("words", [["--headless", "--run", "bb"], ["status", "nosuch"], ["check", "--run", "nosuch"]])
+def test_one_that_nobody_knows_is_code_3(words: list[str], capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    assert main(words) == 3
+    assert f'no run "{words[-1]}"' in capsys.readouterr().err
+    assert not (project / "home" / "runs").exists()
+
+
+def test_which_of_several_is_a_question_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--headless"]) == 2
+    assert "which run? there are: a, b" in capsys.readouterr().err
+
+
+def test_a_known_run_that_no_file_names_is_found_by_its_id(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    other = RunSpec(id="other-1", name="other", command=("true",), cwd=str(project), created_wall=0.0)
+    run = RunDirectory.create(project / "home", other)
+    with SupervisorLock(run.lock):
+        assert main(["--headless", "--run", "other-1"]) == 4
+    assert "run other-1 already has a supervisor" in capsys.readouterr().err
