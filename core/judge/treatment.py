@@ -84,7 +84,7 @@ def propose(draft: Draft, waiting: tuple[Option, ...], failure: str, incident: i
 def advice(waiting: tuple[Option, ...]) -> tuple[str, ...]:
     """A sentence each, with the command that applies it."""
     return tuple(
-        f"proposed: {o.remedy.title} ({o.words}; {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
+        f"proposed: {o.remedy.title} ({o.words}; price: {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
         for o in waiting[:4]
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ..model.printable import printable
 from .report import IncidentRow, Report, state_words
 from .report_rows import (
     ATTEMPT_HEAD,
@@ -17,7 +18,7 @@ from .report_rows import (
 
 def markdown(report: Report) -> str:
     """The whole report; ends with a newline."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(printable(line.expandtabs()) for line in _lines(report)) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:

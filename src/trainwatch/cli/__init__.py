@@ -88,7 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a full disk behind it is told here, not by the interpreter's last breath
         return code
     except CliError as error:
-        print(f"trainwatch: {error}", file=sys.stderr)
+        from trainwatch.core.model.printable import printable_lines
+
+        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
         return int(error.code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)

@@ -21,6 +21,7 @@ from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.supervisor import Supervisor
 
 from .failure import CliError, ExitCode
+from .output import printable
 from .output_owner import require_own_output_to_start
 from .verb_events import show
 from .wiring import build_supervisor, close_view
@@ -63,13 +64,14 @@ def supervise(
 
 def _settled(run: RunDirectory, story: RunStory) -> int | None:
     """The exit code where nothing is left to do, with a sentence that says what would be."""
+    name = printable(run.load_spec().name)
     match story.state:
         case "finished":
-            print(f"{run.load_spec().name} is finished ({story.state_reason}); its events: trainwatch events {run.id}")
+            print(f"{name} is finished ({story.state_reason}); its events: trainwatch events {run.id}")
             return ExitCode.DONE
         case "given_up" | "stopped":
             print(
-                f"{run.load_spec().name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
+                f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
                 f"go on with: trainwatch resume {run.id}",
                 file=sys.stderr,
             )

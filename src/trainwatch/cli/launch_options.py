@@ -49,7 +49,9 @@ def look_after(run: "RunDirectory", args: argparse.Namespace, word: str) -> int:
     except RuntimeError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     if not screen:
-        name = run.load_spec().name
+        from .output import printable
+
+        name = printable(run.load_spec().name)
         print(f"{name}: {word}, supervisor {pid}; look at it with `trainwatch status {run.id}` or `trainwatch`")
         return ExitCode.DONE
     from .verb_screen import open_screen

@@ -7,6 +7,10 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.model.printable import printable, printable_lines
+
+__all__ = ["jsonable", "print_json", "printable", "printable_lines"]
+
 
 def jsonable(value: Any) -> Any:
     """Plain builtins with non-finite numbers as None."""
@@ -35,8 +39,3 @@ def print_json(value: Any) -> None:
         text = json.dumps(json.loads(text)) + "\n"
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def printable(text: str) -> str:
-    """``text`` on one line without control characters: a file may be named so that it would rule the terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import Any
 
-from .failure import ExitCode
+from .failure import CliError, ExitCode
 from .known_runs import home
 from .launch_options import add_launch_options, look_after
 
@@ -47,10 +47,17 @@ def act(args: argparse.Namespace) -> int:
 
 def _show_plan(spec: Any, *, as_json: bool) -> int:
     """What a launch would be."""
-    from .output import print_json
+    from trainwatch.core.act.derive import DeriveError
+    from trainwatch.core.act.spawn import why_not
+
+    from .output import print_json, printable
     from .wiring import plan_first_launch
 
-    derived = plan_first_launch(spec)
+    try:
+        derived = plan_first_launch(spec)
+    except DeriveError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    problem = why_not(list(derived.argv), dict(derived.env), spec.cwd)
     if as_json:
         print_json(
             {
@@ -58,19 +65,29 @@ def _show_plan(spec: Any, *, as_json: bool) -> int:
                 "preset": spec.preset,
                 "output_dir": spec.output_dir,
                 "argv": list(derived.argv),
+                "problem": problem,
                 "changes": list(derived.changes),
             }
         )
         return ExitCode.DONE
-    print(f"run      {spec.name} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
-    print(f"command  {shlex.join(derived.argv)}")
+    print(f"run      {printable(spec.name)} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
+    print(f"command  {printable(shlex.join(derived.argv))}")
+    if problem:
+        print(f"problem  {problem}: the launch would be refused")
     print(f"cwd      {spec.cwd}")
     print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")
     for change in derived.changes:
-        print(f"change   {change.where} {change.key}: {change.before!r} -> {change.after!r}  {change.why}")
+        print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
     for key, value in sorted(added.items()):
         print(f"env      {key}={value}")
     print("nothing was started (--dry-run)")
     sys.stdout.flush()
     return ExitCode.DONE
+
+
+def _value(value: Any) -> str:
+    """A setting in words: a flag without a value is on."""
+    if value is None:
+        return "not set"
+    return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)

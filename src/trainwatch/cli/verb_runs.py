@@ -5,7 +5,7 @@ from typing import Any
 
 from .failure import ExitCode
 from .known_runs import all_runs, read_status
-from .output import print_json
+from .output import print_json, printable
 
 
 def add(subparsers: Any) -> None:
@@ -48,5 +48,6 @@ def act(args: argparse.Namespace) -> int:
     for row in rows:
         step = f"step {row['step']:,}" if row["step"] is not None else "no step yet"
         watched = "watched" if row["supervisor"]["alive"] else "not watched"
-        print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:16} {watched:12} {row['cwd']}")
+        where = printable(row["cwd"])
+        print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:16} {watched:12} {where}")
     return ExitCode.DONE

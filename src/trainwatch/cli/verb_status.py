@@ -6,7 +6,7 @@ from typing import Any
 
 from .failure import CliError, ExitCode
 from .known_runs import RUN_HELP, find_run, idle_status, read_status
-from .output import print_json
+from .output import print_json, printable
 
 
 def add(subparsers: Any) -> None:
@@ -89,4 +89,4 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         lines.append(f"  not started yet: `trainwatch --headless --run {status['run']}` starts it, or the screen")
     elif not alive and status["state"] not in {"finished", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
-    return lines
+    return [printable(line) for line in lines]

@@ -11,6 +11,7 @@ from trainwatch.core.model.observation import Command
 
 from .failure import CliError, ExitCode
 from .known_runs import RUN_HELP, find_run, read_status
+from .output import printable
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,8 +106,8 @@ def act(args: argparse.Namespace) -> int:
         if not verb.starts_supervisor:
             raise CliError(
                 ExitCode.NO_SUPERVISOR,
-                f"no supervisor is running for {run.load_spec().name}: start one with `trainwatch resume {run.id}`, "
-                "or S on the screen",
+                f"no supervisor is running for {printable(run.load_spec().name)}: start one with "
+                f"`trainwatch resume {run.id}`, or S on the screen",
             ) from None
         return _start_with(run, command)
     except ControlError as error:
@@ -124,14 +125,14 @@ def _start_with(run: Any, command: Command) -> int:
 
     state = read_status(run)["state"]
     if state == "finished" and command.verb == "resume" and command.checkpoint is None:
-        print(f"{run.load_spec().name} is finished: nothing to resume (give --from CHECKPOINT to train on)")
+        print(f"{printable(run.load_spec().name)} is finished: nothing to resume (give --from CHECKPOINT to train on)")
         return ExitCode.DONE
     require_own_output_to_start(run)
     try:
         pid = start_detached(run, command)
     except RuntimeError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
-    print(f"{command.verb}: a supervisor (pid {pid}) watches {run.load_spec().name} now")
+    print(f"{command.verb}: a supervisor (pid {pid}) watches {printable(run.load_spec().name)} now")
     return ExitCode.DONE
 
 
@@ -175,6 +176,6 @@ def _remedies(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ask(question: str) -> None:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise CliError(ExitCode.FAILED, "left as it is")

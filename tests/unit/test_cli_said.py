@@ -1,0 +1,108 @@
+"""What verbs print: nothing of others rules the terminal, and a plan is told in words."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainwatch.cli import main
+from trainwatch.cli.event_text import event_line
+from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RemedyApplied, RunCreated
+from trainwatch.core.model.incident import Evidence, Incident
+from trainwatch.core.model.printable import printable, printable_lines
+from trainwatch.core.model.profile import Change
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.run_directory import RunDirectory
+
+NASTY = "a\x1b[31mred\nsecond\x07"
+TAMED = "a\\x1b[31mred\\nsecond\\x07"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    spec = RunSpec(id="nasty-1", name=NASTY, command=("c",), cwd=str(tmp_path), created_wall=0.0)
+    directory = RunDirectory.create(tmp_path / "home", spec)
+    with JournalWriter(directory.journal) as journal:
+        journal.append_all(
+            0.0, 0.0, (RunCreated(run="nasty-1", name=NASTY, command=("c", NASTY), cwd="/", preset="g"),)
+        )
+    return directory
+
+
+@pytest.mark.parametrize("words", [["status"], ["events"], ["runs"], ["report"], ["stop", "--yes"], ["--headless"]])
+def test_a_name_cannot_rule_the_terminal(
+    words: list[str], run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if words == ["--headless"]:
+        with JournalWriter(run.journal) as journal:
+            from trainwatch.core.model.fact import StateChanged
+
+            journal.append_all(1.0, 1.0, (StateChanged(state="finished", reason="it is done"),))
+    main(words)
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err
+    assert "\x07" not in told.out + told.err
+    if words != ["runs"]:
+        assert TAMED in told.out + told.err
+
+
+def line(fact: Fact) -> str:
+    told = event_line(Record(seq=1, t=0.0, wall=0.0, fact=fact))
+    assert told is not None
+    return told
+
+
+def test_events_keep_their_lines_and_lose_control_characters() -> None:
+    assert line(Note(text="a\tb\x1b")).endswith("  a       b\\x1b")
+    evidence = (Evidence(what="RuntimeError: \x1b[1mbold"),)
+    incident = Incident(
+        id=1,
+        t=0.0,
+        wall=0.0,
+        kind="crash",
+        class_="unknown",
+        severity="danger",
+        reason="r",
+        evidence=evidence,
+        attempt=1,
+    )
+    assert line(IncidentOpened(incident=incident)).split("\n")[1].endswith("evidence: RuntimeError: \\x1b[1mbold")
+
+
+def test_what_a_remedy_costs_is_called_its_price() -> None:
+    change = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", after="expandable_segments:True")
+    told = line(
+        RemedyApplied(
+            name="expandable", failure="cuda_oom", title="the allocator may grow", cost="none known", changes=(change,)
+        )
+    )
+    assert told.endswith("(the allocator may grow; price: none known)")
+
+
+def test_printable_leaves_words_alone() -> None:
+    assert printable("über 3 µs → ok") == "über 3 µs → ok"
+    assert printable_lines("a\n\tb") == "a\n        b"
+
+
+def test_a_dry_run_says_what_is_not_there_and_what_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--dry-run", "--json", "--", "nosuchcmd", "--output_dir", "out"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert "nosuchcmd" in plan["problem"]
+    assert plan["output_dir"] == str(tmp_path / "out")
+    assert main(["run", "--dry-run", "--", "nosuchcmd"]) == 0
+    assert "problem  " in capsys.readouterr().out
+    kohya = ["run", "--dry-run", "--preset", "kohya", "--profile", "balanced", "--", sys.executable, "train_network.py"]
+    assert main(kohya) == 0
+    told = capsys.readouterr().out
+    assert "problem  " not in told
+    assert "--cache_latents: not set -> on" in told
+    assert "None ->" not in told
