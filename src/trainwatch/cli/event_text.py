@@ -29,6 +29,7 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.printable import printable, printable_lines
 from trainwatch.core.model.record import Record
 
 
@@ -37,7 +38,7 @@ def event_line(record: Record) -> str | None:
     text = _text(record)
     if text is None:
         return None
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(record.wall))}  {text}"
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(record.wall))}  {printable_lines(text)}"
 
 
 def _text(record: Record) -> str | None:
@@ -60,7 +61,7 @@ def _text(record: Record) -> str | None:
 def _fact_text(fact: Fact) -> str | None:
     match fact:
         case RunCreated():
-            return f"run {fact.name} created: {' '.join(fact.command)}"
+            return printable(f"run {fact.name} created: {' '.join(fact.command)}")
         case SupervisorStarted():
             adopted = f", adopts attempt {fact.adopted_attempt}" if fact.adopted_attempt else ""
             return f"supervisor {fact.pid} watches{adopted}"
@@ -102,10 +103,10 @@ def _fact_text(fact: Fact) -> str | None:
         case RampMoved():
             return f"RAMP {fact.direction}: {fact.before} -> {fact.after}: {fact.why}"
         case RemedyApplied():
-            return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; {fact.cost})"
+            return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; price: {fact.cost})"
         case RemedyProposed():
             return (
-                f"proposed {fact.name}: {_changed(fact)} ({fact.title}; {fact.cost}); {fact.why}: "
+                f"proposed {fact.name}: {_changed(fact)} ({fact.title}; price: {fact.cost}); {fact.why}: "
                 f"`trainwatch resume --with {fact.name}`"
             )
         case RemediesDropped():
