@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from trainwatch.cli.gpu_survey import GpuSeen, GpuSurvey, GpuUser
@@ -20,7 +21,7 @@ from trainwatch.cli.preflight_launch import (
     plan_of,
     settings_of,
 )
-from trainwatch.cli.preflight_memory import check_advice, check_memory
+from trainwatch.cli.preflight_memory import check_advice, check_memory, check_need
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
 
@@ -72,7 +73,7 @@ def test_memory_below_ten_gigabytes_warns(tmp_path: Path) -> None:
             {"ram_total_bytes": 16 * GB},
             {"lowram": True, "max_data_loader_n_workers": "1", "cache_latents_to_disk": ""},
             "pass",
-            ["suit"],
+            ["nothing speaks against"],
         ),
         ({"ram_total_bytes": 32 * GB, "ram_available_bytes": 7 * GB}, {}, "warn", ["lowram = true", "8 GB"]),
         ({"ram_total_bytes": 32 * GB, "swap_used_bytes": 0.6 * GB}, {}, "warn", ["swap", "lowram"]),
@@ -83,7 +84,7 @@ def test_memory_below_ten_gigabytes_warns(tmp_path: Path) -> None:
             "pass",
             ["train_batch_size = 2", "gradient_checkpointing = true"],
         ),
-        ({"ram_total_bytes": 32 * GB, "gpus": gpus(16)}, {}, "pass", ["suit"]),
+        ({"ram_total_bytes": 32 * GB, "gpus": gpus(16)}, {}, "pass", ["nothing speaks against"]),
     ],
 )
 def test_settings_are_advised_by_the_size_of_the_machine(
@@ -326,3 +327,30 @@ def test_a_broken_trainer_config_is_a_failed_launch(tmp_path: Path) -> None:
     made, launch = plan_of(spec)
     assert launch.result == "pass"
     assert made.truth("lowram") is True
+
+
+@pytest.mark.parametrize(
+    ("needs", "card_gib", "said"),
+    [
+        ("over 16 GB (OOM)", 15.99, "warn"),
+        ("over 16 GB (OOM)", 24.0, "pass"),
+        ("15–16 GB", 15.2, "pass"),
+        ("15–16 GB", 12.0, "warn"),
+        ("12–13 GB", 12.0, "pass"),
+        ("~12–14 GB", 8.0, "warn"),
+        ("little", 8.0, "none"),
+    ],
+)
+def test_what_a_profile_needs_is_held_against_the_card(tmp_path: Path, needs: str, card_gib: float, said: str) -> None:
+    wanted = msgspec.structs.replace(plan(tmp_path), expect={"vram": needs})
+    assert result(check_need(wanted, machine(tmp_path, gpus=gpus(card_gib * 2**30 / GB)))) == said
+
+
+def test_an_unknown_card_is_not_called_enough(tmp_path: Path) -> None:
+    wanted = msgspec.structs.replace(plan(tmp_path), expect={"vram": "15–16 GB"})
+    need = check_need(wanted, machine(tmp_path))
+    assert need is not None
+    assert "is not known here" in need.found
+    advice = check_advice(plan(tmp_path), machine(tmp_path))
+    assert advice is not None
+    assert advice.found == "neither RAM nor GPU memory are known here: no advice"

@@ -26,7 +26,7 @@ from .preflight_launch import (
     plan_of,
 )
 from .preflight_length import check_length
-from .preflight_memory import check_advice, check_memory
+from .preflight_memory import check_advice, check_memory, check_need
 from .preflight_model import check_data_changed, check_model
 from .preflight_trial import check_measured
 
@@ -46,6 +46,7 @@ RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
     check_torch,
     check_gpus_of,
     check_vram,
+    check_need,
     check_advice,
     check_measured,
     check_length,

@@ -69,10 +69,14 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The launch that is looked at. ``settings``: the trainer's own, by bare name, as the launch would have them."""
+    """The launch that is looked at. ``settings``: the trainer's own, by bare name, as the launch would have them.
+
+    ``expect``: what its profile was measured to need, in words.
+    """
 
     spec: RunSpec
     settings: Mapping[str, Any] = {}
+    expect: Mapping[str, str] = {}
 
     def number(self, key: str) -> float | None:
         """A setting as a number; None where it is not set or is none."""

@@ -58,7 +58,18 @@ def plan_of(spec: RunSpec) -> tuple[Plan, Check]:
     profile = spec.settings.profiles.use or "none"
     count = len(derived.changes)
     differs = "1 setting differs" if count == 1 else f"{count} settings differ"
-    return Plan(spec=spec, settings=settings), passed("launch", f"profile {profile}, {differs} from your config")
+    plan = Plan(spec=spec, settings=settings, expect=_expected(spec))
+    return plan, passed("launch", f"profile {profile}, {differs} from your config")
+
+
+def _expected(spec: RunSpec) -> dict[str, str]:
+    """What people measured with the profile of the launch."""
+    from trainwatch.core.config.project import FILE_NAME
+    from trainwatch.core.config.shipped import load_profiles
+
+    known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    used = known.get(spec.settings.profiles.use or "")
+    return {} if used is None else used.expect
 
 
 def check_command(plan: Plan, _machine: Machine) -> Check:

@@ -1,10 +1,16 @@
 """Checks of memory, and advice on settings by the size of the machine (requirement B5)."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .preflight_check import GB, Check, Machine, Plan, passed, warned
 
+GIB = 2.0**30
+"""Cards are sold in these: one of 16 GB has 15.99 GiB, or 15.2 after the driver took its part."""
+CARD_SLACK_GB = 1.0
+OVER_GB = 2.0
+"""What "over 16 GB" means at least: a card of 16 GB is too small for it."""
 MIN_RAM_AVAILABLE_BYTES = 10 * GB
 """Requirement A8: available RAM above 10 GB before a start."""
 
@@ -84,7 +90,32 @@ def check_advice(plan: Plan, machine: Machine) -> Check | None:
         return warned("hardware", f"{', '.join(reasons)}: the launch may run out of memory", f"set {_listed(needed)}")
     if possible:
         return passed("hardware", f"{', '.join(reasons)} would allow {_listed(possible)}")
-    return passed("hardware", "the settings suit this machine")
+    known = [word for word, value in (("RAM", machine.ram_total_bytes), ("GPU memory", machine.vram_bytes)) if value]
+    if not known:
+        return passed("hardware", "neither RAM nor GPU memory are known here: no advice")
+    return passed("hardware", f"by its {' and '.join(known)} nothing speaks against the settings")
+
+
+def check_need(plan: Plan, machine: Machine) -> Check | None:
+    """Whether the profile's usual need of GPU memory fits into the smallest GPU (requirement B2)."""
+    needs, profile = plan.expect.get("vram"), plan.spec.settings.profiles.use
+    least = _least_gb(needs or "")
+    if least is None:
+        return None
+    if machine.vram_bytes is None:
+        return passed("vram need", f"profile {profile} usually takes {needs}; the GPU's memory is not known here")
+    found = f"profile {profile} usually takes {needs}, the smallest GPU has {machine.vram_bytes / GIB:.1f} GB"
+    if machine.vram_bytes / GIB < least - CARD_SLACK_GB:
+        return warned("vram need", found, "take a smaller profile (`trainwatch profiles`), or try it: trainwatch trial")
+    return passed("vram need", found)
+
+
+def _least_gb(words: str) -> float | None:
+    """The least that is meant by 12–13 GB, ~14 GB or over 16 GB."""
+    number = re.search(r"(\d+(?:\.\d+)?)", words)
+    if number is None or "GB" not in words:
+        return None
+    return float(number[1]) + (OVER_GB if words.startswith("over") else 0.0)
 
 
 def _is_set(plan: Plan, key: str, value: Any) -> bool:
