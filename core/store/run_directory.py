@@ -179,10 +179,9 @@ def find_run(
     """Return the run that is meant.
 
     ``name_or_id``: an exact id, else a name, where the runs of ``project`` (a trainwatch.toml) or ``cwd`` go first.
-    None: the run of the project, else of the working folder, else (``anywhere``) the only one there is: a run of
-    another folder is never meant because it happens to be the live one. Of several launches of the same job the
-    newest live one is meant, else the newest; of different jobs of this place the newest live one.
-    Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
+    None: the run of the project, or of the working folder; where there is no project (``anywhere``) the only one there
+    is: a run of another folder is never meant because it happens to be the live one. Of several launches of the same
+    job the newest live one is meant, else the newest; of different jobs of this place the newest live one. Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
     """
     if name_or_id:
         exact = RunDirectory(runs_folder(home) / name_or_id)
@@ -198,7 +197,7 @@ def find_run(
         )
         missing = f'no run "{name_or_id}"'
     else:
-        groups = (here, known) if anywhere else (here,)
+        groups = (here, known) if anywhere and project is None else (here,)
         missing = "no run of this project" if project is not None else "no run was started in this folder"
     for group in groups:
         if group and (name_or_id or group is here or len({_job(spec) for _, spec in group}) == 1):

@@ -1,6 +1,7 @@
 """Finding the run that a verb means, and reading its state from outside (no supervisor needed)."""
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,9 @@ def find_run(name: str | None, *, newest: bool = False, anywhere: bool = True) -
     except AmbiguousRun as error:
         if newest and name is None:
             known = all_runs()
-            return next((run for run in known if is_held(run.lock)), known[0])
+            meant = next((run for run in known if is_held(run.lock)), known[0])
+            print(f"trainwatch: no run was started in this folder; this is {meant.id}", file=sys.stderr)
+            return meant
         raise CliError(ExitCode.USAGE, str(error)) from None
     except RunUnreadable as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
@@ -101,7 +104,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
 
     with HistoryReader(run.history) as history:
         latest = history.latest()
-    return status_object(
+    status = status_object(
         as_found(run, load_story(run.journal)),
         run=run.load_spec().name,
         run_id=run.id,
@@ -111,3 +114,18 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         progress=latest.progress.progress if latest.progress else None,
         supervisor_pid=holder_pid(run.lock),
     )
+    newest = status["checkpoints"]["newest"]
+    if newest is not None and newest["kind"] == "unknown":
+        newest["kind"] = _kind_of(Path(newest["path"]))
+    return status
+
+
+def _kind_of(path: Path) -> str:
+    """As ``checkpoints list`` says it: a journal knows a checkpoint by its name, the disk by what is in it."""
+    from trainwatch.core.checkpoints import inspect
+
+    try:
+        seen = inspect(path)
+    except OSError:
+        return "unknown"
+    return "unknown" if seen is None else seen.kind
