@@ -181,7 +181,8 @@ def find_run(
     ``name_or_id``: an exact id, else a name, where the runs of ``project`` (a trainwatch.toml) or ``cwd`` go first.
     None: the run of the project, or of the working folder; where there is no project (``anywhere``) the only one there
     is: a run of another folder is never meant because it happens to be the live one. Of several launches of the same
-    job the newest live one is meant, else the newest; of different jobs of this place the newest live one. Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
+    job the newest live one is meant, else the newest; of different jobs of this place the newest live one.
+    Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
     """
     if name_or_id:
         exact = RunDirectory(runs_folder(home) / name_or_id)
