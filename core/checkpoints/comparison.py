@@ -1,6 +1,7 @@
 """Two checkpoints, tensor by tensor: keys, shapes, norms, how far the weights moved, what is not finite."""
 
 import math
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 _CHUNK_ELEMENTS = 1 << 19
+_CHUNK_BYTES = 1 << 22
 
 
 class ComparisonRefusedError(Exception):
@@ -48,7 +50,10 @@ class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why."""
+    """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
+
+    ``doubts``: members whose checksum is wrong, so that the values compared are not those that were saved.
+    """
 
     a: str
     b: str
@@ -61,6 +66,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     relative_change: float | None
     nonfinite_a: int
     nonfinite_b: int
+    doubts: tuple[str, ...] = ()
 
 
 class _Placed(msgspec.Struct, frozen=True):
@@ -125,7 +131,31 @@ def _compare(
         relative_change=math.sqrt(moved / base) if base > 0 else None,
         nonfinite_a=sum(change.nonfinite_a for change in changes),
         nonfinite_b=sum(change.nonfinite_b for change in changes),
+        doubts=(*_wrong_checksums(a, first), *_wrong_checksums(b, second)),
     )
+
+
+def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
+    """A sentence for each stored member whose bytes are not those that its archive was told."""
+    seen: set[tuple[int, int]] = set()
+    for placed in weights.values():
+        region = placed.region
+        if region is None or region.crc is None or region.packing != "stored":
+            continue
+        key = (id(placed.source), region.start)
+        if key not in seen:
+            seen.add(key)
+            if _checksum(placed.source, region) != region.crc:
+                yield f"{path}: member {shown(region.label)} has a wrong checksum: its values are damaged"
+
+
+def _checksum(source: ByteRange, region: Region) -> int:
+    crc, at, end = 0, region.start, region.start + region.size_bytes
+    while at < end:
+        size = min(_CHUNK_BYTES, end - at)
+        crc = zlib.crc32(source.read(at, size), crc)
+        at += size
+    return crc
 
 
 def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:

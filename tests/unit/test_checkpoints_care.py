@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import dcp, legacy_file, sharded, training_state, transformers, weights, zip_file
 from tests.fakes.torch_files import write_zip
+from trainwatch.cli import main
 from trainwatch.core.checkpoints import (
     BackupRefusedError,
     ComparisonRefusedError,
@@ -232,6 +233,21 @@ def test_compare_names_what_moved(tmp_path: Path) -> None:
     assert changes["unet.down.weight"].norm_a == pytest.approx(float(np.linalg.norm(first["unet.down.weight"])))
     assert changes["unet.up.weight"].relative_change == 0
     assert (found.nonfinite_a, found.nonfinite_b, changes["unet.up.bias"].nonfinite_b) == (0, 1, 1)
+
+
+def test_compare_says_that_a_checksum_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_zip(tmp_path / "sound.pt", weights())
+    raw = bytearray((tmp_path / "sound.pt").read_bytes())
+    at = raw.index(weights()["unet.down.weight"].tobytes()[:16])
+    raw[at] ^= 1  # the least bit of a number: no other check could see it
+    (tmp_path / "flipped.pt").write_bytes(raw)
+
+    assert compare(tmp_path / "sound.pt", tmp_path / "sound.pt").doubts == ()
+    (doubt,) = compare(tmp_path / "sound.pt", tmp_path / "flipped.pt").doubts
+    assert doubt.startswith(f"{tmp_path / 'flipped.pt'}: member ")
+    assert doubt.endswith("has a wrong checksum: its values are damaged")
+    assert main(["checkpoints", "compare", str(tmp_path / "sound.pt"), str(tmp_path / "flipped.pt")]) == 0
+    assert f"WARNING {doubt}" in capsys.readouterr().out
 
 
 def test_compare_directories_and_refuse_what_cannot_be(tmp_path: Path) -> None:

@@ -3,10 +3,15 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tests.fakes.checkpoint_layouts import training_state
 from trainwatch.cli import main
+from trainwatch.core.checkpoints import list_checkpoints
+from trainwatch.core.model.fact import CheckpointKnown, RunCreated
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -48,3 +53,19 @@ def test_a_known_run_that_no_file_names_is_found_by_its_id(capsys: pytest.Captur
     with SupervisorLock(run.lock):
         assert main(["--headless", "--run", "other-1"]) == 4
     assert "run other-1 already has a supervisor" in capsys.readouterr().err
+
+
+def test_status_tells_the_kind_of_a_checkpoint_as_its_list_does(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    folder = training_state(project / "out")
+    spec = RunSpec(id="r-1", name="r", command=("true",), cwd=str(project), created_wall=0.0)
+    run = RunDirectory.create(project / "home", spec)
+    listed = list_checkpoints(project / "out").checkpoints[0]
+    known = msgspec.structs.replace(listed, kind="unknown")
+    with JournalWriter(run.journal) as journal:
+        created = RunCreated(run="r-1", name="r", command=("true",), cwd="/", preset="generic")
+        journal.append_all(0.0, 0.0, (created, CheckpointKnown(checkpoint=known)))
+    assert main(["status", "r-1", "--json"]) == 0
+    newest = json.loads(capsys.readouterr().out)["checkpoints"]["newest"]
+    assert (newest["path"], newest["kind"]) == (str(folder), "directory")
