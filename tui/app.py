@@ -159,9 +159,9 @@ class TrainwatchApp(App[None]):
         if name not in SIDE_PLACES:
             self._uncover()
         if board is None and name == "runs" and isinstance(self.screen, PlaceScreen):
-            self.switch_screen(place_screen(name, board))
+            self.switch_screen(place_screen(name, self, board))
         elif board is None or name != "dashboard":
-            self.push_screen(place_screen(name, board))
+            self.push_screen(place_screen(name, self, board))
 
     def offers(self, name: str) -> bool:
         """Whether a screen can be opened now."""
@@ -197,7 +197,7 @@ class TrainwatchApp(App[None]):
             return
         from .screens.log import LogScreen
 
-        screen = LogScreen(board)  # over the screen that led here: Escape leads back to it
+        screen = LogScreen(self, board)  # over the screen that led here: Escape leads back to it
         self.push_screen(screen)
         screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..core.model.checkpoint import Checkpoint
 from ..core.model.checkpoint_jobs import CheckpointJobs, Prune
 from ..core.views import quantity
 from ..core.views.checkpoint_table import CheckpointRow, Fact, Proof, delta_facts, overview_facts, prune_facts
 from ..core.views.price import Price
+from .board import Board, OpenPlace
 from .job import Work
 from .screens.dialog import Ask, confirm
-
-if TYPE_CHECKING:
-    from .screens.checkpoints import CheckpointsScreen
 
 Progress = Callable[[int, int], None]
 USUAL_KEEP = 3
@@ -45,10 +43,32 @@ class Kept:
         self.report = self.plan = None
 
 
+class CheckpointsPlace(OpenPlace, Protocol):
+    """The screen that shows the checkpoints, as its work sees it."""
+
+    board: Board
+    kept: Kept
+    rows: tuple[CheckpointRow, ...]
+
+    @property
+    def door(self) -> CheckpointJobs | None:
+        """What can be asked."""
+        ...
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """Those of ``rows``, in their order."""
+        ...
+
+    def message(self) -> str:
+        """Why there is nothing to see."""
+        ...
+
+
 class CheckpointWork:
     """The jobs of one checkpoints screen. What they find is kept for whichever screen of that kind is shown then."""
 
-    def __init__(self, screen: "CheckpointsScreen") -> None:
+    def __init__(self, screen: CheckpointsPlace) -> None:
         self._on = screen
         self._kept = screen.kept
 
@@ -194,9 +214,7 @@ class CheckpointWork:
 
         def finish(result: Any, trouble: str) -> None:
             said = trouble or done(result)
-            front = board.in_front
-            if front is not None and front.place == place:
-                front.renew()
+            board.renew(place)
             if said:
                 board.say(said)
 

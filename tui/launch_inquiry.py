@@ -1,22 +1,50 @@
 """What the launch screen found out about what is chosen; answers to older questions are dropped."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from textual.timer import Timer
+
+from .board import OpenPlace
 from .launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPlan
-
-if TYPE_CHECKING:
-    from .screens.launch import LaunchScreen
 
 LOOK_AFTER_S = 0.25
 """Walking over the list or the profiles does not begin checks for each."""
 CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
 
 
+class LaunchPlace(OpenPlace, Protocol):
+    """The screen on which it is chosen what to start."""
+
+    @property
+    def launcher(self) -> Launcher | None:
+        """The door."""
+        ...
+
+    @property
+    def order(self) -> LaunchOrder:
+        """What is chosen."""
+        ...
+
+    @property
+    def opens(self) -> str | None:
+        """The id of the run that is chosen, where it was started before."""
+        ...
+
+    @property
+    def is_attached(self) -> bool:
+        """It is still there."""
+        ...
+
+    def set_timer(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        """Call back once, after seconds."""
+        ...
+
+
 class LaunchInquiry:
     """Asks the launcher in threads of the screen; the screen draws what is here."""
 
-    def __init__(self, screen: "LaunchScreen") -> None:
+    def __init__(self, screen: LaunchPlace) -> None:
         self._on = screen
         self.offers: tuple[LaunchOffer, ...] | None = None
         """None: not read yet."""

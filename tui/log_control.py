@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+from textual.app import App
+from textual.geometry import Size
+from textual.widget import Widget
+
+from ..core.model.ports import LogReader
+from ..core.views.situation import Situation
+from .doors import OpenRun
 from .log_search import Hit, find
-from .pulse import Look
+from .pulse import Look, Pulse
 from .widgets.log_pane import LogPane
-
-if TYPE_CHECKING:
-    from .screens.dashboard import Dashboard
 
 PAGE_LINES = 400
 CONTEXT_ROWS = 2
@@ -20,13 +24,48 @@ KEPT_LINES = 4000
 """A held page grows upwards to this many lines; then its lower end is let go."""
 
 
+class LogHolder(Protocol):
+    """The screen that the pane stands on."""
+
+    run: OpenRun
+    now: Situation
+    reader: LogReader
+    pulse: Pulse
+
+    @property
+    def app(self) -> App[Any]:
+        """Where what was read is called back."""
+        ...
+
+    @property
+    def size(self) -> Size:
+        """In cells."""
+        ...
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer."""
+        ...
+
+    def query(self, selector: type[Widget], /) -> Any:
+        """The lines that ask, where there are any."""
+        ...
+
+    def mount(self, *widgets: Widget) -> Any:
+        """Show a widget."""
+        ...
+
+    def run_worker(self, work: Callable[[], None], /, *, thread: bool, exit_on_error: bool) -> Any:
+        """Run something that may block."""
+        ...
+
+
 class LogControl:
     """Drives one LogPane."""
 
-    def __init__(self, dashboard: "Dashboard", pane: LogPane) -> None:
+    def __init__(self, on: LogHolder, pane: LogPane) -> None:
         self.pane = pane
         self.path: str | None = None
-        self._on = dashboard
+        self._on = on
         self._start = 0
         self._match: int | None = None
         self._reading = False

@@ -1,14 +1,12 @@
 """Jumping in the logs of a run: to errors, incidents and starts of attempts."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..core.model.incident import Incident
 from ..core.views.words import title_of
 from .log_hunt import BEYOND
+from .log_shown import ShownLog
 from .widgets.log_pane import ALARM
-
-if TYPE_CHECKING:
-    from .screens.log import LogScreen
 
 Jump = Literal["error", "incident", "attempt"]
 
@@ -20,12 +18,12 @@ class LogJumps:
         self.last: Jump = "error"
         self._incident: int | None = None
 
-    def go(self, screen: "LogScreen", kind: Jump, direction: int) -> None:
+    def go(self, screen: ShownLog, kind: Jump, direction: int) -> None:
         """Jump from where the screen stands."""
         self.last = kind
         {"error": self._error, "incident": self._to_incident, "attempt": self._attempt}[kind](screen, direction)
 
-    def to_line(self, screen: "LogScreen", log: str | None, number: int) -> None:
+    def to_line(self, screen: ShownLog, log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
         file = next((f for f in screen.files if f.path == log), None)
         if file is None:
@@ -45,7 +43,7 @@ class LogJumps:
         source = screen.driver.source
         screen.hunt.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
 
-    def _error(self, screen: "LogScreen", direction: int) -> None:
+    def _error(self, screen: ShownLog, direction: int) -> None:
         place = screen.driver.place
         older = direction < 0
         at = (BEYOND if older else 0) if place is None else place if older else place + 1
@@ -60,7 +58,7 @@ class LogJumps:
 
         screen.hunt.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
 
-    def _to_incident(self, screen: "LogScreen", direction: int) -> None:
+    def _to_incident(self, screen: ShownLog, direction: int) -> None:
         incidents = sorted(screen.now.story.incidents, key=lambda i: (i.t, i.id))
         incidents = [i for i in incidents if any(f.attempt == i.attempt for f in screen.files)]
         at = next((n for n, i in enumerate(incidents) if i.id == self._incident), None)
@@ -73,7 +71,7 @@ class LogJumps:
             return
         self._show(screen, incidents[at])
 
-    def _nearest(self, screen: "LogScreen", incidents: list[Incident], direction: int) -> int:
+    def _nearest(self, screen: ShownLog, incidents: list[Incident], direction: int) -> int:
         """The newest of this attempt or older ones going back, the oldest of it or newer ones going forward."""
         number = screen.file.attempt if screen.file is not None else None
         if number is None:
@@ -82,7 +80,7 @@ class LogJumps:
             return sum(1 for i in incidents if i.attempt <= number) - 1
         return sum(1 for i in incidents if i.attempt < number)
 
-    def _show(self, screen: "LogScreen", incident: Incident) -> None:
+    def _show(self, screen: ShownLog, incident: Incident) -> None:
         self._incident = incident.id
         file = next(f for f in screen.files if f.attempt == incident.attempt)
         if screen.file != file:
@@ -101,7 +99,7 @@ class LogJumps:
         source = screen.driver.source
         screen.hunt.seek(lambda s, stopped: s.place_of(incident, stopped), found, source)
 
-    def _attempt(self, screen: "LogScreen", direction: int) -> None:
+    def _attempt(self, screen: ShownLog, direction: int) -> None:
         """Back: to the start of this attempt's log, then of the one before. Forward: to the start of the next."""
         own = [f for f in screen.files if f.attempt is not None]
         if screen.file not in own:

@@ -1,17 +1,13 @@
 """What stands around the log: its state above, the position below, and a sentence where there are no lines."""
 
-from typing import TYPE_CHECKING
-
 from ..core.views import quantity
-
-if TYPE_CHECKING:
-    from .screens.log import LogScreen
+from .log_shown import ShownLog
 
 NAME_COLUMNS = 110
 """Narrower screens leave the file's name out of the title."""
 
 
-def title_of(screen: "LogScreen") -> list[str]:
+def title_of(screen: ShownLog) -> list[str]:
     """File, following or held, filter, search with its count."""
     parts = ["following" if screen.view.following else "held"]
     if screen.file is not None and screen.size.width >= NAME_COLUMNS:
@@ -23,7 +19,7 @@ def title_of(screen: "LogScreen") -> list[str]:
     return parts
 
 
-def position_of(screen: "LogScreen") -> str:
+def position_of(screen: ShownLog) -> str:
     """How far down the file the lowest line in view is."""
     window = screen.view.window
     if not len(window):
@@ -35,7 +31,7 @@ def position_of(screen: "LogScreen") -> str:
     return f"{marked}{quantity.percent(100 * share)} of {quantity.size(window.file_size)}"
 
 
-def message_of(screen: "LogScreen") -> str:
+def message_of(screen: ShownLog) -> str:
     """Why there is nothing to see."""
     if screen.door is None:
         return "This log cannot be read from here."

@@ -1,27 +1,58 @@
 """What the keys of the dashboard do to the run: each asks first where it must, then sends one command."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
+from textual.app import App
 
 from ..core.model.observation import Command
 from ..core.model.wire import Reply
+from ..core.views.dashboard import DashboardView
 from ..core.views.price import Price, kill_price, pause_price, profile_price, resume_price, stop_price
 from ..core.views.remedies import remedy_rows
+from ..core.views.situation import Situation
+from .doors import OpenRun, Starter
+from .keys import KeyContext
 
 if TYPE_CHECKING:
     from .screens.choose_remedies import RemedyChoice
-    from .screens.dashboard import Dashboard
 
 BY = "screen"
+
+
+class Operated(Protocol):
+    """Where a run is operated from: what is known of it, and a footer to answer in."""
+
+    run: OpenRun
+    now: Situation
+    view: DashboardView
+    starter: Starter | None
+
+    @property
+    def app(self) -> App[Any]:
+        """Where questions are asked."""
+        ...
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        ...
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer."""
+        ...
+
+    def in_thread(self, work: Callable[[], str]) -> None:
+        """Run something that may block; its sentence appears in the footer."""
+        ...
 
 
 class Operations:
     """Actions on the run of one dashboard. Commands travel in threads; answers come back as a line in the footer."""
 
-    def __init__(self, dashboard: "Dashboard") -> None:
-        self._on = dashboard
+    def __init__(self, on: Operated) -> None:
+        self._on = on
 
     def kill(self) -> None:
         """Ask, then end every process at once."""

@@ -1,7 +1,7 @@
 """The command palette: every action that applies now, of the screen in front and of the run, and every place."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from textual.app import SystemCommand
 from textual.screen import Screen
@@ -12,16 +12,50 @@ from .places import PLACES
 from .screens.dashboard import Dashboard
 from .screens.place import PlaceScreen
 
-if TYPE_CHECKING:
-    from .app import TrainwatchApp
-
 SIDE_WORDS = {
     "samples": ("images", "i", "the newest sample images of the run"),
     "launch": ("launch", "l", "start something: a run of trainwatch.toml, or a command"),
 }
 
 
-def commands(app: "TrainwatchApp", screen: Screen[object]) -> Iterator[SystemCommand]:
+class Offering(Protocol):
+    """The application, as the palette sees it."""
+
+    @property
+    def dashboard(self) -> Dashboard | None:
+        """The dashboard of the open run."""
+        ...
+
+    def offers(self, name: str) -> bool:
+        """Whether a screen can be opened now."""
+        ...
+
+    def simulate_key(self, key: str) -> None:
+        """As if it was pressed."""
+        ...
+
+    def action_place(self, name: str) -> None:
+        """Go to a screen."""
+        ...
+
+    def action_change_theme(self) -> None:
+        """Choose the colours."""
+        ...
+
+    def action_copy_text(self) -> None:
+        """Copy the text of the screen in front."""
+        ...
+
+    def action_save_picture(self) -> None:
+        """Save the screen in front as SVG."""
+        ...
+
+    def action_leave(self) -> None:
+        """Leave the screen."""
+        ...
+
+
+def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     """What the palette offers over ``screen``."""
     board = app.dashboard
     told: set[str] = set()
@@ -55,7 +89,7 @@ def commands(app: "TrainwatchApp", screen: Screen[object]) -> Iterator[SystemCom
     yield from command("leave (q)", "leave the screen; training and supervisor go on", app.action_leave)
 
 
-def _press(app: "TrainwatchApp", key: str) -> Callable[[], None]:
+def _press(app: Offering, key: str) -> Callable[[], None]:
     return lambda: app.simulate_key(key)
 
 
@@ -65,5 +99,5 @@ def _act(board: Dashboard, action: str) -> Callable[[], None]:
     return lambda: board.action_operate(action)
 
 
-def _go(app: "TrainwatchApp", name: str) -> Callable[[], None]:
+def _go(app: Offering, name: str) -> Callable[[], None]:
     return lambda: app.action_place(name)

@@ -1,15 +1,13 @@
 """Trying a profile for five minutes from the profiles screen: asked first, a job with a bar, its result kept."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..core.model.trial import TrialResult
 from ..core.views.price import Price
 from ..core.views.profiles import measured_words
+from .board import Board, OpenPlace
 from .screens.dialog import confirm
-
-if TYPE_CHECKING:
-    from .screens.profiles import ProfilesScreen
 
 MINUTES = 5.0
 CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
@@ -29,10 +27,16 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
                  lost_steps=None if rivals else 0)  # fmt: skip
 
 
+class ProfilesPlace(OpenPlace, Protocol):
+    """The screen that a profile is chosen on."""
+
+    board: Board
+
+
 class TrialWork:
     """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
 
-    def __init__(self, screen: "ProfilesScreen") -> None:
+    def __init__(self, screen: ProfilesPlace) -> None:
         self._on = screen
 
     def ask(self, profile: str) -> None:
@@ -65,9 +69,7 @@ class TrialWork:
             board.call_soon(lambda: finish(result, trouble))
 
         def finish(result: TrialResult | None, trouble: str) -> None:
-            front = board.in_front
-            if front is not None and front.place == self._on.place:
-                front.renew()
+            board.renew(self._on.place)
             if result is None:
                 board.say(trouble)
                 return

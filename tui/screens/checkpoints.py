@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
@@ -15,6 +15,7 @@ from ...core.views.checkpoint_table import (
     checkpoint_rows,
 )
 from ..arrange import Box
+from ..board import Application, Board
 from ..checkpoint_work import CheckpointWork, Kept
 from ..keys import Key
 from ..paragraph import Paragraph
@@ -24,9 +25,6 @@ from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from .place import PlaceScreen, bindings_of, share
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 SIDE_FROM = 160
 """Columns from which table and detail stand side by side."""
@@ -71,9 +69,9 @@ class CheckpointsScreen(PlaceScreen):
     keys = CHECKPOINT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard") -> None:
-        super().__init__(board)
-        self.board: Dashboard = board
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
         kept = board.kept.setdefault("checkpoints", Kept())
         assert isinstance(kept, Kept)
         self.kept = kept

@@ -195,9 +195,10 @@ class Dashboard(PaneWalk):
         """The numbered screen that lies over this one."""
         return next((s for s in reversed(self.app.screen_stack) if isinstance(s, PlaceScreen)), None)
 
-    def _draw_over(self) -> None:
-        if self.in_front is not None:
-            self.in_front.draw()
+    def renew(self, place: str) -> None:
+        """Work of a numbered screen changed something: it is drawn anew where it is the one in front."""
+        if self.in_front is not None and self.in_front.place == place:
+            self.in_front.renew()
 
     def _to_terminal(self, text: str) -> None:
         driver = self.app._driver  # noqa: SLF001  Textual has no door for the title
@@ -212,7 +213,8 @@ class Dashboard(PaneWalk):
 
     def on_job_moved(self, _: JobMoved) -> None:
         """Show how far it is."""
-        self._draw_over()
+        if self.in_front is not None:
+            self.in_front.draw()
 
     def call_soon(self, call: Callable[[], None]) -> None:
         """Have something done on the screen's own thread; safe from any thread."""

@@ -1,7 +1,7 @@
 """Key 3: every incident of the run, and all about the one under the cursor."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
@@ -9,6 +9,7 @@ from ...core.views.incident_detail import IncidentDetail, incident_detail, incid
 from ...core.views.incidents import IncidentView, incident_views
 from ...core.views.stacks import Spread
 from ..arrange import Box
+from ..board import Application, Board
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.incident_rows import IncidentRows
@@ -17,9 +18,6 @@ from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from .place import PlaceScreen, bindings_of, share
 from .stacks import NOTHING_KEPT, StacksScreen, read_spreads, sheet_lines
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 SIDE_FROM = 120
 """Columns from which list and detail stand side by side."""
@@ -64,9 +62,9 @@ class IncidentsScreen(PlaceScreen):
     keys = INCIDENT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard") -> None:
-        super().__init__(board)
-        self.board: Dashboard = board
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
         self.views: tuple[IncidentView, ...] = ()
         self.chosen: int | None = None
         self.detail: IncidentDetail | None = None
@@ -196,7 +194,9 @@ class IncidentsScreen(PlaceScreen):
     def action_stacks(self) -> None:
         """What was kept of it."""
         if self.detail is not None:
-            self.app.push_screen(StacksScreen(self.board, self.detail.view.id, self.detail.view.title))
+            self.app.push_screen(
+                StacksScreen(self.application, self.board, self.detail.view.id, self.detail.view.title)
+            )
 
 
 def paragraphs(detail: IncidentDetail) -> list[Paragraph]:

@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
 from ...core.views.launch import check_sum, failed_names
 from ...core.views.price import Price
 from ..arrange import Box
+from ..board import Application, Board
 from ..keys import Key
 from ..launch_inquiry import LaunchInquiry
 from ..launch_pages import checks_page, plan_page
@@ -19,9 +20,6 @@ from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from .dialog import confirm
 from .place import PlaceScreen, bindings_of, share
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 SIDE_FROM = 120
 """Columns from which plan and checks stand side by side."""
@@ -60,8 +58,8 @@ class LaunchScreen(PlaceScreen):
     keys = LAUNCH_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LAUNCH_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard | None") -> None:
-        super().__init__(board)
+    def __init__(self, application: Application, board: Board | None) -> None:
+        super().__init__(application, board)
         self.inquiry = LaunchInquiry(self)
         self.typed = ""
         self.profile: str | None = None

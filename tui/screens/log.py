@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
 from ...core.model.log_lines import LogFile
 from ...core.views import quantity
 from ..arrange import Box
+from ..board import Application, Board
 from ..errands import Show
 from ..keys import Key
 from ..log_driver import LogDriver
@@ -26,9 +27,6 @@ from ..widgets.pane import Pane
 from .log_prompt import LogPrompt
 from .place import PlaceScreen, bindings_of
 
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
-
 FOLLOW_S = 0.5
 """How often the end of a followed log is looked at."""
 SIDE_CELLS = 20
@@ -41,8 +39,8 @@ class LogScreen(PlaceScreen):
     keys = LOG_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LOG_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard") -> None:
-        super().__init__(board)
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
         self.door = board.run.logs
         self.files: tuple[LogFile, ...] = ()
         self.file: LogFile | None = None

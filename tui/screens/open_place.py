@@ -1,42 +1,38 @@
 """Which screen stands behind which number. Imported when it is opened: the dashboard's start does not wait for them."""
 
-from typing import TYPE_CHECKING
-
+from ..board import Application, Board
 from .place import PlaceScreen
 
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
-
-def place_screen(name: str, board: "Dashboard | None") -> PlaceScreen:
+def place_screen(name: str, application: Application, board: Board | None) -> PlaceScreen:
     """A new screen for a place; ``board`` None only for runs and launch."""
     if name == "runs":
         from .runs import RunsScreen
 
-        return RunsScreen(board)
+        return RunsScreen(application, board)
     if name == "launch":
         from .launch import LaunchScreen
 
-        return LaunchScreen(board)
+        return LaunchScreen(application, board)
     assert board is not None
     if name == "log":
         from .log import LogScreen
 
-        return LogScreen(board)
+        return LogScreen(application, board)
     if name == "incidents":
         from .incidents import IncidentsScreen
 
-        return IncidentsScreen(board)
+        return IncidentsScreen(application, board)
     if name == "checkpoints":
         from .checkpoints import CheckpointsScreen
 
-        return CheckpointsScreen(board)
+        return CheckpointsScreen(application, board)
     if name == "profiles":
         from .profiles import ProfilesScreen
 
-        return ProfilesScreen(board)
+        return ProfilesScreen(application, board)
     if name == "samples":
         from .samples import SamplesScreen
 
-        return SamplesScreen(board)
+        return SamplesScreen(application, board)
     raise KeyError(name)

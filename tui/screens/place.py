@@ -1,7 +1,7 @@
 """What the numbered screens share: tabs and sentence on top, keys below, and the looks of the dashboard's pulse."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 from textual import events
@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from ...core.views.header import HeaderView, header_view
 from ...core.views.situation import Situation
 from ..arrange import Box
+from ..board import Application, Board
 from ..keys import Key, KeyContext
 from ..places import PLACES
 from ..widgets.head import EMPTY
@@ -17,10 +18,6 @@ from ..widgets.key_bar import KeyBar
 from ..widgets.pane import Pane
 from ..widgets.tab_bar import ROWS, TabBar
 from .paned import PanedScreen
-
-if TYPE_CHECKING:
-    from ..app import TrainwatchApp
-    from .dashboard import Dashboard
 
 
 def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
@@ -45,18 +42,9 @@ class PlaceScreen(PanedScreen):
         Binding("question_mark", "help", show=False),
     ]
 
-    def __init__(self, board: "Dashboard | None") -> None:
+    def __init__(self, application: Application, board: Board | None) -> None:
         super().__init__()
-        self.board = board
-
-    @property
-    def application(self) -> "TrainwatchApp":
-        """The app, by its own type."""
-        from ..app import TrainwatchApp
-
-        app = self.app
-        assert isinstance(app, TrainwatchApp)
-        return app
+        self.application, self.board = application, board
 
     @property
     def now(self) -> Situation:

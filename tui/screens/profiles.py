@@ -1,7 +1,7 @@
 """Key 5: the ladder of profiles, where the run stands and why, and what a switch would change."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
@@ -9,6 +9,7 @@ from ...core.model.profile import Change, Profile
 from ...core.model.trial import TrialResult
 from ...core.views.profiles import ProfilesView, leaves, next_checkpoint_words, profiles_view, switch_differences
 from ..arrange import Box
+from ..board import Application, Board
 from ..keys import Key, KeyContext
 from ..paragraph import Paragraph
 from ..trial_work import TrialWork
@@ -18,9 +19,6 @@ from ..widgets.pane import Pane
 from ..widgets.profile_rows import LadderRows, SettingsTable
 from ..widgets.rows_pane import RowsPane
 from .place import PlaceScreen, bindings_of, share
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 SIDE_FROM = 120
 NO_PROFILES = (
@@ -65,9 +63,9 @@ class ProfilesScreen(PlaceScreen):
     keys = PROFILE_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard") -> None:
-        super().__init__(board)
-        self.board: Dashboard = board
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
         self.view: ProfilesView | None = None
         self.own: Mapping[str, object] = {}
         self.changes: dict[str, tuple[Change, ...] | str] = {}

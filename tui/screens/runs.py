@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
 from ...core.views.runs import RunRow, run_row
 from ..arrange import Box
+from ..board import Application, Board
 from ..doors import RunCard
 from ..keys import Key
 from ..paragraph import Paragraph
@@ -16,9 +17,6 @@ from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from ..widgets.runs_pane import RunsPane
 from .place import PlaceScreen, bindings_of, share
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 AGAIN_S = 5.0
 """How often the list is read again: every journal of the machine is."""
@@ -59,8 +57,8 @@ class RunsScreen(PlaceScreen):
     keys = RUNS_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard | None") -> None:
-        super().__init__(board)
+    def __init__(self, application: Application, board: Board | None) -> None:
+        super().__init__(application, board)
         self.cards: tuple[RunCard, ...] | None = None
         self._trouble = ""
         self._reading = False

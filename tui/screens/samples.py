@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from ...core.model.sample import Sample
 from ...core.views.samples import SampleRow, sample_rows
 from ..arrange import Box
+from ..board import Application, Board
 from ..cells import Line, clauses
 from ..graphics import Way, image_widget, room_pixels, way_here
 from ..keys import Key
@@ -19,9 +20,6 @@ from ..widgets.picture_pane import CaptionPane, PicturePane
 from ..widgets.rows_pane import RowsPane
 from ..widgets.sample_rows import SampleRows
 from .place import PlaceScreen, bindings_of
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 AGAIN_S = 5.0
 """How often the folder is looked at again."""
@@ -60,9 +58,9 @@ class SamplesScreen(PlaceScreen):
     keys = SAMPLE_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(SAMPLE_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard") -> None:
-        super().__init__(board)
-        self.board: Dashboard = board
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
         self.samples: tuple[Sample, ...] | None = None
         self.rows: tuple[SampleRow, ...] = ()
         self.list_shown = True

@@ -1,21 +1,19 @@
 """What was kept of an incident: two looks at a process side by side, process states, the end of the log."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
 from ...core.views.stacks import Sheet, Spread, spreads
 from ..arrange import Box
+from ..board import Application, Board
 from ..doors import IncidentFiles
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from .place import PlaceScreen, bindings_of
-
-if TYPE_CHECKING:
-    from .dashboard import Dashboard
 
 BESIDE_FROM = 100
 """Columns from which two looks stand side by side; below, they stand above each other."""
@@ -45,8 +43,8 @@ class StacksScreen(PlaceScreen):
     keys = STACK_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(STACK_KEYS, ALSO)
 
-    def __init__(self, board: "Dashboard", incident: int, title: str) -> None:
-        super().__init__(board)
+    def __init__(self, application: Application, board: Board, incident: int, title: str) -> None:
+        super().__init__(application, board)
         self.incident, self.subject = incident, title
         self.pages: tuple[Spread, ...] | None = None
         self.page = 0

@@ -1,0 +1,51 @@
+"""The log screen, as those see it that jump in it and write around it."""
+
+import re
+from typing import Protocol
+
+from textual.geometry import Size
+
+from ..core.model.log_lines import LogFile
+from ..core.views.situation import Situation
+from .doors import LogDoor
+from .log_driver import LogDriver
+from .log_hunt import LogHunt
+from .widgets.log_view import LogView
+
+
+class ShownLog(Protocol):
+    """``file``: the one of ``files`` that is shown; ``search``: what is looked for."""
+
+    door: LogDoor | None
+    files: tuple[LogFile, ...]
+    file: LogFile | None
+    search: re.Pattern[str] | None
+    view: LogView
+    driver: LogDriver
+    hunt: LogHunt
+
+    @property
+    def now(self) -> Situation:
+        """How the run is, as last seen."""
+        ...
+
+    @property
+    def size(self) -> Size:
+        """In cells."""
+        ...
+
+    def choose(self, file: LogFile) -> None:
+        """Show another file, from its end."""
+        ...
+
+    def clock(self, t: float) -> str:
+        """Time of day of run seconds."""
+        ...
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer."""
+        ...
+
+    def hush(self) -> None:
+        """Take back what was said."""
+        ...
