@@ -2,9 +2,10 @@
 
 import re
 
+from .patterns import LatePattern
 from .state import JudgeState
 
-FINAL = re.compile(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
+FINAL = LatePattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
 SAVE_SLACK_S = 30.0
 """A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""

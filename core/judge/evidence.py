@@ -4,12 +4,11 @@ Constant memory: per class and role the strongest line is kept. Evidence after w
 that was caught, a wandb retry, an earlier run in the same file).
 """
 
-
 import msgspec
 
 from ..model.failure import EvidenceLine, FailureClass
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue
-from .lines import Finished, LineFold, fold, lines_with, plain, split_rank
+from .lines import Finished, LineFold, fold, lines_with, plain, says_nothing, split_rank
 from .patterns import LatePattern
 from .phase_words import phase_of_line
 from .reading import Reading
@@ -65,7 +64,7 @@ START_EVIDENCE = DiagnosisState()
 def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state after ``text`` (any chunk of the log). Lines count from 1 over the whole log."""
     after, done = fold(state.fold, text)
-    if done.text:
+    if done.text and not says_nothing(done, catalogue.gates if state.watch is None else catalogue.watching):
         state = _read_finished(state, done, catalogue)
     return msgspec.structs.replace(state, fold=after)
 

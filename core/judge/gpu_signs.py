@@ -69,8 +69,8 @@ def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
     gpus = sample.gpus
     if len(gpus) == 1:
         return gpus
-    own = tuple(g for g in gpus if g.own)
-    return own or gpus
+    own = [g for g in gpus if g.own]
+    return tuple(own) if own and len(own) < len(gpus) else gpus
 
 
 SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})
@@ -79,15 +79,19 @@ SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware
 
 def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
     """Why the clocks of some GPU are held down; each reason once."""
-    return tuple(sorted({why for gpu in gpus if gpu.throttle for why in gpu.throttle if why in SLOWING}))
+    reasons: set[str] = set()
+    for gpu in gpus:
+        if gpu.throttle:
+            reasons |= SLOWING.intersection(gpu.throttle)
+    return tuple(sorted(reasons)) if reasons else ()
 
 
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
     """Add one sample to the lesson under way (it counts only when a step follows: ``learn``)."""
-    if len(normals) != len(gpus) or any(n.index != g.index for n, g in zip(normals, gpus, strict=True)):
+    if [n.index for n in normals] != [g.index for g in gpus]:
         known = {n.index: n for n in normals}
         normals = tuple(known.get(g.index, GpuNormal(index=g.index)) for g in gpus)
-    return tuple(_watch(n, g) for n, g in zip(normals, gpus, strict=True))
+    return tuple([_watch(n, g) for n, g in zip(normals, gpus, strict=True)])
 
 
 def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
@@ -101,13 +105,8 @@ def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
         normal = msgspec.structs.replace(normal, rest_w=power)
     if not working or (power is None and util is None):
         return normal if normal.steady_w is None else msgspec.structs.replace(normal, steady_w=None)
-    return GpuNormal(
-        index=normal.index,
-        rest_w=normal.rest_w,
-        busy_w=normal.busy_w,
-        util_pct=normal.util_pct,
-        limit_w=normal.limit_w,
-        told=normal.told,
+    return msgspec.structs.replace(
+        normal,
         steady_w=_steady(normal, util, power),
         power_sum=normal.power_sum + (power or 0.0),
         util_sum=normal.util_sum + (util or 0.0),

@@ -25,6 +25,8 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
     """Judge a hang where the step is late at all."""
     setting = knowledge.settings.hang
     now = timeline.active(state.timeline)
+    if now - state.clock.last < patience.FLOOR_SHARE * setting.min_s:  # most are told by this alone
+        return state, entries
     period_s = state.timeline.period_s or 1.0
     if now - state.clock.last < patience.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
         return state, entries

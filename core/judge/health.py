@@ -6,6 +6,7 @@ on the bound does not flap.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -79,10 +80,17 @@ Bands = dict[str, Band]
 def gpu_values(sample: GpuSample, *, training: bool) -> Iterator[tuple[str, str, float]]:
     """(metric, row, value) of a GPU sample. VRAM is judged only while training: before, it is always low."""
     for gpu in sample.gpus:
+        temp, vram = _names(gpu.index)
         if gpu.temp_c is not None:
-            yield f"gpu{gpu.index}.temp", "temp", gpu.temp_c
+            yield temp, "temp", gpu.temp_c
         if training and gpu.own is not False and gpu.mem_used_bytes is not None and gpu.mem_total_bytes:
-            yield f"gpu{gpu.index}.vram", "vram", 100.0 * gpu.mem_used_bytes / gpu.mem_total_bytes
+            yield vram, "vram", 100.0 * gpu.mem_used_bytes / gpu.mem_total_bytes
+
+
+@lru_cache(maxsize=64)
+def _names(index: int) -> tuple[str, str]:
+    """Metrics of one GPU: its temperature's, its memory's."""
+    return f"gpu{index}.temp", f"gpu{index}.vram"
 
 
 def host_values(sample: HostSample) -> Iterator[tuple[str, str, float]]:

@@ -91,7 +91,8 @@ class Gates(msgspec.Struct, frozen=True):
     """Fixed strings and patterns of which a line with news must have one.
 
     ``any`` is the same as one pattern; ``common`` is the literal worth trying first. ``keys``: for each literal the
-    longest run in it that cannot stand in two words ("" = none), by which ``_present`` looks it up.
+    longest run in it that cannot stand in two words ("" = none), by which ``_present`` looks it up. ``quiet``: texts
+    without news that were met, their digits zeroed; None where digits matter.
     """
 
     literals: tuple[str, ...]
@@ -99,6 +100,7 @@ class Gates(msgspec.Struct, frozen=True):
     patterns: tuple[LatePattern, ...]
     any: LatePattern
     common: str = ""
+    quiet: set[bytes] | None = None
 
 
 def gate_of(pattern: str) -> str:
@@ -121,7 +123,9 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
     every = "|".join([*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows)])
     compiled = tuple(LatePattern(row, re.MULTILINE) for row in rows)
     keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
-    return Gates(tuple(kept), keys, compiled, LatePattern(every or r"(?!)", re.MULTILINE), common)
+    # A person's pattern may tell one number from another.
+    quiet: set[bytes] | None = None if rows or any(char.isdigit() for char in "".join(kept)) else set()
+    return Gates(tuple(kept), keys, compiled, LatePattern(every or r"(?!)", re.MULTILINE), common, quiet)
 
 
 _HEAD = 1 << 15
@@ -143,6 +147,30 @@ def _present(text: str, gates: Gates) -> list[str]:
         plain_text = b"\n".join(set(plain_text.split(b"\n")))  # the same lines with other numbers: three times as fast
     words = b"\n".join(set(plain_text.split()))
     return [literal for literal, key in zip(gates.literals, gates.keys, strict=True) if key in words]
+
+
+def says_nothing(done: Finished, gates: Gates) -> bool:
+    """True where no segment passes ``gates``, for a short text that is known to be quiet but for its numbers.
+
+    The redraws of a bar differ in their digits, and no gate has any: the first one tells of the others.
+    """
+    quiet = gates.quiet
+    if quiet is None or len(done.text) > QUIET_CHARS:
+        return False
+    known = done.text.encode(errors="surrogatepass").translate(_ZEROED)
+    if known in quiet:
+        return True
+    if next(lines_with(done, gates), None) is not None:
+        return False
+    if len(quiet) >= QUIET_KEPT:
+        quiet.clear()
+    quiet.add(known)
+    return True
+
+
+QUIET_CHARS = 400
+QUIET_KEPT = 512
+_ZEROED = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:

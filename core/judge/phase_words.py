@@ -5,7 +5,6 @@ stand above wide ones.
 Sources are the messages of the named programs; words alone never move a step.
 """
 
-
 from ..model.progress import Phase
 from .patterns import LatePattern
 

@@ -9,6 +9,8 @@ NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)
 COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKMGT]?"
 """A count as tqdm prints it: ``1,250``, ``12.9k``, ``3.00``."""
 
+EXACT_DIGITS = 16
+"""Whole numbers of fewer digits are the same read as a real number."""
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE = LatePattern(
     r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
@@ -42,6 +44,8 @@ def parse_number(text: str) -> float | None:
 
 def parse_count(text: str) -> int | None:
     """``12.9k`` as 12900; None when it is no count (``?``)."""
+    if len(text) < EXACT_DIGITS and text.isdecimal():
+        return int(text)
     factor = _SI.get(text[-1:], 1.0)
     value = parse_number(text[:-1] if factor != 1.0 else text)
     return None if value is None else round(value * factor)

@@ -141,5 +141,5 @@ def _count(reading: Reading, news: News, counter: str) -> tuple[int, tuple[Count
     mine = Counter(counter, news.epoch, news.step)
     if mine in reading.counters:
         return reading.heartbeats, reading.counters
-    others = tuple(each for each in reading.counters if each.name != counter)
+    others = [each for each in reading.counters if each.name != counter]
     return reading.heartbeats + 1, (*others, mine)[-COUNTERS_KEPT:]

@@ -47,11 +47,17 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     line = timeline.sampled(state.timeline)
     bands, changes = health.take(state.bands, health.host_values(sample), _table(knowledge, state), line.t)
     kills = sample.oom_kills
-    if line is not state.timeline or bands is not state.bands or kills != state.oom_kills:
+    free = sample.disk_free_bytes if sample.disk_free_bytes is not None else state.disk_free_bytes
+    if (
+        line is not state.timeline
+        or bands is not state.bands
+        or kills != state.oom_kills
+        or free != state.disk_free_bytes
+    ):
         before = state.oom_kills_before if state.oom_kills_before is not None else kills
-        state = replace(state, timeline=line, bands=bands, oom_kills=kills, oom_kills_before=before)
-    if sample.disk_free_bytes is not None and sample.disk_free_bytes != state.disk_free_bytes:
-        state = replace(state, disk_free_bytes=sample.disk_free_bytes)
+        state = replace(
+            state, timeline=line, bands=bands, oom_kills=kills, oom_kills_before=before, disk_free_bytes=free
+        )
     draft = _say_health(knowledge, state, changes) if changes else None
     machine = state.machine
     if isinstance(machine, Held) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:

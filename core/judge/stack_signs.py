@@ -6,7 +6,6 @@ GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` o
 between the two looks says nothing: a healthy training synchronises, too, but not for ten seconds in the same place.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 
 from ..model.incident import HangKind
 from ..model.observation import Outcome
+from .patterns import LatePattern
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,15 +23,15 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-FRAMES: tuple[tuple[re.Pattern[str], HangKind, str], ...] = (
-    (re.compile(r"_try_get_data\b"), "starved", "waits for a data loader worker that brings nothing"),
+FRAMES: tuple[tuple[LatePattern, HangKind, str], ...] = (
+    (LatePattern(r"_try_get_data\b"), "starved", "waits for a data loader worker that brings nothing"),
     (
-        re.compile(r"\bp?nccl[A-Z]\w+|ProcessGroupNCCL|\b(?:all_reduce|all_gather\w*|barrier) \(torch/distributed"),
+        LatePattern(r"\bp?nccl[A-Z]\w+|ProcessGroupNCCL|\b(?:all_reduce|all_gather\w*|barrier) \(torch/distributed"),
         "spin",
         "waits in a collective for other ranks",
     ),
     (
-        re.compile(
+        LatePattern(
             r"\b(?:cuda|cu)(?:Stream|Device|Event|Ctx)Synchronize|\bcu(?:da)?Memcpy\w*"
             r"|\bsynchronize \(torch/cuda/(?:__init__|streams)\.py"
         ),

@@ -1,6 +1,5 @@
 """Lines that name fields: shapes that are only printed for training steps, and any line that names step or loss."""
 
-
 import msgspec
 
 from .line_fields import (

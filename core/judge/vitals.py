@@ -109,7 +109,15 @@ def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang, beat_at
     if states.count("unknown") == len(states):
         return msgspec.structs.replace(vitals, normals=normals, gpu=states)
     if "busy" in states or "active" in states:
-        return _alive(vitals, now, beat_at, normals=normals, gpu=states, gpu_at=now, busy_at=now, spin_from=None)
+        return msgspec.structs.replace(
+            vitals,
+            normals=normals,
+            gpu=states,
+            gpu_at=now,
+            busy_at=now,
+            spin_from=None,
+            lull_s=_lull_s(vitals, now, beat_at),
+        )
     if "spin" in states:
         since = vitals.spin_from if vitals.spin_from is not None else now
         at = states.index("spin")
@@ -161,32 +169,26 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang, 
         io_now = moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or 2 * io_bits.bit_count() > window
     cpu_alive = bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window
     states = sample.states
-    procs = sample.procs
-    zombies = states.get("Z", 0)
-    changed = {
-        "process_at": now if cpu is not None or sample.read_bytes is not None else last,
-        "cpu": cpu,
-        "cpu_bits": cpu_bits,
-        "cpu_sum": vitals.cpu_sum + (cpu or 0.0),
-        "cpu_count": vitals.cpu_count + (cpu is not None),
-        "io_bits": io_bits,
-        "read_bytes": sample.read_bytes if sample.read_bytes is not None else vitals.read_bytes,
-        "write_bytes": sample.write_bytes if sample.write_bytes is not None else vitals.write_bytes,
-        "procs": procs,
-        "blocked": vitals.blocked + 1 if states.get("D", 0) else 0,
-        "zombies": zombies,
-        "stopped": states.get("T", 0) > 0,
-        "window": window,
-    }
-    if many and cpu_alive:
-        changed["many_at"] = now
-    if cpu_alive:
-        changed["cpu_alive_at"] = now
-        if not io_now:
-            return _alive(vitals, now, beat_at, **changed)
-    if io_now:
-        return _alive(vitals, now, beat_at, io_at=now, **changed)
-    return msgspec.structs.replace(vitals, **changed)
+    return msgspec.structs.replace(
+        vitals,
+        process_at=now if cpu is not None or sample.read_bytes is not None else last,
+        cpu=cpu,
+        cpu_bits=cpu_bits,
+        cpu_sum=vitals.cpu_sum + (cpu or 0.0),
+        cpu_count=vitals.cpu_count + (cpu is not None),
+        cpu_alive_at=now if cpu_alive else vitals.cpu_alive_at,
+        many_at=now if many and cpu_alive else vitals.many_at,
+        io_bits=io_bits,
+        io_at=now if io_now else vitals.io_at,
+        read_bytes=sample.read_bytes if sample.read_bytes is not None else vitals.read_bytes,
+        write_bytes=sample.write_bytes if sample.write_bytes is not None else vitals.write_bytes,
+        procs=sample.procs,
+        blocked=vitals.blocked + 1 if states.get("D", 0) else 0,
+        zombies=states.get("Z", 0),
+        stopped=states.get("T", 0) > 0,
+        window=window,
+        lull_s=_lull_s(vitals, now, beat_at) if cpu_alive or io_now else vitals.lull_s,
+    )
 
 
 def with_file(vitals: Vitals, path: str, size_bytes: float | None, now: float, beat_at: float = 0.0) -> Vitals:
@@ -196,7 +198,8 @@ def with_file(vitals: Vitals, path: str, size_bytes: float | None, now: float, b
         return vitals
     known[path] = -1.0 if size_bytes is None else size_bytes
     sizes = tuple(known.items())[-FILES:]
-    return _alive(vitals, now, beat_at, file_at=now, file_sizes=sizes)
+    lull_s = _lull_s(vitals, now, beat_at)
+    return msgspec.structs.replace(vitals, file_at=now, file_sizes=sizes, lull_s=lull_s)
 
 
 FILES = 8
@@ -306,19 +309,21 @@ def last_own_sign(vitals: Vitals) -> float:
 
 def last_sign(vitals: Vitals, *, cpu: bool) -> float:
     """When the last sign of life was seen, in active seconds. ``cpu``: one busy core counts too, else several."""
-    latest = vitals.start_at
-    for at in (vitals.busy_at, vitals.io_at, vitals.file_at, vitals.cpu_alive_at if cpu else vitals.many_at):
-        if at is not None and at > latest:
-            latest = at
-    return latest
+    return max(
+        vitals.start_at,
+        vitals.busy_at or 0.0,
+        vitals.io_at or 0.0,
+        vitals.file_at or 0.0,
+        (vitals.cpu_alive_at if cpu else vitals.many_at) or 0.0,
+    )
 
 
 def _moved(before: float | None, after: float | None) -> float:
     return 0.0 if before is None or after is None or after < before else after - before
 
 
-def _alive(vitals: Vitals, now: float, beat_at: float, **changes: object) -> Vitals:
-    lull = now - max(beat_at, last_sign(vitals, cpu=True))
-    if lull > vitals.lull_s:
-        changes["lull_s"] = lull
-    return msgspec.structs.replace(vitals, **changes)
+def _lull_s(vitals: Vitals, now: float, beat_at: float) -> float:
+    """The longest lull since the last step, where a sign of life is seen now."""
+    if now - beat_at <= vitals.lull_s:
+        return vitals.lull_s
+    return max(vitals.lull_s, now - max(beat_at, last_sign(vitals, cpu=True)))

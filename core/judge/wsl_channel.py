@@ -10,11 +10,12 @@ import re
 
 from ..model.failure import FailureClass
 from . import cause
+from .patterns import LatePattern
 from .state import JudgeState
 from .xid import read_kernel_line
 
-CHANNEL = re.compile(r"\bdxg", re.IGNORECASE)
-FOR_EVER = re.compile(r"\bdxg.*create_process failed:? ?-75", re.IGNORECASE)
+CHANNEL = LatePattern(r"\bdxg", re.IGNORECASE)
+FOR_EVER = LatePattern(r"\bdxg.*create_process failed:? ?-75", re.IGNORECASE)
 BREAKS: frozenset[FailureClass] = frozenset({"gpu_lost", "cuda_unknown_error"})
 ENDING = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
 WINDOWS_SIDE = (
