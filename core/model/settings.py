@@ -11,7 +11,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     interval_s: float = 1.0
     """Sampling period of GPU, host and process tree. 1 s: a two-minute verdict wants a hundred samples."""
     summary_s: float = 300.0
-    """Period of the health line and of repeated alerts (``--interval``; requirement A3: 5 min)."""
+    """Period of the health line, which repeats alerts that last (``--interval``; 5 min as in the guides)."""
     gpu_timeout_s: float = 3.0
     """Longest wait for one GPU poll. A stuck driver call blocks for minutes; the poller is a child and is replaced."""
     rescan_s: float = 30.0
@@ -66,6 +66,9 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Wait before the n-th restart after a network failure; the last repeats. Such restarts cost no budget."""
     without_checkpoint: bool = True
     """Start over from the beginning when no good checkpoint exists."""
+    if_not_told: Literal["wait", "go_on"] = "wait"
+    """What to do when the command has no way to be told of the checkpoints that exist: wait for a person, because a
+    start from the beginning writes over them; or start it all the same (a trainer that finds them by itself)."""
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
     """What to do when a trainer that was told to resume starts over all the same: end it and wait for a person, or let
     it train from the beginning and say so."""

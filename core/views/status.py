@@ -69,6 +69,7 @@ def status_object(
                 "class": i.class_,
                 "reason": i.reason,
                 "open": i.open,
+                "severity": i.severity,
                 "acknowledged": i.acknowledged,
                 "attempt": i.attempt,
                 "step": i.step,
@@ -81,6 +82,7 @@ def status_object(
             for i in story.incidents
         ],
         "ettr": ettr(story, now_t),
+        "wall0": story.wall0,
         "supervisor": {"pid": supervisor_pid, "alive": supervisor_pid is not None},
     }
 

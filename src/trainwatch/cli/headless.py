@@ -135,7 +135,7 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threadin
 
 
 class Printer:
-    """One line per event, and a health line every ``watch.summary_s``."""
+    """One line per event, and every ``watch.summary_s`` a health line that repeats what is open."""
 
     def __init__(self, run: RunDirectory, story: RunStory, *, as_json: bool) -> None:
         self._story = story
@@ -159,12 +159,21 @@ class Printer:
 
     def _summarise(self) -> None:
         from .known_runs import read_status
-        from .verb_status import status_lines
+        from .verb_status import machine_lines, status_lines
 
         while not self._stopped.wait(self._summary_s):
             with self._lock:
-                lines = status_lines(read_status(self._run))
-                print(
-                    f"{time.strftime('%Y-%m-%d %H:%M:%S')}  health: {' | '.join(x.strip() for x in lines[:4])}",
-                    flush=True,
-                )
+                status = read_status(self._run)
+                said = [*status_lines(status)[:4], *machine_lines(status)]
+                said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
+                now = time.strftime("%Y-%m-%d %H:%M:%S")
+                print(f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}", flush=True)
+
+
+def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is open and was not acknowledged: it is repeated for as long as it lasts."""
+    return [i for i in status["incidents"] if i["open"] and not i["acknowledged"] and i["severity"] != "info"]
+
+
+def _clock(t: float, status: dict[str, Any]) -> str:
+    return time.strftime("%H:%M", time.localtime(status["wall0"] + t))

@@ -8,6 +8,8 @@ from .failure import CliError, ExitCode
 from .known_runs import RUN_HELP, find_run, idle_status, read_status
 from .output import print_json, printable
 
+GB = 1e9
+
 
 def add(subparsers: Any) -> None:
     """Register the verb."""
@@ -81,6 +83,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         f"  {'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {i['reason']}"
         for i in status["incidents"][-5:]
     )
+    lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
     if status["log"]:
@@ -90,3 +93,40 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     elif not alive and status["state"] not in {"finished", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
+
+
+def machine_lines(status: dict[str, Any]) -> list[str]:
+    """The newest readings: a line for each GPU, one for the memory; what is unknown is left out."""
+    lines = []
+    for gpu in status["gpus"]:
+        parts = [
+            _part(gpu, "util", "{:.0f} %"),
+            _share(gpu, "mem_used", "mem_total"),
+            _part(gpu, "temp", "{:.0f} °C"),
+            _part(gpu, "power", "{:.0f} W"),
+            gpu.get("trouble"),
+        ]
+        if any(parts):
+            lines.append(f"GPU {gpu['index']}  " + " · ".join(part for part in parts if part))
+    host = status["host"]
+    parts = [
+        _share(host, "ram_used", "ram_total"),
+        _part(host, "ram_available", "{:.1f} GB available", GB),
+        _part(host, "swap_used", "swap {:.1f} GB", GB),
+        _part(host, "disk_free", "disk {:.0f} GB free", GB),
+    ]
+    if any(parts):
+        lines.append("RAM  " + " · ".join(part for part in parts if part))
+    return lines
+
+
+def _part(values: dict[str, Any], key: str, shape: str, unit: float = 1.0) -> str | None:
+    value = values.get(key)
+    return None if value is None else shape.format(value / unit)
+
+
+def _share(values: dict[str, Any], used: str, total: str) -> str | None:
+    if values.get(used) is None:
+        return None
+    of = "" if not values.get(total) else f" of {values[total] / GB:.1f}"
+    return f"{values[used] / GB:.1f}{of} GB"

@@ -1,0 +1,17 @@
+"""The machine in the text of ``status`` and in the health line: what is known, and nothing that is not."""
+
+from trainwatch.cli.verb_status import machine_lines
+
+
+def test_each_gpu_and_the_memory_have_a_line() -> None:
+    gpu = {"index": 0, "util": 97.0, "mem_used": 15.2e9, "mem_total": 16.3e9, "temp": 86, "power": 290.4}
+    host = {"ram_used": 12e9, "ram_total": 32e9, "ram_available": 19e9, "swap_used": 0.0, "disk_free": 200e9}
+    assert machine_lines({"gpus": [gpu], "host": host}) == [
+        "GPU 0  97 % · 15.2 of 16.3 GB · 86 °C · 290 W",
+        "RAM  12.0 of 32.0 GB · 19.0 GB available · swap 0.0 GB · disk 200 GB free",
+    ]
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    gpus = [{"index": 0}, {"index": 1, "temp": 50.0}, {"index": 2, "trouble": "silent for 9 s"}]
+    assert machine_lines({"gpus": gpus, "host": {}}) == ["GPU 1  50 °C", "GPU 2  silent for 9 s"]
