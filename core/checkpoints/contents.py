@@ -11,6 +11,10 @@ FileFormat = Literal["safetensors", "torch_zip", "torch_legacy", "pickle"]
 Packing = Literal["stored", "deflated"]
 
 
+TORCHSCRIPT = "TorchScript code"
+"""Opaque member of a model compiled for inference."""
+
+
 class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of a file that is checked as one: a safetensors tensor, a zip member, a legacy storage.
 

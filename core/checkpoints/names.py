@@ -30,10 +30,11 @@ _KNOWN_BIN = re.compile(
 
 _PART = re.compile(
     r"^(optimizer|optim|scheduler|lr_scheduler|scaler|grad_scaler|rng_state|random_states|training_args|sampler"
-    r"|dl_state_dict|custom_checkpoint|ema_scheduler)([-_.]|\d|$)"
+    r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)"
+    r"|^cached?[-_](latent|embed|text|prompt|vae)"
     r"|_optim_states\.pt$|_model_states\.pt$"
 )
-"""Files that belong beside weights and are no checkpoint alone."""
+"""Files that belong beside weights (torchtune's recipe state, too), or are made from the data before training."""
 
 OPAQUE_BY_DESIGN = re.compile(
     r"^(training_args|rng_state|random_states|sampler|dl_state_dict|custom_checkpoint)[-_.\d]|\.pkl$"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..model.checkpoint import Kind
+from .contents import TORCHSCRIPT
 from .damage import Corrupt, Damage, Sealed, Torn
 from .directory import examine_directory, format_of
 from .layout import Findings
@@ -36,12 +37,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_bare(self) -> bool:
-        """A single sound file of plain values: a vocabulary, a list of names; nothing that could be resumed from."""
+        """A single sound file that nothing could be resumed from.
+
+        Plain values (a vocabulary, a list of names), or a model compiled for inference.
+        """
         held = [found.contents for found in self.files.values()]
         return (
             self.layout == "file"
             and not self.damages
-            and all(c is not None and not c.tensors and not c.opaque and not c.metadata for c in held)
+            and all(
+                c is not None and (TORCHSCRIPT in c.opaque or not (c.tensors or c.opaque or c.metadata)) for c in held
+            )
         )
 
     def with_damage(self, damage: Damage) -> "Finding":

@@ -6,7 +6,7 @@ Source: ``torch/serialization.py`` (``_save``, ``_load``) and ``caffe2/serialize
 import zlib
 
 from .byte_range import ByteRange
-from .contents import FileContents, Region
+from .contents import TORCHSCRIPT, FileContents, Region
 from .damage import Corrupt, Sealed
 from .legacy_torch import walk_nested
 from .pickle_values import Storage, shown
@@ -47,7 +47,7 @@ def read_torch_archive(source: ByteRange) -> FileContents:
     )
     opaque = dict(interpreter.opaque)
     if f"{top}constants.pkl" in index_of:
-        opaque["TorchScript code"] = None
+        opaque[TORCHSCRIPT] = None
     return FileContents(
         format="torch_zip",
         regions=regions,

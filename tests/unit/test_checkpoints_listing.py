@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import accelerate, dcp, deepspeed, sharded, training_state, transformers, weights
-from tests.fakes.torch_files import write_zip
+from tests.fakes.torch_files import pickled, write_zip
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 
 
@@ -62,6 +63,10 @@ def test_what_is_no_checkpoint_is_not_listed(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"\x00\x01 no tensors")
     (tmp_path / "luca-000004.safetensors.tmp").write_bytes(b"half")
     (tmp_path / "tmp-checkpoint-500").mkdir()
+    write_zip(tmp_path / "recipe_state.pt", {"w": np.zeros(3, dtype=np.float32)})
+    write_zip(tmp_path / "compiled.pt", {"w": np.zeros(3, dtype=np.float32)})
+    with zipfile.ZipFile(tmp_path / "compiled.pt", "a") as archive:  # as torch.jit.save does
+        archive.writestr("archive/constants.pkl", pickled([], []))
     for folder in ("samples", "logs", "step_500", "tokenizer"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.png").write_bytes(b"png")

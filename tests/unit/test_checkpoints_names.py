@@ -54,6 +54,9 @@ def test_counts_in_names(name: str, step: int | None, epoch: int | None) -> None
         "random_states_0.pkl",
         "training_args.bin",
         "sampler.bin",
+        "recipe_state.pt",
+        "cached_latents_0001.safetensors",
+        "cache-text_encoder.pt",
         "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
     ],
 )
@@ -61,7 +64,9 @@ def test_parts_are_no_checkpoints_alone(name: str) -> None:
     assert is_part(name)
 
 
-@pytest.mark.parametrize("name", ["model.pt", "optimus-000001.safetensors", "schedule_free-500.pt", "rngnet.pt"])
+@pytest.mark.parametrize(
+    "name", ["model.pt", "optimus-000001.safetensors", "schedule_free-500.pt", "rngnet.pt", "cached.pt"]
+)
 def test_names_that_only_begin_alike(name: str) -> None:
     assert not is_part(name)
 
