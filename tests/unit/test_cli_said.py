@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.event_text import event_line
 from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RemedyApplied, RunCreated
@@ -106,3 +107,24 @@ def test_a_dry_run_says_what_is_not_there_and_what_changes(
     assert "problem  " not in told
     assert "--cache_latents: not set -> on" in told
     assert "None ->" not in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "nasty-1", "--trace", "nowhere/t.jsonl"],
+        ["report", "nasty-1", "-o", "nowhere/r.md"],
+        ["checkpoints", "list", "nowhere"],
+        ["checkpoints", "backup", "model.safetensors", "nowhere/copy.safetensors"],
+        ["replay", "nowhere/t.jsonl"],
+    ],
+)
+def test_a_folder_that_is_not_there_is_code_3_with_every_verb(
+    words: list[str], run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.trace.write_text('{"t":0,"kind":"tick"}\n')
+    safetensors_file(Path.cwd()).rename("model.safetensors")
+    assert main(words) == 3
+    told = capsys.readouterr().err
+    assert "nowhere" in told
+    assert told.count("\n") == 1

@@ -104,7 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             discard_stdout()
         where = "what was to be written" if error.filename is None else os.fsdecode(error.filename)
         print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
-        return int(ExitCode.FAILED)
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        return int(ExitCode.NOT_FOUND if missing else ExitCode.FAILED)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

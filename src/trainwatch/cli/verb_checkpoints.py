@@ -142,8 +142,11 @@ def act_backup(args: argparse.Namespace) -> int:
     """Copy and prove the copy; 1 when it could not be done, and then nothing is left of it."""
     from trainwatch.core.checkpoints import BackupRefusedError, backup
 
+    destination = Path(args.destination)
+    if not destination.absolute().parent.is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"{destination.parent}: no such directory; create it first")
     try:
-        done = backup(_existing(args.path), Path(args.destination))
+        done = backup(_existing(args.path), destination)
     except BackupRefusedError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     except OSError as error:

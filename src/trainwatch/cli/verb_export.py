@@ -45,7 +45,8 @@ def act(args: argparse.Namespace) -> int:
             for seen in reading:
                 copy.write(encode_line(_shareable(seen, redacted)))
     except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{target}: {error.strerror or error}") from None
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
+        raise CliError(code, f"{target}: {error.strerror or error}") from None
     if reading.skipped:
         print(f"trainwatch: unreadable lines left out: {reading.skipped}; {reading.problem}", file=sys.stderr)
     print(f"{target}: written")
