@@ -72,12 +72,10 @@ def _show(item: Profile | Preset, *, as_json: bool) -> int:
     if as_json:
         print_json(item)
         return ExitCode.DONE
-    for key, value in msgspec.to_builtins(item).items():
-        if isinstance(value, dict):
-            for inner, setting in value.items():
-                print(f"{key}.{inner} = {setting!r}")
-        elif value not in (None, "", [], ()):
-            print(f"{key}: {value}")
+    from tomlkit import dumps
+
+    filled = {key: value for key, value in msgspec.to_builtins(item).items() if value not in (None, "", (), [], {})}
+    print(dumps(_without_none(filled)), end="")  # as a file of one's own would say it
     return ExitCode.DONE
 
 
@@ -96,3 +94,10 @@ def _diff(a: Profile, b: Profile, *, as_json: bool) -> int:
     if not changes:
         print(f"{a.name} and {b.name} set the same")
     return ExitCode.DONE
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null."""
+    if isinstance(value, dict):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    return list(value) if isinstance(value, tuple) else value
