@@ -1,15 +1,19 @@
 """Two trainings never write into one output directory: the second is refused before anything of it is made."""
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, world
+from trainwatch.cli import main
 from trainwatch.cli.failure import CliError, ExitCode
+from trainwatch.cli.launcher import FolderLauncher
 from trainwatch.cli.output_owner import require_own_output, require_own_output_to_start, rival_of
 from trainwatch.cli.project_run import project_run
+from trainwatch.core.model.launching import LaunchOrder
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
@@ -60,6 +64,26 @@ def test_a_project_whose_folder_is_taken_makes_no_run(
     with SupervisorLock(first.lock), pytest.raises(CliError, match="run first is live"):
         project_run(argparse.Namespace(run_name=None), to_start=True)
     assert [path.name for path in (home / "runs").iterdir()] == ["first"]
+
+
+def test_neither_adopt_nor_the_launch_screen_takes_a_folder_that_is_taken(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = RunDirectory.create(home, spec("first", tmp_path / "out"))
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "mine.log").open("wb") as log:
+        mine = subprocess.Popen(["sleep", "60"], stdout=log, stderr=log, cwd=tmp_path)
+    try:
+        with SupervisorLock(first.lock):
+            assert main(["adopt", "--pid", str(mine.pid), "--output-dir", "out", "--headless"]) == 4
+            assert "run first is live" in capsys.readouterr().err
+            with pytest.raises(RuntimeError, match="run first is live"):
+                FolderLauncher().start(LaunchOrder(command="sleep 1 --output-dir out"))
+        assert mine.poll() is None
+        assert [path.name for path in (home / "runs").iterdir()] == ["first"]
+    finally:
+        mine.kill()
+        mine.wait()
 
 
 def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:

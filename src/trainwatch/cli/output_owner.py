@@ -34,10 +34,17 @@ def rival_of(spec: RunSpec) -> str | None:
         trainer = trainer_pid(run)
         if trainer is None and not is_held(run.lock):
             continue
-        who = f"trainer pid {trainer}" if trainer is not None else f"supervisor pid {holder_pid(run.lock) or 'unknown'}"
+        if trainer is not None:
+            return (
+                f"run {run.id} is live (trainer pid {trainer}) and writes into {spec.output_dir} already; look at it "
+                f"with `trainwatch status {run.id}`, end it with `trainwatch stop {run.id}`, or choose another "
+                "--output-dir"
+            )
+        supervisor = holder_pid(run.lock) or "unknown"
         return (
-            f"run {run.id} is live ({who}) and writes into {spec.output_dir} already; look at it with "
-            f"`trainwatch status {run.id}`, end it with `trainwatch stop {run.id}`, or choose another --output-dir"
+            f"run {run.id} is live (supervisor pid {supervisor}) and may start a trainer into {spec.output_dir} at any "
+            f"time; look at it with `trainwatch status {run.id}`, end its supervisor (kill {supervisor}), or choose "
+            "another --output-dir"
         )
     return None
 
