@@ -12,6 +12,8 @@ from trainwatch.cli import main
 from trainwatch.cli.failure import CliError, ExitCode
 from trainwatch.cli.launcher import FolderLauncher
 from trainwatch.cli.output_owner import require_own_output, require_own_output_to_start, rival_of
+from trainwatch.cli.preflight_check import Machine, Plan
+from trainwatch.cli.preflight_host import check_supervisor
 from trainwatch.cli.project_run import project_run
 from trainwatch.core.model.launching import LaunchOrder
 from trainwatch.core.model.run import RunSpec
@@ -49,6 +51,8 @@ def test_a_held_lock_claims_the_folder_under_any_of_its_names(home: Path, tmp_pa
         require_own_output(first.load_spec())
         require_own_output(spec("third", tmp_path / "elsewhere"))
         require_own_output(spec("fourth", None))
+        check = check_supervisor(Plan(spec=second), Machine(home=home))
+        assert (check.result, check.found) == ("fail", rival)
         known = RunDirectory.create(home, second)
         with pytest.raises(CliError):
             require_own_output_to_start(known)

@@ -1,12 +1,13 @@
 """Who writes into an output directory now: two trainings in one folder would write over each other's checkpoints."""
 
 import os
+from pathlib import Path
 
 from trainwatch.core.act.launch import read_start
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.identity import is_alive
 from trainwatch.core.store.lock import holder_pid, is_held
-from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.run_directory import RunDirectory, list_runs
 
 from .failure import CliError, ExitCode
 from .known_runs import all_runs
@@ -19,15 +20,16 @@ def trainer_pid(run: RunDirectory) -> int | None:
     return next((start.trainer.pid for start in starts if start is not None and is_alive(start.trainer)), None)
 
 
-def rival_of(spec: RunSpec) -> str | None:
+def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
     """A sentence that names the other run which is live in the same output directory; None where there is none.
 
+    ``home``: the state folder to look through (None: this user's).
     Live: a supervisor holds its lock, or its trainer lives. Directories are compared by their real paths.
     """
     if spec.output_dir is None:
         return None
     wanted = os.path.realpath(spec.output_dir)
-    for run in all_runs():
+    for run in all_runs() if home is None else list_runs(home):
         known = run.load_spec()
         if run.id == spec.id or known.output_dir is None or os.path.realpath(known.output_dir) != wanted:
             continue

@@ -14,6 +14,7 @@ from trainwatch.core.sense.kernel_log import kernel_tail
 from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory
 
+from .output_owner import rival_of
 from .preflight_check import Check, Machine, Plan, failed, passed, warned
 
 LOGIND = (
@@ -54,6 +55,9 @@ def check_supervisor(plan: Plan, machine: Machine) -> Check:
             return failed(
                 "supervisor", f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}"
             )
+    rival = rival_of(plan.spec, machine.home)
+    if rival is not None:
+        return failed("supervisor", rival, "two trainings in one folder would write over each other's checkpoints")
     return passed("supervisor", "none is running, nothing is left of earlier attempts")
 
 
