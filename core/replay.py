@@ -69,8 +69,7 @@ def replay(
     fold = Replay(Judge(knowledge))
     if first is not None:
         fold.feed(first)
-    for observation in source:
-        fold.feed(observation)
+    fold.feed_all(source)
     if source.problem is not None and first is None:
         raise TraceError(source.problem)
     skipped = {"unreadable_lines": source.skipped, "first_unreadable": source.problem} if source.skipped else {}
@@ -88,10 +87,16 @@ class Replay:
 
     def feed(self, observation: Observation) -> None:
         """Take one observation of the trace."""
-        self.observations += 1
-        self.state, said = self._judge.step(self.state, observation)
-        if said:
-            self._answer(said)
+        self.feed_all((observation,))
+
+    def feed_all(self, observations: Iterable[Observation]) -> None:
+        """Take observations of the trace, in order."""
+        step = self._judge.step
+        for observation in observations:
+            self.observations += 1
+            self.state, said = step(self.state, observation)
+            if said:
+                self._answer(said)
 
     def _answer(self, said: tuple[Entry, ...]) -> None:
         waiting = deque(said)

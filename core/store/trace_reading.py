@@ -6,7 +6,7 @@ that says nothing then (torn by a power cut, no JSON, no time) is skipped, count
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -37,8 +37,8 @@ class TraceReading:
         self.problem: str | None = None
         self._observations = self._read(lines)
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Iterator[Observation]:
+        return self._observations
 
     def __next__(self) -> Observation:
         return next(self._observations)
