@@ -110,6 +110,8 @@ def test_weights_go_on_with_the_epochs_that_are_left(world: World) -> None:
     story = world.story()
     assert "named in the derived config and the log; the printed step starts anew" in watcher.said
     assert story.overall_step == 5 * 16
+    assert world.status()["overall"] == {"step": 5 * 16, "total_steps": 5 * 16}
+    assert "step 80 of 80" in world.do("status").out
     assert [i.open for i in story.incidents] == [False]
 
 
