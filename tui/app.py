@@ -42,7 +42,7 @@ class TrainwatchApp(App[None]):
 
     TITLE = "trainwatch"
     ENABLE_COMMAND_PALETTE = True
-    CSS_PATH: ClassVar[CSSPathType | None] = [HERE / "widgets" / "pane.tcss", HERE / "screens" / "dialogs.tcss"]
+    CSS_PATH: ClassVar[CSSPathType | None] = [HERE / "widgets" / "pane.tcss", HERE / "dialogs" / "dialogs.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+q,ctrl+c", "leave", show=False, priority=False),
         Binding("R", "runs", show=False),

@@ -7,10 +7,10 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 from .keys import Key, applying
-from .operations import ACTS
 from .places import PLACES
 from .screens.dashboard import Dashboard
 from .screens.place import PlaceScreen
+from .work.operations import ACTS
 
 SIDE_WORDS = {
     "samples": ("images", "i", "the newest sample images of the run"),

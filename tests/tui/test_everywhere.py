@@ -16,10 +16,10 @@ from tests.tui.conftest import look, until
 from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
 from trainwatch.tui.doors import LogDoor
 from trainwatch.tui.screen_memory import FILE_NAME, Remembered, recall
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.dialog import Confirm, ConfirmByName
 from trainwatch.tui.screens.incidents import IncidentsScreen
 from trainwatch.tui.screens.log import LogScreen
 from trainwatch.tui.screens.profiles import ProfilesScreen

@@ -22,12 +22,12 @@ from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.wire import Reply
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.choose import ChooseProfile
+from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.screens.choose import ChooseProfile
+from trainwatch.tui.log.prompt import SearchBar
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.screens.runs import RunsScreen
-from trainwatch.tui.screens.search import SearchBar
 
 
 def board(app: TrainwatchApp) -> Dashboard:
@@ -234,7 +234,7 @@ async def test_read_only_changes_nothing() -> None:
 async def test_every_key_of_the_table_has_an_action() -> None:
     for key in KEYS:
         name = key.action.partition("(")[0].removeprefix("app.")
-        from trainwatch.tui.operations import ACTS
+        from trainwatch.tui.work.operations import ACTS
 
         assert name in ACTS or hasattr(Dashboard, f"action_{name}") or hasattr(TrainwatchApp, f"action_{name}"), name
 

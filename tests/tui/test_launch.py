@@ -14,11 +14,11 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.launching import LaunchOrder
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.dialog import Confirm
+from trainwatch.tui.launch.type_command import TypeCommand
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.dialog import Confirm
 from trainwatch.tui.screens.launch import LaunchScreen
 from trainwatch.tui.screens.runs import RunsScreen
-from trainwatch.tui.screens.type_command import TypeCommand
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 

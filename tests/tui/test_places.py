@@ -19,11 +19,11 @@ from trainwatch.core.model.profile import Profile
 from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.doors import LogDoor
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints import CheckpointsScreen
 from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.screens.incidents import IncidentsScreen
 from trainwatch.tui.screens.log import LogScreen
 from trainwatch.tui.screens.place import PlaceScreen

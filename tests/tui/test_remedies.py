@@ -15,9 +15,9 @@ from trainwatch.core.model.profile import Change
 from trainwatch.core.views.price import resume_price
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.choose import Choice
-from trainwatch.tui.screens.choose_remedies import ChooseRemedies
-from trainwatch.tui.screens.dialog import Confirm, ConfirmByName
+from trainwatch.tui.dialogs.choose import Choice
+from trainwatch.tui.dialogs.choose_remedies import ChooseRemedies
+from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
 
 HALF = RemedyApplied(
     name="half_batch", title="half the batch, twice the accumulation", failure="cuda_oom",

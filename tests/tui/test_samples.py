@@ -18,10 +18,10 @@ from tests.fakes.screen_jobs import rich_run
 from tests.tui.conftest import look, until
 from trainwatch.core.model.sample import Sample
 from trainwatch.core.sense.sample_images import find_samples
-from trainwatch.tui import picture as pictures
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.graphics import image_widget, way_of
-from trainwatch.tui.picture import PictureError, decode
+from trainwatch.tui.picture import decoding as pictures
+from trainwatch.tui.picture.decoding import PictureError, decode
+from trainwatch.tui.picture.graphics import image_widget, way_of
 from trainwatch.tui.screens import samples as samples_screen
 from trainwatch.tui.screens.samples import SamplesScreen
 
@@ -248,7 +248,7 @@ def test_loading_graphics_asks_the_terminal_nothing() -> None:
 
     reader, terminal = pty.openpty()
     code = (
-        "from trainwatch.tui.graphics import image_widget\n"
+        "from trainwatch.tui.picture.graphics import image_widget\n"
         "for way in ('kitty', 'sixel'):\n"
         "    assert image_widget(way) is not None\n"
     )

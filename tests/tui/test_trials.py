@@ -11,7 +11,7 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import MEASURED, FakeTrials
 from tests.tui.conftest import look, until
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.dialog import Confirm
+from trainwatch.tui.dialogs.dialog import Confirm
 
 
 @asynccontextmanager

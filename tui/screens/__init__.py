@@ -1,1 +1,1 @@
-"""Screens: the dashboard, and the dialogs that open over it."""
+"""Screens: the dashboard, and the places that lie over it."""

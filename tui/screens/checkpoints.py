@@ -15,8 +15,6 @@ from ...core.views.checkpoint_table import (
     checkpoint_rows,
 )
 from ..arrange import Box
-from ..board import Application, Board
-from ..checkpoint_work import CheckpointWork, Kept
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.checkpoint_rows import CheckpointRows
@@ -24,6 +22,8 @@ from ..widgets.job_pane import JobPane
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
+from ..work.board import Application, Board
+from ..work.checkpoints import CheckpointWork, Kept
 from .place import PlaceScreen, bindings_of, share
 
 SIDE_FROM = 160

@@ -16,9 +16,8 @@ from ..doors import OpenRun, Starter
 from ..glyphs import glyphs_for
 from ..job import Jobs
 from ..keys import ALSO, KEYS, Key, KeyContext, applying
-from ..log_control import LogControl
+from ..log.control import LogControl
 from ..messages import Answered, Called, JobMoved, Seen
-from ..operations import ACTS, Operations
 from ..pane_focus import PaneMemory, zoomed
 from ..pulse import Look, Pulse
 from ..series import alike
@@ -33,6 +32,7 @@ from ..widgets.log_pane import LogPane
 from ..widgets.memory_pane import MemoryPane
 from ..widgets.pane import Pane
 from ..widgets.timeline_pane import TimelinePane
+from ..work.operations import ACTS, Operations
 from .pane_walk import PaneWalk
 from .place import PlaceScreen
 
@@ -249,14 +249,14 @@ class Dashboard(PaneWalk):
 
     def action_explain(self) -> None:
         """Everything about the newest incident."""
-        from .tell import incident_dialog
+        from ..dialogs.tell import incident_dialog
 
         if self.view.incidents:
             self.app.push_screen(incident_dialog(self.view.incidents[0]))
 
     def action_help(self) -> None:
         """The key table."""
-        from .tell import help_dialog
+        from ..dialogs.tell import help_dialog
 
         self.app.push_screen(help_dialog(self.context))
 

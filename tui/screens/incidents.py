@@ -9,13 +9,13 @@ from ...core.views.incident_detail import IncidentDetail, incident_detail, incid
 from ...core.views.incidents import IncidentView, incident_views
 from ...core.views.stacks import Spread
 from ..arrange import Box
-from ..board import Application, Board
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.incident_rows import IncidentRows
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
+from ..work.board import Application, Board
 from .place import PlaceScreen, bindings_of, share
 from .stacks import NOTHING_KEPT, StacksScreen, read_spreads, sheet_lines
 

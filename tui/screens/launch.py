@@ -9,16 +9,16 @@ from textual.binding import BindingType
 from ...core.views.launch import check_sum, failed_names
 from ...core.views.price import Price
 from ..arrange import Box
-from ..board import Application, Board
+from ..dialogs.dialog import confirm
 from ..keys import Key
-from ..launch_inquiry import LaunchInquiry
-from ..launch_pages import checks_page, plan_page
+from ..launch.inquiry import LaunchInquiry
+from ..launch.pages import checks_page, plan_page
 from ..launching import Launcher, LaunchOffer, LaunchOrder
 from ..widgets.offers_pane import OffersPane
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
-from .dialog import confirm
+from ..work.board import Application, Board
 from .place import PlaceScreen, bindings_of, share
 
 SIDE_FROM = 120
@@ -203,7 +203,7 @@ class LaunchScreen(PlaceScreen):
 
     def action_type(self) -> None:
         """Ask for a command."""
-        from .type_command import TypeCommand
+        from ..launch.type_command import TypeCommand
 
         if self.launcher is None:
             return

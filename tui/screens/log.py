@@ -10,21 +10,21 @@ from textual.binding import BindingType
 from ...core.model.log_lines import LogFile
 from ...core.views import quantity
 from ..arrange import Box
-from ..board import Application, Board
 from ..errands import Show
 from ..keys import Key
-from ..log_driver import LogDriver
-from ..log_export import clipboard_text, save_lines
-from ..log_files import log_files, mark_of
-from ..log_hunt import BEYOND, LogHunt
-from ..log_jumps import Jump, LogJumps
-from ..log_keys import ALSO, CHORD, LOG_KEYS
-from ..log_reading import LogSource, combined, compiled
-from ..log_title import message_of, position_of, title_of
+from ..log.driver import LogDriver
+from ..log.export import clipboard_text, save_lines
+from ..log.files import log_files, mark_of
+from ..log.hunt import BEYOND, LogHunt
+from ..log.jumps import Jump, LogJumps
+from ..log.keys import ALSO, CHORD, LOG_KEYS
+from ..log.prompt import LogPrompt
+from ..log.reading import LogSource, combined, compiled
+from ..log.title import message_of, position_of, title_of
 from ..widgets.file_tabs import FileTab, FileTabs
 from ..widgets.log_view import LogView
 from ..widgets.pane import Pane
-from .log_prompt import LogPrompt
+from ..work.board import Application, Board
 from .place import PlaceScreen, bindings_of
 
 FOLLOW_S = 0.5

@@ -1,6 +1,6 @@
 """Which screen stands behind which number. Imported when it is opened: the dashboard's start does not wait for them."""
 
-from ..board import Application, Board
+from ..work.board import Application, Board
 from .place import PlaceScreen
 
 

@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from ...core.views.header import HeaderView, header_view
 from ...core.views.situation import Situation
 from ..arrange import Box
-from ..board import Application, Board
 from ..keys import Key, KeyContext
 from ..places import PLACES
 from ..widgets.head import EMPTY
 from ..widgets.key_bar import KeyBar
 from ..widgets.pane import Pane
 from ..widgets.tab_bar import ROWS, TabBar
+from ..work.board import Application, Board
 from .paned import PanedScreen
 
 
@@ -140,7 +140,7 @@ class PlaceScreen(PanedScreen):
 
     def action_help(self) -> None:
         """The keys of this screen."""
-        from .tell import help_dialog
+        from ..dialogs.tell import help_dialog
 
         self.app.push_screen(help_dialog(self.context, self.keys))
 

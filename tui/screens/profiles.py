@@ -9,15 +9,15 @@ from ...core.model.profile import Change, Profile
 from ...core.model.trial import TrialResult
 from ...core.views.profiles import ProfilesView, leaves, next_checkpoint_words, profiles_view, switch_differences
 from ..arrange import Box
-from ..board import Application, Board
 from ..keys import Key, KeyContext
 from ..paragraph import Paragraph
-from ..trial_work import TrialWork
 from ..widgets.job_pane import JobPane
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.profile_rows import LadderRows, SettingsTable
 from ..widgets.rows_pane import RowsPane
+from ..work.board import Application, Board
+from ..work.trials import TrialWork
 from .place import PlaceScreen, bindings_of, share
 
 SIDE_FROM = 120

@@ -8,7 +8,6 @@ from textual.binding import BindingType
 
 from ...core.views.runs import RunRow, run_row
 from ..arrange import Box
-from ..board import Application, Board
 from ..doors import RunCard
 from ..keys import Key
 from ..paragraph import Paragraph
@@ -16,6 +15,7 @@ from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
 from ..widgets.rows_pane import RowsPane
 from ..widgets.runs_pane import RunsPane
+from ..work.board import Application, Board
 from .place import PlaceScreen, bindings_of, share
 
 AGAIN_S = 5.0

@@ -10,15 +10,15 @@ from textual.binding import BindingType
 from ...core.model.sample import Sample
 from ...core.views.samples import SampleRow, sample_rows
 from ..arrange import Box
-from ..board import Application, Board
 from ..cells import Line, clauses
-from ..graphics import Way, image_widget, room_pixels, way_here
 from ..keys import Key
-from ..picture import EXTRA, Picture, PictureError, can_decode, decode
+from ..picture.decoding import EXTRA, Picture, PictureError, can_decode, decode
+from ..picture.graphics import Way, image_widget, room_pixels, way_here
 from ..widgets.pane import Pane
 from ..widgets.picture_pane import CaptionPane, PicturePane
 from ..widgets.rows_pane import RowsPane
 from ..widgets.sample_rows import SampleRows
+from ..work.board import Application, Board
 from .place import PlaceScreen, bindings_of
 
 AGAIN_S = 5.0

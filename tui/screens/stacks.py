@@ -7,12 +7,12 @@ from textual.binding import BindingType
 
 from ...core.views.stacks import Sheet, Spread, spreads
 from ..arrange import Box
-from ..board import Application, Board
 from ..doors import IncidentFiles
 from ..keys import Key
 from ..paragraph import Paragraph
 from ..widgets.page_pane import PagePane
 from ..widgets.pane import Pane
+from ..work.board import Application, Board
 from .place import PlaceScreen, bindings_of
 
 BESIDE_FROM = 100

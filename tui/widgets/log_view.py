@@ -7,8 +7,8 @@ from textual import events
 from textual.message import Message
 
 from ..cells import Line, Span, cut, pad, plain, wrap
-from ..log_window import LogWindow
 from .log_pane import ALARM, INDENT, WARN
+from .log_window import LogWindow
 from .pane import Pane
 
 WHEEL_ROWS = 3

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ..cells import Line, wrap_words
-from ..picture import Picture
+from ..picture.decoding import Picture
 from .pane import Pane
 
 HALF = "▀"

@@ -1,6 +1,6 @@
 """The keys of the log screen."""
 
-from .keys import Key
+from ..keys import Key
 
 LOG_KEYS: tuple[Key, ...] = (
     Key(key="space", shown="space", action="follow", label="follow", help="hold the log, or follow its end"),

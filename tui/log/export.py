@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from ..core.views import quantity
+from ...core.views import quantity
 
 CLIPBOARD_LINES = 5000
 CLIPBOARD_BYTES = 74_000

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..core.model.ports import LogReader
+from ...core.model.ports import LogReader
 
 CONTEXT = 8
 """Lines shown above a match."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 from textual.app import App
 
-from ..core.model.observation import Command
-from ..core.model.wire import Reply
-from ..core.views.dashboard import DashboardView
-from ..core.views.price import Price, kill_price, pause_price, profile_price, resume_price, stop_price
-from ..core.views.remedies import remedy_rows
-from ..core.views.situation import Situation
-from .doors import OpenRun, Starter
-from .keys import KeyContext
+from ...core.model.observation import Command
+from ...core.model.wire import Reply
+from ...core.views.dashboard import DashboardView
+from ...core.views.price import Price, kill_price, pause_price, profile_price, resume_price, stop_price
+from ...core.views.remedies import remedy_rows
+from ...core.views.situation import Situation
+from ..doors import OpenRun, Starter
+from ..keys import KeyContext
 
 if TYPE_CHECKING:
-    from .screens.choose_remedies import RemedyChoice
+    from ..dialogs.choose_remedies import RemedyChoice
 
 BY = "screen"
 
@@ -84,7 +84,7 @@ class Operations:
 
     def resume(self) -> None:
         """Choose a checkpoint, see the price, restart from it."""
-        from .screens.choose import BEGINNING, choose_checkpoint
+        from ..dialogs.choose import BEGINNING, choose_checkpoint
 
         def chosen(path: str | None) -> None:
             if path is not None:
@@ -97,7 +97,7 @@ class Operations:
 
         ``path``: of the checkpoint to start from, None = from the beginning.
         """
-        from .screens.choose_remedies import AS_IT_IS, ChooseRemedies, RemedyChoice
+        from ..dialogs.choose_remedies import AS_IT_IS, ChooseRemedies, RemedyChoice
 
         rows = remedy_rows(self._on.now.story)
 
@@ -125,7 +125,7 @@ class Operations:
 
     def profile(self) -> None:
         """Choose a profile, see what it costs, switch."""
-        from .screens.choose import ChooseProfile
+        from ..dialogs.choose import ChooseProfile
 
         profiles = self._on.run.profiles
         if not profiles:
@@ -180,7 +180,7 @@ class Operations:
         self._on.in_thread(tell)
 
     def _ask(self, price: Price, command: Command) -> None:
-        from .screens.dialog import confirm
+        from ..dialogs.dialog import confirm
 
         confirm(self._on.app, price, lambda: self.send(command))
 

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from ..core.model.incident import Incident
-from ..core.views.words import title_of
-from .log_hunt import BEYOND
-from .log_shown import ShownLog
-from .widgets.log_pane import ALARM
+from ...core.model.incident import Incident
+from ...core.views.words import title_of
+from ..widgets.log_pane import ALARM
+from .hunt import BEYOND
+from .shown import ShownLog
 
 Jump = Literal["error", "incident", "attempt"]
 

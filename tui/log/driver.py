@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from .errands import Errands, Show
-from .log_reading import LogSource, guarded
-from .log_window import LogWindow, Reading
-from .widgets.log_view import LogView
+from ..errands import Errands, Show
+from ..widgets.log_view import LogView
+from ..widgets.log_window import LogWindow, Reading
+from .reading import LogSource, guarded
 
 JUMP_BYTES = 65536
 """A log that grew by more since the last look is read from its end; what rushed by is in the file."""

@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from ..core.model.log_lines import LogTally
-from .errands import Errands, Show
-from .log_reading import LogSource, guarded
+from ...core.model.log_lines import LogTally
+from ..errands import Errands, Show
+from .reading import LogSource, guarded
 
 BEYOND = 1 << 62
 """An offset behind the end of every log."""

@@ -2,8 +2,8 @@
 
 from textual.widgets import Input, Static
 
+from ..dialogs.dialog import Ask
 from ..launching import Launcher
-from .dialog import Ask
 
 BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
 

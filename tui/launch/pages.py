@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..core.views.launch import Told, check_rows, plan_rows
-from .launch_inquiry import LaunchInquiry
-from .paragraph import Paragraph
+from ...core.views.launch import Told, check_rows, plan_rows
+from ..paragraph import Paragraph
+from .inquiry import LaunchInquiry
 
 NARROW = 60
 """Below it a check's name stands in its text, not in a margin of its own."""

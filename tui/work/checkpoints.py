@@ -4,14 +4,14 @@ from collections.abc import Callable
 from time import time
 from typing import Any, Protocol
 
-from ..core.model.checkpoint import Checkpoint
-from ..core.model.checkpoint_jobs import CheckpointJobs, Prune
-from ..core.views import quantity
-from ..core.views.checkpoint_table import CheckpointRow, Fact, Proof, delta_facts, overview_facts, prune_facts
-from ..core.views.price import Price
+from ...core.model.checkpoint import Checkpoint
+from ...core.model.checkpoint_jobs import CheckpointJobs, Prune
+from ...core.views import quantity
+from ...core.views.checkpoint_table import CheckpointRow, Fact, Proof, delta_facts, overview_facts, prune_facts
+from ...core.views.price import Price
+from ..dialogs.dialog import Ask, confirm
+from ..job import Work
 from .board import Board, OpenPlace
-from .job import Work
-from .screens.dialog import Ask, confirm
 
 Progress = Callable[[int, int], None]
 USUAL_KEEP = 3

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ..core.model.incident import Incident
-from ..core.model.log_lines import LogBrowser, LogFile, LogStamps, LogStretch, Stopped
-from .log_window import Reading
+from ...core.model.incident import Incident
+from ...core.model.log_lines import LogBrowser, LogFile, LogStamps, LogStretch, Stopped
+from ..widgets.log_window import Reading
 
 PAGE_LINES = 200
 """Lines read at once: a few screens."""

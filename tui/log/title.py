@@ -1,7 +1,7 @@
 """What stands around the log: its state above, the position below, and a sentence where there are no lines."""
 
-from ..core.views import quantity
-from .log_shown import ShownLog
+from ...core.views import quantity
+from .shown import ShownLog
 
 NAME_COLUMNS = 110
 """Narrower screens leave the file's name out of the title."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..core.model.trial import TrialResult
-from ..core.views.price import Price
-from ..core.views.profiles import measured_words
+from ...core.model.trial import TrialResult
+from ...core.views.price import Price
+from ...core.views.profiles import measured_words
+from ..dialogs.dialog import confirm
 from .board import Board, OpenPlace
-from .screens.dialog import confirm
 
 MINUTES = 5.0
 CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"

@@ -8,12 +8,12 @@ from textual.app import App
 from textual.geometry import Size
 from textual.widget import Widget
 
-from ..core.model.ports import LogReader
-from ..core.views.situation import Situation
-from .doors import OpenRun
-from .log_search import Hit, find
-from .pulse import Look, Pulse
-from .widgets.log_pane import LogPane
+from ...core.model.ports import LogReader
+from ...core.views.situation import Situation
+from ..doors import OpenRun
+from ..pulse import Look, Pulse
+from ..widgets.log_pane import LogPane
+from .search import Hit, find
 
 PAGE_LINES = 400
 CONTEXT_ROWS = 2
@@ -109,7 +109,7 @@ class LogControl:
 
     def ask(self) -> None:
         """Open the line that asks for a pattern."""
-        from .screens.search import SearchBar
+        from .prompt import SearchBar
 
         if self._on.query(SearchBar):
             return
@@ -118,7 +118,7 @@ class LogControl:
 
     def answer(self, text: str | None) -> None:
         """The pattern that was typed; None = closed without one."""
-        from .screens.search import SearchBar
+        from .prompt import SearchBar
 
         self._on.query(SearchBar).remove()
         if not text:

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from textual.timer import Timer
 
-from .board import OpenPlace
-from .launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPlan
+from ..launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPlan
+from ..work.board import OpenPlace
 
 LOOK_AFTER_S = 0.25
 """Walking over the list or the profiles does not begin checks for each."""

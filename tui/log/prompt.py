@@ -1,4 +1,4 @@
-"""The line that asks what to search for."""
+"""The line over the footer that asks: what to search for, which lines to show, where to save them."""
 
 from collections.abc import Callable
 
@@ -36,3 +36,20 @@ class SearchBar(Horizontal):
         if event.key == "escape":
             event.stop()
             self._answer(None)
+
+
+class LogPrompt(SearchBar):
+    """As the dashboard's search line, with a word of its own."""
+
+    def __init__(self, sign: str, before: str, hint: str, answer: Callable[[str | None], None]) -> None:
+        super().__init__(before, answer)
+        self._sign, self._hint = sign, hint
+
+    def compose(self) -> ComposeResult:
+        """The word and the input."""
+        label = Label(self._sign)
+        label.styles.width = len(self._sign) + 1
+        yield label
+        entry = Input(self._before, placeholder=self._hint)
+        entry.cursor_blink = False
+        yield entry

@@ -5,12 +5,12 @@ from typing import Protocol
 
 from textual.geometry import Size
 
-from ..core.model.log_lines import LogFile
-from ..core.views.situation import Situation
-from .doors import LogDoor
-from .log_driver import LogDriver
-from .log_hunt import LogHunt
-from .widgets.log_view import LogView
+from ...core.model.log_lines import LogFile
+from ...core.views.situation import Situation
+from ..doors import LogDoor
+from ..widgets.log_view import LogView
+from .driver import LogDriver
+from .hunt import LogHunt
 
 
 class ShownLog(Protocol):

@@ -5,11 +5,11 @@ from typing import Any, ClassVar, Protocol
 
 from textual.app import App
 
-from ..core.views.situation import Situation
-from .doors import OpenRun, RunPicker
-from .job import Jobs
-from .keys import KeyContext
-from .launching import Launcher
+from ...core.views.situation import Situation
+from ..doors import OpenRun, RunPicker
+from ..job import Jobs
+from ..keys import KeyContext
+from ..launching import Launcher
 from .operations import Operations
 
 

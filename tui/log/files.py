@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ..core.model.log_lines import LogFile
-from ..core.model.story import RunStory
+from ...core.model.log_lines import LogFile
+from ...core.model.story import RunStory
 
 
 def log_files(story: RunStory, extra: Sequence[str]) -> tuple[LogFile, ...]:

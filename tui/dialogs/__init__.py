@@ -1,0 +1,1 @@
+"""What opens over a screen: to ask, to choose, to tell."""

@@ -1,0 +1,1 @@
+"""Sample images: decoded here, drawn by the terminal where it can."""
