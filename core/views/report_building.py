@@ -142,8 +142,9 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
     sec_per_step = live_progress(now).sec_per_step
     lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
     down_s = None
-    if i.kind in {"crash", "hang"} and i.closed_t is not None:
-        down_s = max(0.0, i.closed_t - i.t) + (i.detect_s or 0.0)
+    over_t = i.closed_t if i.lost_steps is not None else _next_start(i.t, now)  # nothing went on by itself
+    if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
+        down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
     title = title_of(i.kind, i.class_) if i.kind in {"crash", "hang"} else i.reason
     ending = i.ending or ("still open" if i.open else "closed")
     return IncidentRow(
@@ -164,6 +165,11 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
         lost_s=lost_s,
         down_s=down_s,
     )
+
+
+def _next_start(t: float, now: Situation) -> float | None:
+    """When a person started it again."""
+    return next((a.t for a in now.story.attempts if a.t > t), None)
 
 
 def _done(incident: int, records: Sequence[Record]) -> Iterable[str]:

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, ProgressMade, RunCreated, StateChanged
+from trainwatch.core.model.fact import (
+    AttemptEnded,
+    AttemptStarted,
+    Fact,
+    IncidentOpened,
+    ProgressMade,
+    RunCreated,
+    StateChanged,
+)
+from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
@@ -115,3 +124,15 @@ def test_an_end_that_nobody_saw_is_no_going_on() -> None:
     assert [(a.ended, a.last_step, a.ran_s) for a in rows] == [("unseen", 334, 59.0), ("unseen", 362, 35.0)]
     assert report(at(lost, t=5000.0), _2=362).step == 362
     assert report(at(story), _1=334).attempts[1].ended == "goes on"
+
+
+def test_what_was_given_up_is_without_training_until_somebody_starts_it_again() -> None:
+    crash = Incident(
+        id=1, t=50.0, wall=1050.0, kind="crash", class_="config_error", severity="danger", reason="r", attempt=1,
+        closed_t=50.0, ending="given up",
+    )  # fmt: skip
+    ended = (50.0, AttemptEnded(attempt=1, how="crashed", code=2)), (50.0, IncidentOpened(incident=crash))
+    story = told((1.0, began(1)), *ended, (50.0, StateChanged(state="given_up", reason="r")))
+    assert report(at(story)).incidents[0].down_s is None
+    again = apply(story, Record(seq=9, t=98.0, wall=1098.0, fact=began(2)))
+    assert report(at(again)).incidents[0].down_s == 48.0
