@@ -7,6 +7,7 @@ from pathlib import Path
 from ..model.checkpoint import Checkpoint
 from .damage import Corrupt, Growing, worst
 from .directory import bytes_to_scan
+from .holding import holding
 from .idle_io import idle_io_priority
 from .members import Members
 from .names import INDEX_SUFFIX, SHARD, is_part, is_temporary
@@ -94,6 +95,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         verdict="complete" if deciding is None else deciding.verdict,
         reason=notes if deciding is None else deciding.reason,
         opaque=finding.opaque,
+        holds=holding(subject, finding),
     )
 
 

@@ -7,8 +7,9 @@ import msgspec
 
 from ..model.checkpoint import Checkpoint
 from .damage import Damage
+from .holding import has_optimizer
 from .inspection import conclude, subject_of
-from .layout import optimizer_in, weights_in
+from .layout import weights_in
 from .pickle_values import Mapping, shown
 from .state_file import STATE_FILES, read_state_file
 from .subject import Finding, Subject
@@ -74,7 +75,7 @@ def show(path: Path) -> CheckpointOverview | None:
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
-        has_optimizer=optimizer_in(subject.members) or any(key.startswith("optim") for key in tops),
+        has_optimizer=has_optimizer(subject, finding),
         has_ema=any("ema" in name.lower() for name in [*subject.members.files, *tops]),
         compiled=any(COMPILED_PREFIX in name for name in names),
         state=_state(subject, finding),

@@ -7,6 +7,7 @@ import msgspec
 
 from ..model.attempt import AttemptStory
 from ..model.checkpoint import Checkpoint
+from ..model.profile import NO_PROFILE
 from ..model.remedy import AppliedRemedy
 from ..model.run import RunState
 from ..model.story import RunStory
@@ -65,14 +66,15 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
         budget=Budget(used=story.budget_used, best=state.budget.best),
         incidents=story.open_incidents,
-        shelf=Shelf(known=_shelf(state.shelf, story)),
+        shelf=msgspec.structs.replace(state.shelf, known=_shelf(state.shelf, story)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or _applied(story),
         tidying=None,
         ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
-        profile=story.profile if story.profile is not None else profile,
-        profile_pending=story.profile if story.profile_pending else None,
+        # Where somebody switched, no profile is a choice, too.
+        profile=story.profile if story.profile is not None or story.profile_switches else profile,
+        profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
         told_t=None,
     )
 
@@ -126,6 +128,7 @@ def _shelf(learned: Shelf, story: RunStory) -> tuple[Known, ...]:
 
 def _known(checkpoint: Checkpoint, story: RunStory) -> Known:
     good = checkpoint.verdict in GOOD
+    aside = story.set_aside.get(checkpoint.path)
     return Known(
         path=checkpoint.path,
         t=story.checkpoint_times.get(checkpoint.path, 0.0),
@@ -137,4 +140,8 @@ def _known(checkpoint: Checkpoint, story: RunStory) -> Known:
         complete=good,
         own=checkpoint.mtime >= story.wall0,
         bad=None if good else (checkpoint.reason or checkpoint.verdict),
+        form="directory" if checkpoint.kind == "directory" else None,
+        holds=checkpoint.holds,
+        left=aside.why if aside is not None and aside.left else None,
+        aside=None if aside is None else aside.why,
     )

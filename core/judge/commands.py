@@ -11,6 +11,7 @@ import msgspec
 from ..model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ..model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ..model.observation import Command
+from ..model.profile import NO_PROFILE
 from . import permission, ramp, recovery, run_machine, timeline, treatment
 from .budget import Budget
 from .draft import Draft
@@ -136,7 +137,8 @@ def _profile(draft: Draft, command: Command) -> None:
     draft.set(profile_pending=name, switch=live)
     treatment.drop(draft, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
-    draft.fact(ProfileChanged(profile=name, pending=True, why=f"asked for by {command.by}, {when}"))
+    told = None if name == NO_PROFILE and NO_PROFILE not in draft.knowledge.profiles else name
+    draft.fact(ProfileChanged(profile=told, pending=True, why=f"asked for by {command.by}, {when}"))
     if command.now and isinstance(draft.state.machine, Running | Hung | Starting) and live:
         _close_hangs(draft, f"profile {name} by {command.by}")
         recovery.stop(draft, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)

@@ -84,7 +84,9 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     before_t = state.attempt.nan_t if diagnosis.failure == "nan_loss" else None
     if diagnosis.failure == "checkpoint_corrupt" and state.attempt.resume_from is not None:
         recovery.distrust(draft, state.attempt.resume_from, "the trainer could not read it")
-    cured = diagnosis.failure in CURED_BY_OLDER and resume_point.newest_good(draft.state.shelf, before_t=before_t)
+    cured = diagnosis.failure in CURED_BY_OLDER and resume_point.newest_good(
+        draft.state.shelf, draft.knowledge.telling, before_t=before_t
+    )
     plan = answer(
         draft,
         Failure(

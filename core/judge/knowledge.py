@@ -6,8 +6,9 @@ from typing import Any
 
 from ..model.profile import Preset
 from ..model.remedy import Remedy
+from ..model.resuming import Telling
 from ..model.settings import Settings
-from . import health
+from . import health, resume_point
 from .remedy import Values
 
 
@@ -19,6 +20,7 @@ class Knowledge:
     ``created_wall`` (seconds since the epoch) is the zero of run time. ``profiles`` are the names that may be asked
     for; empty = any name is taken as it comes. ``remedies``: what may be changed, in order; ``values``: the trainer's
     settings that they ask for, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2").
+    ``telling``: what a launch can be told to resume from.
     """
 
     catalogue: Any
@@ -33,6 +35,7 @@ class Knowledge:
     values: Values = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
+    telling: Telling = resume_point.ANYTHING
     levels: dict[str, dict[str, health.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 

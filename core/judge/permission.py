@@ -9,7 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 from ..model.observation import Command
-from . import run_machine
+from ..model.profile import NO_PROFILE
+from . import not_told, run_machine
 from .draft import Draft
 from .run_machine import Hung, Paused, Running, Starting, Stopping
 
@@ -58,7 +59,7 @@ def _restart(draft: Draft, command: Command) -> Answer:
     machine = draft.state.machine
     if isinstance(machine, Starting) and not machine.launched:
         return refused("a launch is already under way; wait for it, or stop it")
-    return _remedies(draft, command)
+    return _another(draft, command)
 
 
 def _resume(draft: Draft, command: Command) -> Answer:
@@ -67,7 +68,16 @@ def _resume(draft: Draft, command: Command) -> Answer:
         return refused("it is paused, and its process lives; `trainwatch unpause` lets it go on")
     if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
         return refused(f"the run is going already: {_is(draft)}; `trainwatch restart` begins a new attempt")
-    return _remedies(draft, command)
+    return _another(draft, command)
+
+
+def _another(draft: Draft, command: Command) -> Answer:
+    """Whether a new attempt could do what is meant."""
+    why = None if command.fresh else not_told.objection(draft, command.checkpoint)
+    if why is None:
+        return _remedies(draft, command)
+    hint = f"; `trainwatch {command.verb} --fresh` does that" if command.checkpoint is None else ""
+    return refused(f"{why}{hint}")
 
 
 def _remedies(draft: Draft, command: Command) -> Answer:
@@ -100,13 +110,21 @@ def _unpause(draft: Draft, _command: Command) -> Answer:
 
 def _profile(draft: Draft, command: Command) -> Answer:
     known, state = draft.knowledge.profiles, draft.state
-    if command.profile is None or (known and command.profile not in known):
+    none = command.profile == NO_PROFILE and NO_PROFILE not in known
+    if command.profile is None or (known and command.profile not in known and not none):
         return refused(f"there is no profile {command.profile!r}; known: {', '.join(known) or 'none'}")
     if run_machine.name_of(state.machine) == "finished":
         return refused("the run is finished; give a profile to the next start")
-    same = state.profile == command.profile and state.profile_pending in {None, command.profile} and not state.applied
-    if same and run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping):
-        return fulfilled(f"it trains with {command.profile} already; `trainwatch restart` begins a new attempt with it")
+    live = run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping)
+    wanted = None if none else command.profile
+    if state.profile == wanted and state.profile_pending in {None, command.profile} and not state.applied and live:
+        with_it = "without a profile" if none else f"with {command.profile}"
+        return fulfilled(f"it trains {with_it} already; `trainwatch restart` begins a new attempt like that")
+    anew = not_told.objection(draft)
+    if anew is None and not command.now and not_told.is_waited_for(draft):
+        anew = "the command has no way to be told of a checkpoint (write {resume} where its path belongs)"
+    if live and anew is not None:
+        return refused(f"a switch needs a restart, and {anew}; `trainwatch restart --fresh` begins anew")
     return YES
 
 

@@ -11,9 +11,17 @@ import msgspec
 
 from ..model.checkpoint import Verdict
 from ..model.decision import ClearGpu, EndLeftovers, EndWatch, GiveUp, StartAttempt, StopAttempt, VerifyCheckpoint
-from ..model.fact import AttemptEnded, BudgetChanged, CheckpointKnown, ProfileChanged, ProgressMade
+from ..model.fact import (
+    AttemptEnded,
+    BudgetChanged,
+    CheckpointKnown,
+    CheckpointsSetAside,
+    ProfileChanged,
+    ProgressMade,
+)
 from ..model.observation import Exit, Outcome
-from . import budget, resume_point
+from ..model.profile import NO_PROFILE
+from . import budget, not_told, resume_point
 from .draft import Draft
 from .remedy import merged
 from .resume_point import base_name
@@ -269,17 +277,16 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
     first = state.attempt.resume_from
     path, known = plan.wanted, resume_point.find(state.shelf, plan.wanted)
     if path is None:
-        known = resume_point.newest_good(state.shelf, before_t=plan.before_t, keep=first)
+        known = resume_point.newest_good(state.shelf, knowledge.telling, before_t=plan.before_t, keep=first)
         path = known.path if known is not None else None
         _tell_damaged(draft, known)
-    if path is None and first is not None and resume_point.find(state.shelf, first) is None:
+    if path is None and first is not None and knowledge.telling.forms and not resume_point.find(state.shelf, first):
         path = first  # what the attempt itself resumed from, outside the watched directory
     if path is None:
-        if knowledge.settings.restart.without_checkpoint:
-            wait(draft, msgspec.structs.replace(plan, path=None, step=None))
-        else:
-            give_up(draft, "no good checkpoint to resume from, and starting over is switched off", plan.incident)
+        _start_over(draft, plan)
         return
+    if plan.wanted is None and known is not None and known.holds == "weights" and not knowledge.telling.weights_do:
+        draft.note(f"{base_name(path)} holds weights alone: there is no whole training state to go on from")
     order = draft.decide(
         VerifyCheckpoint,
         f"prove the resume point {base_name(path)} before the launch",
@@ -292,6 +299,22 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
         Verifying(order=order, plan=msgspec.structs.replace(plan, path=path, step=step)),
         f"proving the resume point {base_name(path)}",
     )
+
+
+def _start_over(draft: Draft, plan: RestartPlan) -> None:
+    """No resume point: begin anew, or leave it to a person, as the settings say."""
+    anew = not_told.objection(draft)
+    if anew is not None:
+        give_up(draft, anew, plan.incident, not_told.ADVICE)
+        return
+    if not draft.knowledge.settings.restart.without_checkpoint:
+        give_up(draft, "no good checkpoint to resume from, and starting over is switched off", plan.incident)
+        return
+    other = resume_point.newest_good(draft.state.shelf, before_t=plan.before_t)
+    why = None if other is None else draft.knowledge.telling.objection(other.shape, other.holds)
+    if other is not None and why is not None:
+        draft.note(f"it begins anew: {base_name(other.path)} is sound, but {why}")
+    wait(draft, msgspec.structs.replace(plan, path=None, step=None))
 
 
 def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> None:
@@ -332,7 +355,7 @@ def distrust(draft: Draft, path: str, why: str, verdict: str = "corrupt") -> Non
     shelf = draft.state.shelf
     if resume_point.find(shelf, path) is None:
         entry = resume_point.Known(path=path, t=draft.t, own=False, bad=why)
-        draft.set(shelf=resume_point.Shelf(known=(*shelf.known, entry)))
+        draft.set(shelf=msgspec.structs.replace(shelf, known=(*shelf.known, entry)))
         return
     draft.set(shelf=resume_point.mark_bad(shelf, path, why))
     known = resume_point.find(draft.state.shelf, path)
@@ -365,11 +388,12 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
     """Start the next attempt."""
     state = draft.state
     number = state.attempts + 1
-    profile = state.profile_pending if state.profile_pending is not None else state.profile
+    profile = next_profile(state)
     draft.set(attempts=number, profile_pending=None, switch=False, profile=profile)
     if state.profile_pending is not None:
         draft.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
     known = resume_point.find(state.shelf, plan.path)
+    _leave_branch(draft, plan, number)
     if plan.path is None:
         where = "from the beginning"
     else:
@@ -386,7 +410,37 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         steps_done=known.position if known is not None else None,
         epochs_done=known.epochs_done if known is not None else None,
     )
-    draft.move(Starting(order=order), f"attempt {number} starts {where}")
+    draft.move(Starting(order=order, plan=plan), f"attempt {number} starts {where}")
+
+
+def next_profile(state: JudgeState) -> str | None:
+    """What the next launch trains with: the profile that was asked for, else the one that it has."""
+    pending = state.profile_pending
+    return state.profile if pending is None else None if pending == NO_PROFILE else pending
+
+
+def _leave_branch(draft: Draft, plan: RestartPlan, number: int) -> None:
+    """What is newer than where a launch goes on from is of a branch that the run leaves: nothing resumes from it again.
+
+    A person who names one of those later takes it back in.
+    """
+    shelf, known = draft.state.shelf, resume_point.find(draft.state.shelf, plan.path)
+    if known is not None and known.left is not None:
+        shelf = resume_point.changed(shelf, (known.path,), left=None, aside=None)
+        draft.fact(CheckpointsSetAside(paths=(known.path,), why=""))
+    left = resume_point.left_behind(shelf, plan.path, draft.knowledge.telling)
+    to = "the beginning" if plan.path is None else base_name(plan.path)
+    why = f"the run went back to {to} with attempt {number}"
+    if left:
+        shelf = resume_point.changed(shelf, left, left=why, aside=why)
+        draft.fact(CheckpointsSetAside(paths=left, why=why, left=True))
+    if left or plan.wanted is not None or plan.fresh:
+        since = 0.0 if known is None or known.mtime is None else known.mtime
+        shelf = msgspec.structs.replace(shelf, went_back=(since, draft.t, why))
+    draft.set(shelf=shelf)
+    if left and (plan.wanted is not None or plan.fresh):
+        best = None if known is None else known.position
+        draft.set(budget=msgspec.structs.replace(draft.state.budget, best=best))
 
 
 def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
@@ -413,8 +467,12 @@ def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
 def on_start_failed(draft: Draft, outcome: Outcome) -> None:
     """The launch itself did not work (no such command, no disk …)."""
     need = outcome.data.get("need_bytes")
+    machine = draft.state.machine
+    meant = machine.plan if isinstance(machine, Starting) and machine.plan is not None else RestartPlan(reason="")
+    again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)
     if isinstance(need, int | float):
-        hold(draft, RestartPlan(reason="go on with room on the disk", fresh=outcome.data.get("fresh") is True), need)
+        fresh = meant.fresh or outcome.data.get("fresh") is True
+        hold(draft, msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh), need)
         return
     why = outcome.detail or "the trainer could not be started"
     number = draft.open_incident("crash", "config_error", why, explanation="the command could not be started")
@@ -424,8 +482,7 @@ def on_start_failed(draft: Draft, outcome: Outcome) -> None:
     elif budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):
         give_up(draft, spent_reason(draft), number)
     else:
-        plan = charge(draft, RestartPlan(reason="the launch failed", incident=number))
-        choose(draft, plan)
+        choose(draft, charge(draft, msgspec.structs.replace(again, incident=number)))
 
 
 def verdict_of(quick: str | None) -> Verdict:

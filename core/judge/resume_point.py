@@ -1,18 +1,25 @@
 """Which checkpoint to go on from: the newest complete one from before the trouble that has not turned out bad.
 
 A person's own files from before this run are never resumed from by themselves: a stale directory is not this training.
+Nor are those that the run left behind when it went back to an older one, and those that a launch cannot be told of.
 """
+
+from collections.abc import Container
+from typing import Any
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint, Kind, Verdict
+from ..model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict
 from ..model.observation import CheckpointEvent
+from ..model.resuming import Telling
 
 KEPT = 64
 """Checkpoints remembered; the newest count."""
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
+ANYTHING = Telling()
+_FILES = (".safetensors", ".sft", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".json")
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -20,6 +27,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``epochs_done``: epochs of the run at that moment, over all attempts. ``own``: written by this run. ``bad``: why it
     must not be used. ``damage``: verdict and reason of one that stands still and is not whole; its writer may go on.
+    ``left``: why it is of a branch that the run left. ``aside``: why no restart takes it, as people were told.
     """
 
     path: str
@@ -34,12 +42,26 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     own: bool = True
     bad: str | None = None
     damage: tuple[str, str] | None = None
+    form: Form | None = None
+    holds: Holds | None = None
+    left: str | None = None
+    aside: str | None = None
+
+    @property
+    def shape(self) -> Form:
+        """What its path names."""
+        return self.form if self.form is not None else "file" if self.path.endswith(_FILES) else "directory"
 
 
 class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All known checkpoints, oldest first by the time they became known."""
+    """All known checkpoints, oldest first by the time they became known.
+
+    ``went_back``: modification time (-inf: from the beginning) of the older one that the run went back to, run time of
+    that launch, and why what was written in between does not count.
+    """
 
     known: tuple[Known, ...] = ()
+    went_back: tuple[float, float, str] | None = None
 
 
 def with_event(
@@ -52,7 +74,7 @@ def with_event(
     """
     others = tuple(k for k in shelf.known if k.path != event.path)
     if event.event == "removed":
-        return Shelf(known=others)
+        return msgspec.structs.replace(shelf, known=others)
     before = find(shelf, event.path)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
     old = event.mtime is not None and event.mtime < created_wall
@@ -70,13 +92,30 @@ def with_event(
         own=not old,
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
         damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
+        form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
+        holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
+        left=None if old else _seen_late(shelf, event, created_wall),
     )
     if before is not None and complete and before.complete and event.mtime is not None and before.mtime == event.mtime:
         # A rescan found it unchanged: when it was written, and what was found wrong with it, stays what it was.
         entry = msgspec.structs.replace(
-            entry, t=before.t, position=before.position, epochs_done=before.epochs_done, bad=before.bad
+            entry,
+            t=before.t,
+            position=before.position,
+            epochs_done=before.epochs_done,
+            bad=before.bad,
+            left=before.left,
+            aside=before.aside,
         )
-    return Shelf(known=(*others, entry)[-KEPT:])
+    return msgspec.structs.replace(shelf, known=(*others, entry)[-KEPT:])
+
+
+def _seen_late(shelf: Shelf, event: CheckpointEvent, created_wall: float) -> str | None:
+    """Why a checkpoint does not count that was written before the run went back, and is seen after it."""
+    if shelf.went_back is None or event.mtime is None or created_wall <= 0.0:
+        return None
+    older, launch_t, why = shelf.went_back
+    return why if event.mtime > older and event.mtime - created_wall < launch_t else None
 
 
 def _written_t(event: CheckpointEvent, created_wall: float) -> float:
@@ -93,19 +132,54 @@ def find(shelf: Shelf, path: str | None) -> Known | None:
 
 def mark_bad(shelf: Shelf, path: str, why: str) -> Shelf:
     """It failed its proof; it is skipped until it is written anew."""
-    return Shelf(known=tuple(msgspec.structs.replace(k, bad=why) if k.path == path else k for k in shelf.known))
+    return changed(shelf, (path,), bad=why)
 
 
-def newest_good(shelf: Shelf, *, before_t: float | None = None, keep: str | None = None) -> Known | None:
-    """The resume point, or None. ``before_t``: completed before this run time. ``keep``: a foreign path that counts."""
+def changed(shelf: Shelf, paths: Container[str], **fields: Any) -> Shelf:
+    """The same with other fields in the entries of these paths."""
+    known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in shelf.known)
+    return msgspec.structs.replace(shelf, known=known)
+
+
+def newest_good(
+    shelf: Shelf, telling: Telling = ANYTHING, *, before_t: float | None = None, keep: str | None = None
+) -> Known | None:
+    """The resume point, or None. ``before_t``: completed before this run time. ``keep``: a foreign path that counts.
+
+    Weights alone, such as an export, never displace a whole state, but where the framework goes on from weights.
+    """
     usable = [
         k
         for k in shelf.known
-        if k.complete and k.bad is None and (k.own or k.path == keep) and (before_t is None or k.t < before_t)
+        if is_sound(k, keep) and (before_t is None or k.t < before_t) and telling.objection(k.shape, k.holds) is None
     ]
+    if not telling.weights_do and any(k.holds == "state" for k in usable):
+        usable = [k for k in usable if k.holds != "weights"]
     if not usable:
         return None
     return max(usable, key=_age_order)
+
+
+def is_sound(known: Known, keep: str | None = None) -> bool:
+    """Nothing is wrong with it, and it is of the branch that the run is on. ``keep``: a foreign path that counts."""
+    return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
+
+
+def left_behind(shelf: Shelf, path: str | None, telling: Telling) -> tuple[str, ...]:
+    """The run's own sound ones that are newer than ``path``, for a run that goes back to it.
+
+    All of them for a path of elsewhere, and for None, the beginning. Those that cannot be told of never count anyway.
+    """
+    to = find(shelf, path)
+    since = None if to is None else _age_order(to)
+    return tuple(
+        k.path
+        for k in shelf.known
+        if k.own
+        and is_sound(k)
+        and (since is None or _age_order(k) > since)
+        and telling.objection(k.shape, k.holds) is None
+    )
 
 
 def damaged_after(shelf: Shelf, good: Known | None) -> tuple[Known, ...]:
@@ -128,6 +202,8 @@ def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkp
         if name.endswith(".safetensors")
         else "torch_file"
         if name.endswith((".pt", ".pth", ".ckpt", ".bin"))
+        else "directory"
+        if known.form == "directory"
         else "unknown"
     )
     return Checkpoint(
@@ -140,6 +216,7 @@ def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkp
         mtime=known.mtime if known.mtime is not None else created_wall + known.t,
         verdict=verdict,
         reason=known.bad,
+        holds=known.holds,
     )
 
 

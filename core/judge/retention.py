@@ -78,7 +78,7 @@ def _objection(draft: Draft, found: Checkpoint) -> str | None:
         return "it is not sound"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"
-    newest = resume_point.newest_good(state.shelf)
+    newest = resume_point.newest_good(state.shelf, draft.knowledge.telling)
     if newest is not None and newest.path == found.path:
         return "it is the resume point"
     return None

@@ -44,6 +44,7 @@ class Starting(Variant, frozen=True, tag="starting"):
 
     ``hold``: a person said stop while the launch was under way; it is ended as soon as it is there. ``told_resume``,
     ``restores`` ("state", "weights"), ``named``: how the launch said what to resume from, as its outcome told.
+    ``plan``: what was to be started.
     """
 
     order: int | None = None
@@ -52,6 +53,7 @@ class Starting(Variant, frozen=True, tag="starting"):
     told_resume: bool | None = None
     restores: str | None = None
     named: tuple[str, ...] = ()
+    plan: RestartPlan | None = None
 
 
 class Running(Variant, frozen=True, tag="running"):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..model.fact import CheckpointKnown
+from ..model.fact import CheckpointKnown, CheckpointsSetAside
 from ..model.observation import CheckpointEvent
 from . import commands, proof_of_life, ramp, recovery, resume_point, retention, timeline, vitals
 from .attempt_now import AttemptNow, with_saved
@@ -66,19 +66,35 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if event.event != "complete" or known is None:
         return overdue(knowledge, state, NOTHING)
     draft = Draft(knowledge, state)
-    if before is None or not before.complete or before.t != known.t or before.bad != known.bad:
+    news = before is None or not before.complete or before.t != known.t or before.bad != known.bad
+    if news:
         verdict = recovery.verdict_of(event.verdict)
         draft.fact(CheckpointKnown(checkpoint=resume_point.as_checkpoint(known, knowledge.created_wall, verdict)))
+    aside = _set_aside(draft, known)
+    if news:
         if odd is not None and known.own:
             what = f"{resume_point.base_name(event.path)} and the log disagree: {odd}"
             draft.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
         if attempt.proof == "ignored" and known.own and _is_ending(state):
             # A last save of an attempt that had started over must not pass for the newest state of the run.
-            draft.set(shelf=resume_point.mark_bad(shelf, event.path, "written by an attempt that had started over"))
+            why = "written by an attempt that had started over"
+            draft.set(shelf=resume_point.mark_bad(draft.state.shelf, event.path, why))
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
-            proof_of_life.saved(draft, known)
-            ramp.on_saved(draft, known)
+            if not aside:
+                proof_of_life.saved(draft, known)
+                ramp.on_saved(draft, known)
             retention.on_saved(draft)
-            if draft.state.switch:
+            if draft.state.switch and not aside:
                 commands.switch_at_checkpoint(draft)
     return overdue(knowledge, draft.state, tuple(draft.entries))
+
+
+def _set_aside(draft: Draft, known: resume_point.Known) -> bool:
+    """Whether a sound checkpoint is no resume point all the same; told once, with why."""
+    if not known.complete or known.bad is not None or not known.own:
+        return False
+    why = known.left or draft.knowledge.telling.objection(known.shape, known.holds)
+    if why != known.aside:
+        draft.set(shelf=resume_point.changed(draft.state.shelf, (known.path,), aside=why))
+        draft.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))
+    return why is not None

@@ -55,8 +55,9 @@ def go_on(draft: Draft) -> None:
             recovery.clear_and_restart(draft, plan)
         case Cleaning(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
             recovery.clear_and_restart(draft, plan)
-        case Starting(launched=False):
-            recovery.clear_and_restart(draft, GO_ON)
+        case Starting(launched=False, plan=plan):
+            meant = GO_ON if plan is None else msgspec.structs.replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh)
+            recovery.clear_and_restart(draft, meant)
         case Starting() | Running() | Hung() | Paused():
             _lost(draft)
             draft.move(Interrupted(), "the trainer ended while no supervisor watched")

@@ -1,6 +1,7 @@
 """Remedies in a run: which one is applied, which wait for a person, and how they are taken back."""
 
 from ..model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
+from ..model.profile import NO_PROFILE
 from ..model.remedy import AppliedRemedy
 from . import remedy
 from .draft import Draft
@@ -10,7 +11,8 @@ from .remedy import Around, Option
 def around(draft: Draft, seen: int = 0) -> Around:
     """What the choice depends on, now."""
     state, knowledge = draft.state, draft.knowledge
-    profile = state.profile_pending if state.profile_pending is not None else state.profile
+    pending = state.profile_pending
+    profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
     return Around(
         preset=knowledge.preset.name,
         profile=profile,

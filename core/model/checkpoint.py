@@ -10,12 +10,19 @@ opaque: cannot be listed without running code."""
 
 Kind = Literal["safetensors", "torch_file", "directory", "dcp", "unknown"]
 
+Form = Literal["file", "directory"]
+"""What its path names; a set of shards is named by its index, a file."""
+
+Holds = Literal["state", "weights"]
+"""state: what a training goes on with (optimizer, or a file that says where it was). weights: weights alone."""
+
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One checkpoint, a file or a directory. Field names are the contract of ``checkpoints list --json``.
 
     ``mtime`` in seconds since the epoch; ``step`` and ``epoch`` as stored in the state file, else the metadata, else
-    the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict.
+    the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict. ``holds`` None:
+    not known.
     """
 
     path: str
@@ -28,6 +35,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     reason: str | None = None
     opaque: tuple[str, ...] = ()
+    holds: Holds | None = None
 
 
 class CheckpointListing(msgspec.Struct, frozen=True, kw_only=True):

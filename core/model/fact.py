@@ -110,6 +110,17 @@ class CheckpointKnown(FactBase, frozen=True, kw_only=True, tag="checkpoint"):
     removed: bool = False
 
 
+class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_set_aside"):
+    """Sound ones that no restart takes by itself from now on. ``why`` empty: they count again.
+
+    ``left``: they are of a branch that the run left, when it went back to an older one.
+    """
+
+    paths: tuple[str, ...]
+    why: str
+    left: bool = False
+
+
 class IncidentOpened(FactBase, frozen=True, kw_only=True, tag="incident_opened"):
     """Something is wrong."""
 
@@ -230,6 +241,7 @@ Fact = (
     | ProgressMade
     | PhaseChanged
     | CheckpointKnown
+    | CheckpointsSetAside
     | IncidentOpened
     | IncidentUpdated
     | HealthChanged

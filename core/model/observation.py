@@ -131,6 +131,10 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     reason: str | None = None
     mtime: float | None = None
     """Modification time, seconds since the epoch (the order of resume points)."""
+    form: str | None = None
+    """"file" or "directory"; None = as its name says."""
+    holds: str | None = None
+    """"state" or "weights"; None = not known."""
 
 
 class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):

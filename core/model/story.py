@@ -12,6 +12,7 @@ from .fact import (
     AttemptStarted,
     BudgetChanged,
     CheckpointKnown,
+    CheckpointsSetAside,
     CommandReceived,
     Fact,
     HealthChanged,
@@ -102,6 +103,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: tuple[Checkpoint, ...] = ()
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
+    set_aside: dict[str, CheckpointsSetAside] = {}
+    """Sound checkpoints (by path) that no restart takes by itself, and why."""
     incidents: tuple[Incident, ...] = ()
     health: dict[str, HealthReading] = {}
     phases: tuple[PhaseSpan, ...] = ()
@@ -182,6 +185,9 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return replace(story, phases=(*story.phases, span)[-PHASES:])
         case CheckpointKnown():
             return _with_checkpoint(story, record.t, fact)
+        case CheckpointsSetAside():
+            rest = {path: told for path, told in story.set_aside.items() if path not in fact.paths}
+            return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))
         case IncidentOpened():
             return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
         case IncidentUpdated():
@@ -313,4 +319,8 @@ def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunSto
     others = tuple(c for c in story.checkpoints if c.path != known.path)
     checkpoints = others if fact.removed else tuple(sorted((*others, known), key=lambda c: (c.mtime, c.step or -1)))
     times = {known.path: t, **story.checkpoint_times}
-    return msgspec.structs.replace(story, checkpoints=checkpoints, checkpoint_times=times)
+    before = next((c for c in story.checkpoints if c.path == known.path), None)
+    aside = story.set_aside
+    if fact.removed or (before is not None and before.mtime != known.mtime):  # gone, or another one of its name
+        aside = {path: told for path, told in aside.items() if path != known.path}
+    return msgspec.structs.replace(story, checkpoints=checkpoints, checkpoint_times=times, set_aside=aside)

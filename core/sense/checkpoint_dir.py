@@ -353,5 +353,7 @@ class CheckpointDir:
                 verdict=verdict,
                 reason=reason,
                 mtime=mtime,
+                form={"directory": "directory", "dcp": "directory", "unknown": None}.get(checkpoint.kind, "file"),
+                holds=checkpoint.holds,
             )
         )

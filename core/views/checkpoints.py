@@ -38,8 +38,9 @@ def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
 
 
 def resume_point(now: Situation) -> Checkpoint | None:
-    """The newest complete checkpoint, or None."""
-    return next((c for c in reversed(now.story.checkpoints) if c.verdict == "complete"), None)
+    """The newest complete checkpoint that a restart may take, or None."""
+    aside = now.story.set_aside
+    return next((c for c in reversed(now.story.checkpoints) if c.verdict == "complete" and c.path not in aside), None)
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
@@ -54,6 +55,7 @@ def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
 
 
 def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> CheckpointView:
+    aside = now.story.set_aside.get(c.path)
     return CheckpointView(
         path=c.path,
         name=c.name,
@@ -62,7 +64,7 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         age=quantity.age(max(0.0, now.now_wall - c.mtime)),
         verdict=c.verdict,
         level=LEVELS[c.verdict],
-        reason=c.reason or "",
+        reason="; ".join(filter(None, (c.reason, None if aside is None else f"no resume point: {aside.why}"))),
         resume=resume is not None and resume.path == c.path,
     )
 

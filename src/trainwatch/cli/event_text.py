@@ -9,6 +9,7 @@ from trainwatch.core.model.fact import (
     AttemptStarted,
     BudgetChanged,
     CheckpointKnown,
+    CheckpointsSetAside,
     CommandReceived,
     Fact,
     HealthChanged,
@@ -89,6 +90,9 @@ def _fact_text(fact: Fact) -> str | None:
                 return f"checkpoint {known.name} removed"
             why = f" ({known.reason})" if known.reason else ""
             return f"checkpoint {known.name}: {known.verdict}{why}, step {_known(known.step)}"
+        case CheckpointsSetAside():
+            names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in fact.paths)
+            return f"no resume point: {names}: {fact.why}" if fact.why else f"a resume point again: {names}"
         case IncidentOpened():
             return "\n".join(_incident_lines(fact.incident))
         case IncidentUpdated():

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.profile import NO_PROFILE
 
 from .failure import CliError, ExitCode
 from .known_runs import RUN_HELP, find_run, read_status
@@ -48,10 +49,18 @@ def add(subparsers: Any) -> None:
             name, help=verb.help, description=verb.help, epilog=f"example: trainwatch {name}" + _example(name)
         )
         if name == "profile":
-            parser.add_argument("profile", metavar="NAME", help="profile to switch to (see `trainwatch profiles`)")
+            parser.add_argument(
+                "profile",
+                metavar="NAME",
+                help=f"profile to switch to (see `trainwatch profiles`); {NO_PROFILE}: your own config as it stands",
+            )
             when = parser.add_mutually_exclusive_group()
             when.add_argument("--now", action="store_true", help="restart at once")
             when.add_argument("--at-checkpoint", action="store_true", help="at the next checkpoint (the default)")
+        if name in {"resume", "restart"}:
+            parser.add_argument(
+                "--fresh", action="store_true", help="from the beginning, whatever checkpoints there are"
+            )
         if name == "resume":
             parser.add_argument(
                 "--from", dest="checkpoint", metavar="CHECKPOINT", help="file or directory to resume from"
@@ -97,6 +106,7 @@ def act(args: argparse.Namespace) -> int:
         incident=getattr(args, "incident", None),
         remedies=_remedies(tuple(getattr(args, "remedies", ()))),
         without_remedies=getattr(args, "without_remedies", False),
+        fresh=getattr(args, "fresh", False),
     )
     if verb.asks and not args.yes and sys.stdin.isatty():
         _ask(verb.asks.format(run=run.load_spec().name))
@@ -124,7 +134,7 @@ def _start_with(run: Any, command: Command) -> int:
     from .output_owner import require_own_output_to_start
 
     state = read_status(run)["state"]
-    if state == "finished" and command.verb == "resume" and command.checkpoint is None:
+    if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
         print(f"{printable(run.load_spec().name)} is finished: nothing to resume (give --from CHECKPOINT to train on)")
         return ExitCode.DONE
     require_own_output_to_start(run)
@@ -156,6 +166,8 @@ def _profile(run: Any, name: str | None) -> str | None:
         return None
     spec = run.load_spec()
     known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    if name == NO_PROFILE and name not in known:
+        return name
     if name not in known:
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{name}"{did_you_mean(name, known)}')
     if is_held(run.lock) and not known[name].is_for(spec.preset):

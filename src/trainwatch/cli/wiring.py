@@ -32,6 +32,7 @@ from trainwatch.core.model.observation import Learned, Meta
 from trainwatch.core.model.ports import AttemptTarget, Inbox, Sensor
 from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.resuming import telling
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.story import RunStory
@@ -199,6 +200,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},
         traits=traits(),
+        telling=telling(preset, spec.command),
     )
 
 

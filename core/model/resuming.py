@@ -1,0 +1,51 @@
+"""What the next launch of a run can be told to resume from: files, directories, or nothing at all.
+
+A checkpoint that no launch can name is no resume point, however new it is: a restart "from" it would begin anew.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .checkpoint import Form, Holds
+from .profile import Preset
+
+EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
+PLACEHOLDER = "{resume}"
+
+
+class Telling(msgspec.Struct, frozen=True, kw_only=True):
+    """``forms``: what a path may be; empty = the command has no place for one. ``preset``: its name, for sentences.
+
+    ``whole_directories``: a directory must hold the training's state, not weights alone (its step is read from there).
+    ``weights_do``: the framework goes on from weights by design, so that they are worth as much as a whole state.
+    """
+
+    forms: frozenset[Form] = EVERY_FORM
+    preset: str = "generic"
+    whole_directories: bool = False
+    weights_do: bool = False
+
+    def objection(self, form: Form, holds: Holds | None) -> str | None:
+        """Why a launch cannot be told of such a checkpoint, for people; None where it can."""
+        if not self.forms:
+            return f"the command has no way to be told of it (write {PLACEHOLDER} where its path belongs)"
+        if form not in self.forms:
+            return f"{self.preset} resumes from a {next(iter(self.forms))}, not from a {form}"
+        if form == "directory" and self.whole_directories and holds == "weights":
+            return f"it holds weights alone, and {self.preset} resumes from a whole training state"
+        return None
+
+
+def telling(preset: Preset, command: Sequence[str]) -> Telling:
+    """For a preset and a command with its placeholders. A preset that knows no way leaves it to ``{resume}``."""
+    styles: dict[Form, object] = {"file": preset.resume_file, "directory": preset.resume_directory}
+    forms = frozenset(form for form, style in styles.items() if style is not None)
+    if not forms and any(PLACEHOLDER in part for part in command):
+        forms = EVERY_FORM
+    return Telling(
+        forms=forms,
+        preset=preset.name,
+        whole_directories=preset.resume == "state" and preset.resume_directory is not None,
+        weights_do=preset.resume == "weights",
+    )

@@ -1,0 +1,263 @@
+"""Which checkpoints a restart takes by itself: those it can be told of, whole before weights, of the branch it is on."""
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import crash, quick, running, story
+from tests.unit.test_judge_takeover import from_journal, journal_of
+from trainwatch.core.judge.state import to_snapshot
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
+from trainwatch.core.model.fact import CheckpointsSetAside, Note
+from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.profile import Preset, ResumeStyle
+from trainwatch.core.model.resuming import telling
+
+HF = Preset(name="hf", resume_directory=ResumeStyle(args=("--resume_from_checkpoint", "{path}")))
+KOHYA = Preset(
+    name="kohya",
+    resume="weights",
+    resume_file=ResumeStyle(key="network_weights"),
+    resume_directory=ResumeStyle(args=("--resume", "{path}")),
+)
+GENERIC = Preset(name="generic")
+ANYWHERE = ("python", "train.py", "--resume={resume}")
+NOWHERE = ("python", "train.py")
+
+
+def run_of(preset: Preset, command: tuple[str, ...] = NOWHERE, **restart: object) -> World:
+    return running(judge(quick(**restart), preset, telling=telling(preset, command)))
+
+
+def saved(world: World, path: str, step: int, holds: str | None = "state", form: str | None = None) -> World:
+    event = CheckpointEvent(
+        t=world.t, path=path, event="complete", step=step, size_bytes=1e6, mtime=world.t, holds=holds, form=form
+    )
+    return world.see(event).wait(1.0)
+
+
+def resumed(world: World) -> str | None:
+    start: StartAttempt = world.of(StartAttempt)[-1]
+    return start.resume_from
+
+
+def at_step(world: World, step: int, steps: int = 10) -> World:
+    part = Story(meta=False, period_s=5.0)
+    part.step = step
+    return world.watch(part.train(steps))
+
+
+def notes(world: World) -> str:
+    return "\n".join(n.text for n in world.of(Note))
+
+
+@pytest.mark.parametrize(
+    ("preset", "command", "forms"),
+    [
+        (HF, NOWHERE, {"directory"}),
+        (HF, ANYWHERE, {"directory"}),
+        (KOHYA, NOWHERE, {"file", "directory"}),
+        (GENERIC, ANYWHERE, {"file", "directory"}),
+        (GENERIC, NOWHERE, set()),
+        (GENERIC, ("bash", "-c", "train --from {resume} | tee log"), {"file", "directory"}),
+    ],
+)
+def test_what_a_launch_can_be_told_of(preset: Preset, command: tuple[str, ...], forms: set[str]) -> None:
+    assert telling(preset, command).forms == forms
+
+
+def test_an_export_does_not_displace_the_state_that_the_trainer_can_be_told_of() -> None:
+    world = saved(run_of(HF), "out/checkpoint-20", 20, form="directory")
+    saved(world, "out/model.safetensors", 20, "weights", "file")
+    saved(world, "out/final", 20, "weights", "directory")
+    assert resumed(crash(world)) == "out/checkpoint-20"
+    aside = {told.paths[0]: told.why for told in world.of(CheckpointsSetAside)}
+    assert aside["out/model.safetensors"] == "hf resumes from a directory, not from a file"
+    assert "weights alone" in aside["out/final"]
+    assert set(journal_of(world).set_aside) == {"out/model.safetensors", "out/final"}
+
+
+def test_where_there_are_only_exports_it_begins_anew_and_says_so() -> None:
+    world = crash(saved(run_of(HF), "out/model.safetensors", 20, "weights", "file"))
+    assert resumed(world) is None
+    assert "it begins anew: model.safetensors is sound, but hf resumes from a directory" in notes(world)
+
+
+def test_or_gives_up_where_that_is_switched_off() -> None:
+    world = crash(saved(run_of(HF, without_checkpoint=False), "out/model.safetensors", 20, "weights", "file"))
+    assert "starting over is switched off" in world.of(GiveUp)[0].reason
+
+
+def test_any_trainer_goes_on_from_a_whole_state_before_newer_weights() -> None:
+    world = saved(run_of(GENERIC, ANYWHERE), "out/state-20.pt", 20)
+    assert resumed(crash(saved(world, "out/weights-30.safetensors", 30, "weights"))) == "out/state-20.pt"
+
+
+def test_from_weights_where_there_is_nothing_else() -> None:
+    world = crash(saved(run_of(GENERIC, ANYWHERE), "out/weights-30.safetensors", 30, "weights"))
+    assert resumed(world) == "out/weights-30.safetensors"
+    assert "holds weights alone" in notes(world)
+
+
+def test_weights_count_like_a_state_where_that_is_how_the_framework_goes_on() -> None:
+    world = saved(run_of(KOHYA), "out/luca-000001-state", 10)
+    assert resumed(crash(saved(world, "out/luca-000002.safetensors", 20, "weights"))) == "out/luca-000002.safetensors"
+
+
+# --- a branch that was left -----------------------------------------------------------------------------------------
+
+
+def went_back() -> World:
+    """Saved at 20, 30 and 40; a person went back to 20; it trained on to 29 and saved nothing."""
+    world = run_of(GENERIC, ANYWHERE)
+    for step in (20, 30, 40):
+        saved(world, f"out/step-{step}", step)
+    world.command("restart", checkpoint="out/step-20")
+    return at_step(world, 20)
+
+
+def test_what_is_newer_than_where_a_person_went_back_to_is_no_resume_point() -> None:
+    world = went_back()
+    (told,) = world.of(CheckpointsSetAside)
+    assert (told.paths, told.left) == (("out/step-30", "out/step-40"), True)
+    assert told.why == "the run went back to step-20 with attempt 2"
+    crash(world)
+    assert resumed(world) == "out/step-20"
+    at_step(world, 20)
+    assert [i.lost_steps for i in world.incidents] == [10]
+
+
+def test_what_is_written_after_it_counts() -> None:
+    world = saved(went_back(), "out/step-30", 30)
+    assert resumed(crash(world)) == "out/step-30"
+    assert set(journal_of(world).set_aside) == {"out/step-40"}
+
+
+def test_what_was_written_before_it_and_seen_after_it_does_not() -> None:
+    world = went_back()
+    start_t = world.state.attempt.start_t
+    late = CheckpointEvent(
+        t=world.t, path="out/step-45", event="complete", step=45, size_bytes=1e6, mtime=start_t - 0.5
+    )
+    world.judge = judge(quick(), GENERIC, telling=telling(GENERIC, ANYWHERE), created_wall=1e-9)
+    assert resumed(crash(world.see(late))) == "out/step-20"
+
+
+def test_a_person_may_choose_it_all_the_same() -> None:
+    world = went_back().command("restart", checkpoint="out/step-40")
+    assert resumed(world) == "out/step-40"
+    assert resumed(crash(at_step(world, 40))) == "out/step-40"
+    assert set(journal_of(world).set_aside) == {"out/step-30"}
+
+
+def test_from_the_beginning_leaves_all_of_them() -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    saved(world, "out/step-40", 40)
+    world.command("restart", fresh=True)
+    assert resumed(crash(at_step(world, 0))) is None
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["with its snapshot", "from the story alone"])
+def test_a_new_supervisor_knows_of_it(*, keeps: bool) -> None:
+    world = went_back()
+    new = from_journal(world, to_snapshot(world.state) if keeps else {"version": 999}).begin()
+    assert resumed(new) == "out/step-20"
+
+
+def test_after_a_nan_what_came_later_is_not_taken_by_the_next_crash() -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    saved(world, "out/step-20", 20)
+    world.watch(Story(meta=False).log("\nstep 41/10260, loss: nan\n"))
+    saved(world, "out/step-41", 41)
+    crash(world, "\nValueError: loss is nan, stopping\n")
+    assert resumed(world) == "out/step-20"
+    assert resumed(crash(at_step(world, 20))) == "out/step-20"
+
+
+def test_progress_on_the_new_branch_pays_the_budget_back() -> None:
+    world = crash(went_back())
+    assert world.state.budget.used == 1
+    at_step(world, 20)
+    saved(world, "out/step-30", 30)
+    assert world.state.budget.used == 0
+
+
+def test_a_launch_that_failed_still_goes_where_it_was_sent() -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    saved(world, "out/step-40", 40)
+    world.answer("start_attempt", ok=False, detail="busy")
+    world.command("restart", checkpoint="elsewhere/step-10")
+    assert [d.resume_from for d in world.of(StartAttempt)[1:]] == ["elsewhere/step-10"] * 2
+
+
+# --- a command that cannot be told ----------------------------------------------------------------------------------
+
+
+def untold(**restart: object) -> World:
+    return saved(run_of(GENERIC, NOWHERE, **restart), "out/step-20", 20)
+
+
+def test_a_command_that_cannot_be_told_is_not_started_over_what_it_saved() -> None:
+    world = crash(untold())
+    assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) == 1
+    reason = world.of(GiveUp)[0].reason
+    assert reason == (
+        "step-20: the command has no way to be told of it (write {resume} where its path belongs); "
+        "a start would begin anew and write over it"
+    )
+    assert "--fresh" in world.of(NotifyPeople)[-1].body
+
+
+def test_unless_there_is_nothing_to_write_over() -> None:
+    assert len(crash(run_of(GENERIC, NOWHERE)).of(StartAttempt)) == 2
+
+
+def test_or_the_settings_allow_it() -> None:
+    world = crash(untold(if_not_told="go_on"))
+    assert resumed(world) is None
+    world.watch(story(6))
+    assert "started over" in (world.incidents[0].ending or "")
+
+
+def test_or_a_person_says_so() -> None:
+    world = untold().command("stop")
+    world.command("resume")
+    assert world.word == "stopped"
+    assert "`trainwatch resume --fresh` does that" in notes(world)
+    world.command("resume", fresh=True)
+    assert resumed(world) is None
+    assert world.of(StartAttempt)[-1].reason.endswith("start attempt 2 from the beginning")
+
+
+@pytest.mark.parametrize("verb", ["restart", "profile"])
+def test_a_healthy_training_is_not_ended_for_a_start_from_the_beginning(verb: str) -> None:
+    world = untold().command(verb, **({"profile": "calm"} if verb == "profile" else {}))
+    assert world.word == "running"
+    assert "begin" in notes(world)
+
+
+def test_a_checkpoint_that_it_cannot_be_told_of_is_refused() -> None:
+    world = run_of(HF).command("stop").command("resume", checkpoint="out/model.safetensors")
+    assert world.word == "stopped"
+    assert "model.safetensors: hf resumes from a directory, not from a file" in notes(world)
+
+
+# --- no profile -----------------------------------------------------------------------------------------------------
+
+
+def test_a_person_goes_back_to_the_own_config() -> None:
+    world = running(judge(telling=telling(GENERIC, ANYWHERE), profiles=("calm",))).command("profile", profile="calm")
+    saved(world, "out/step-40", 40).command("profile", profile="none")
+    assert journal_of(world).profile_pending
+    saved(at_step(world, 40), "out/step-50", 50)
+    assert [s.profile for s in world.of(StartAttempt)] == [None, "calm", None]
+    story = journal_of(world)
+    assert (story.profile, story.profile_pending) == (None, False)
+
+
+def test_that_is_known_to_a_new_supervisor_whatever_the_settings_say() -> None:
+    world = running(judge(profiles=("calm",))).command("profile", profile="calm", now=True)
+    world.command("profile", profile="none")
+    new = from_journal(world, {"version": 999})
+    assert new.state.profile_pending == "none"
+    assert crash(new.begin()).of(StartAttempt)[-1].profile is None
