@@ -1,6 +1,7 @@
 """Lines of styled text cut to an exact width, and what changed between two of them."""
 
 from collections.abc import Iterable
+from sys import intern
 
 from rich.cells import cell_len, set_cell_size
 
@@ -129,36 +130,59 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def changed(old: Line, new: Line) -> tuple[int, int] | None:
-    """(first cell, cells) of the stretch in which two lines of the same width differ; None when they are equal."""
+NEAR = 4
+"""Unchanged cells between two changes that are cheaper to paint again than to jump over."""
+
+
+def stretches(old: Line, new: Line) -> list[tuple[int, int]]:
+    """(first cell, cells) of everything that differs between two lines of the same width, from the left.
+
+    A line with signs that are not one cell wide differs as a whole.
+    """
     if old == new:
-        return None
-    shortest = min(len(old), len(new))
-    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
-    rest = shortest - head
-    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
-    # Cells are compared only between the first and the last span that differ: it is most of the work of a quiet second.
-    before, after = _cells(old[head : len(old) - tail]), _cells(new[head : len(new) - tail])
-    if len(before) != len(after) or before == after:
-        return 0, max(width_of(old), width_of(new))
-    first = next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
-    last = next(i for i, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=True)) if a != b)
-    return width_of(new[:head]) + first, len(after) - last - first
+        return []
+    text, before = "".join([t for _, t in new]), "".join([t for _, t in old])
+    if len(text) != len(before) or not (_narrow(text) and _narrow(before)):
+        return [(0, max(width_of(old), width_of(new)))]
+    pairs = zip(before, text, _styles(old), _styles(new), strict=True)
+    found: list[tuple[int, int]] = []
+    first = end = -NEAR - 1
+    for cell in [i for i, (a, b, c, d) in enumerate(pairs) if a != b or c is not d]:
+        if cell - end > NEAR:
+            if end > 0:
+                found.append((first, end - first))
+            first = cell
+        end = cell + 1
+    return [*found, (first, end - first)] if end > 0 else found
 
 
-def _cells(line: Line) -> list[tuple[str, str]]:
-    cells: list[tuple[str, str]] = []
+def stretch_of(line: Line, first: int, cells: int) -> list[Span]:
+    """The spans of a stretch that ``stretches`` named."""
+    if first == 0 and cells >= width_of(line):
+        return list(line)
+    spans: list[Span] = []
+    at, end = 0, first + cells
     for style, text in line:
-        if text.isascii():
-            cells += [(style, c) for c in text]
-            continue
-        for char in text:
-            size = cell_len(char)
-            if size == 0:  # a combining sign belongs to the cell before it
-                cells[-1:] = [(style, cells[-1][1] + char)] if cells else []
-            else:
-                cells += [(style, char), *([(style, "")] * (size - 1))]
-    return cells
+        after = at + len(text)
+        if after > first:
+            spans.append((style, text[max(0, first - at) : end - at]))
+        if after >= end:
+            break
+        at = after
+    return spans
+
+
+def _styles(line: Line) -> list[str]:
+    """The style of every cell; equal ones are the same object."""
+    styles: list[str] = []
+    for style, text in line:
+        styles += [intern(style)] * len(text)
+    return styles
+
+
+def _narrow(text: str) -> bool:
+    """Every sign is one cell wide."""
+    return text.isascii() or all(cell_len(char) == 1 for char in set(text))
 
 
 def _push(spans: list[Span], style: str, text: str) -> None:

@@ -1,5 +1,7 @@
 """A pane: draws its own lines, and repaints only the cells that changed."""
 
+from collections.abc import Sequence
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Click, Resize
@@ -8,7 +10,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..cells import Line, changed, fit
+from ..brush import Brush, Ink, ink_of
+from ..cells import Line, fit, stretches
 from ..glyphs import UNICODE, Glyphs
 
 STYLES = (
@@ -35,6 +38,7 @@ class Pane(Widget, can_focus=False):
         self._lines: tuple[Line, ...] = ()
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
+        self._inks: dict[str, Ink] = {}
         self.paints = 0
         """How often a line was repainted, for tests of the repaint budget."""
 
@@ -55,14 +59,45 @@ class Pane(Widget, can_focus=False):
             self._strips.clear()
             self.refresh()
             return
-        regions = []
+        brush = self._brush
         for y, (before, after) in enumerate(zip(old, new, strict=True)):
-            stretch = changed(before, after)
-            if stretch is not None:
-                self._strips.pop(y, None)
-                regions.append(Region(stretch[0], y, stretch[1], 1))
-        if regions:
-            self.refresh(*regions)
+            different = stretches(before, after)
+            if not different:
+                continue
+            if brush is None:
+                self.leave_to_textual(y, different)
+            else:
+                brush.stroke(self, self, y, different)
+
+    @property
+    def _brush(self) -> Brush | None:
+        """The application's, for panes that look as their lines say."""
+        if type(self).render_line is not Pane.render_line or self._repaint_required or self._layout_required:
+            return None
+        return getattr(self.app, "brush", None)
+
+    def line_at(self, y: int) -> Line | None:
+        """The line that stands there."""
+        return self._lines[y] if y < len(self._lines) else None
+
+    def leave_to_textual(self, y: int, different: Sequence[tuple[int, int]]) -> None:
+        """Have Textual paint stretches of a line."""
+        self._strips.pop(y, None)
+        first, (last, cells) = different[0][0], different[-1]
+        self.refresh(Region(first, y, last + cells - first, 1))
+
+    def painted(self, y: int) -> None:
+        """A line was painted past Textual: what it kept of it is old."""
+        self.paints += 1
+        self._strips.pop(y, None)
+        self._styles_cache.set_dirty(Region(0, y, 1, 1).translate(self.content_offset))
+
+    def ink(self, style: str) -> Ink:
+        """How a style looks on this terminal."""
+        ink = self._inks.get(style)
+        if ink is None:
+            ink = self._inks[style] = ink_of(self.app, self._look(style), self.background_colors[1])
+        return ink
 
     def set_title(self, title: str, subtitle: str = "") -> None:
         """Text on the border; repaints only when it is new."""
@@ -109,6 +144,7 @@ class Pane(Widget, can_focus=False):
         """Forget colours when the theme changes."""
         super().notify_style_update()
         self._looks.clear()
+        self._inks.clear()
         self._strips.clear()
 
     def _look(self, style: str) -> Style:
