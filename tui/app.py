@@ -18,6 +18,7 @@ from textual.types import CSSPathType
 from ..core.model.ports import Attacher, LogReader
 from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
+from .brush import Brush
 from .doors import OpenRun, RunPicker, Starter
 from .launching import Launcher
 from .pane_focus import PaneMemory
@@ -70,6 +71,7 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
+        self.brush = Brush(self)
         self.pane_memory = PaneMemory()
         self.pane_memory.focused, self.pane_memory.whole = self.remembered.pane, self.remembered.whole
         self.farewell = ""
