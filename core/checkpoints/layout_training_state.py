@@ -1,5 +1,7 @@
 """``model.pt``, ``optimizer.pt``, ``training_state.json``, and ``scheduler.pt`` and ``ema_model.pt`` if in use."""
 
+import re
+
 from .damage import Damage
 from .layout import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
 from .members import Members
@@ -7,6 +9,8 @@ from .names import NameCounts, is_checkpoint_directory_name
 
 STATE = "training_state.json"
 MODEL = "model.pt"
+OPTIMIZER = "optimizer.pt"
+_MODEL = re.compile(r"^(pytorch_)?model")
 
 
 def read_training_state(members: Members, _: Findings) -> LayoutReading | None:
@@ -23,11 +27,14 @@ def read_training_state(members: Members, _: Findings) -> LayoutReading | None:
         counts = read_counts(members, STATE, damages)
     else:
         notes.append(f"{STATE} is missing: step and epoch are taken from the name")
-    if not any(name.rpartition("/")[2].startswith(("model", "pytorch_model")) for name in weights_in(members)):
+    weights = [name.rpartition("/")[2] for name in weights_in(members)]
+    # Others keep such a state file beside weights of their own names, and an optimizer that is not this layout's.
+    foreign = STATE in members.files and not members.has(OPTIMIZER)
+    if not any(foreign or _MODEL.match(name) for name in weights):
         damages.append(missing(members, MODEL, "it holds the weights"))
     if not optimizer_in(members):
         if STATE in members.files or is_checkpoint_directory_name(members.root.name):
-            damages.append(missing(members, "optimizer.pt", "training cannot go on without it"))
+            damages.append(missing(members, OPTIMIZER, "training cannot go on without it"))
         else:
             notes.append("weights only, no optimizer state")
     return LayoutReading(layout="training_state", damages=tuple(damages), notes=tuple(notes), counts=counts)

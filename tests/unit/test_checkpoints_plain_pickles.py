@@ -42,3 +42,26 @@ def test_counts_in_the_meta_of_a_file(tmp_path: Path) -> None:
 def test_a_file_without_a_tensor_is_no_checkpoint(tmp_path: Path, value: object) -> None:
     torch.save(value, tmp_path / "vocabulary.pt")
     assert list_checkpoints(tmp_path).checkpoints == ()
+
+
+def test_a_state_file_beside_weights_of_another_name_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint-500"
+    folder.mkdir()
+    safetensors.save_file({"w": torch.ones(4)}, folder / "pytorch_lora_weights.safetensors")
+    torch.save({"state": {}, "param_groups": []}, folder / "optimizer.bin")
+    (folder / "training_state.json").write_text('{"global_step": 500, "epoch": 3}')
+    found = verify(folder, deep=True)
+    assert (found.verdict, found.step) == ("complete", 500)
+
+    (folder / "pytorch_lora_weights.safetensors").unlink()
+    assert verify(folder, deep=False).verdict == "torn"
+
+
+def test_the_layout_with_its_own_optimizer_needs_its_own_model(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint-500"
+    folder.mkdir()
+    torch.save({"w": torch.ones(4)}, folder / "renamed.pt")
+    torch.save({"state": {}, "param_groups": []}, folder / "optimizer.pt")
+    (folder / "training_state.json").write_text('{"global_step": 500}')
+    found = verify(folder, deep=False)
+    assert (found.verdict, found.reason) == ("torn", "model.pt is missing: it holds the weights")

@@ -50,7 +50,7 @@ def act(args: argparse.Namespace) -> int:
         return code
     from .headless import supervise
 
-    code = supervise(run, as_json=args.json)
+    code = supervise(run, as_json=args.json, stop_trainer=True)  # who interrupts a demo wants no trainer left
     from trainwatch.core.store.journal import load_story
 
     outcome = result(load_story(run.journal))

@@ -54,12 +54,16 @@ def act(args: argparse.Namespace) -> int:
 
 
 def _known(verb: str) -> dict[str, Any]:
+    from trainwatch.core.config.problem import ConfigError
     from trainwatch.core.config.project import FILE_NAME, find_project
     from trainwatch.core.config.shipped import load_presets, load_profiles
 
     project = find_project(here())
     load = load_presets if verb == "presets" else load_profiles
-    return dict(load(project or here() / FILE_NAME))
+    try:
+        return dict(load(project or here() / FILE_NAME))
+    except ConfigError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
 
 
 def _named(known: dict[str, Any], name: str, verb: str) -> Any:
