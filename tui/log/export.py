@@ -1,14 +1,45 @@
-"""Lines of a log for elsewhere: the terminal's clipboard, or a new file. May block: runs on a thread."""
+"""Lines of a log for elsewhere: the terminal's clipboard, or a new file. Read and written on a thread."""
 
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
 from ...core.views import quantity
+from ..errands import Show
+from .reading import LogSource
+from .shown import ShownLog
 
 CLIPBOARD_LINES = 5000
 CLIPBOARD_BYTES = 74_000
 """Terminals drop longer clipboard sequences (xterm, tmux: 100 000 characters of base64)."""
+
+
+def copy_marked(log: ShownLog) -> None:
+    """Copy the marked lines through the terminal."""
+    (first, last), only = log.view.selection, log.driver.only
+
+    def read(source: LogSource) -> Show:
+        text, said = clipboard_text(source.texts(first, last, only))
+
+        def show() -> None:
+            log.app.copy_to_clipboard(text)
+            log.say(said)
+
+        return show
+
+    log.driver.fetch(read)
+
+
+def save_marked(log: ShownLog, name: str) -> None:
+    """Write the marked lines into a file; without a name nothing is done."""
+    (first, last), only = log.view.selection, log.driver.only
+
+    def write(source: LogSource) -> Show:
+        said = save_lines(source.texts(first, last, only), name)
+        return lambda: log.say(said)
+
+    if name:
+        log.driver.fetch(write)
 
 
 def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:

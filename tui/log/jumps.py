@@ -6,6 +6,7 @@ from ...core.model.incident import Incident
 from ...core.views.words import title_of
 from ..widgets.log_pane import ALARM
 from .hunt import BEYOND
+from .patterns import start_of
 from .shown import ShownLog
 
 Jump = Literal["error", "incident", "attempt"]
@@ -44,9 +45,8 @@ class LogJumps:
         screen.hunt.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
 
     def _error(self, screen: ShownLog, direction: int) -> None:
-        place = screen.driver.place
         older = direction < 0
-        at = (BEYOND if older else 0) if place is None else place if older else place + 1
+        at = start_of(screen, older=older)
         screen.say("Looking for an error …")
 
         def found(offset: int | None) -> None:

@@ -1,8 +1,9 @@
 """The log screen, as those see it that jump in it and write around it."""
 
 import re
-from typing import Protocol
+from typing import Any, Protocol
 
+from textual.app import App
 from textual.geometry import Size
 
 from ...core.model.log_lines import LogFile
@@ -34,8 +35,17 @@ class ShownLog(Protocol):
         """In cells."""
         ...
 
+    @property
+    def app(self) -> App[Any]:
+        """Whose terminal has a clipboard."""
+        ...
+
     def choose(self, file: LogFile) -> None:
         """Show another file, from its end."""
+        ...
+
+    def head(self) -> None:
+        """Draw what stands around the log."""
         ...
 
     def clock(self, t: float) -> str:

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from ...core.model.ports import Attacher, LogReader
 from ...core.views.dashboard import DashboardView, dashboard_view
 from ...core.views.situation import Situation
-from ..arrange import Contents, arrange
 from ..attention import Attention
 from ..doors import OpenRun, Starter
 from ..glyphs import glyphs_for
@@ -18,20 +17,12 @@ from ..job import Jobs
 from ..keys import ALSO, KEYS, Key, KeyContext, applying
 from ..log.control import LogControl
 from ..messages import Answered, Called, JobMoved, Seen
-from ..pane_focus import PaneMemory, zoomed
+from ..pane_focus import PaneMemory
 from ..pulse import Look, Pulse
 from ..series import alike
 from ..time_window import WHOLE, TimeWindow, window, zoomed_by
 from ..visit import visit
-from ..widgets.checkpoints_pane import CheckpointsPane
-from ..widgets.gpu_pane import GpuPane
-from ..widgets.head import Head, head_rows
-from ..widgets.incidents_pane import IncidentsPane
-from ..widgets.key_bar import KeyBar
-from ..widgets.log_pane import LogPane
-from ..widgets.memory_pane import MemoryPane
 from ..widgets.pane import Pane
-from ..widgets.timeline_pane import TimelinePane
 from ..work.operations import ACTS, Operations
 from .pane_walk import PaneWalk
 from .place import PlaceScreen
@@ -75,17 +66,10 @@ class Dashboard(PaneWalk):
         self.pulse = Pulse(run.feed, reader, lambda look: self.post_message(Seen(look)), interval_s)
 
     def made(self) -> Sequence[Pane]:
-        """All panes of the dashboard."""
-        self.head = Head(id="head", classes="-bare")
-        self.gpu = GpuPane(id="gpu")
-        self.memory = MemoryPane(id="memory")
-        self.timeline = TimelinePane(id="timeline")
-        self.incidents = IncidentsPane(id="incidents")
-        self.checkpoints = CheckpointsPane(id="checkpoints")
-        self.output = LogControl(self, LogPane(id="log"))
-        self.key_bar = KeyBar(id="keys", classes="-bare")
-        bodies = (self.gpu, self.memory, self.timeline, self.incidents, self.checkpoints, self.output.pane)
-        return (self.head, *bodies, self.key_bar)
+        """The panes, and who drives the log's."""
+        panes = super().made()
+        self.output = LogControl(self, self.log_pane)
+        return panes
 
     def on_mount(self) -> None:
         """Draw the empty screen, then begin to look."""
@@ -165,22 +149,13 @@ class Dashboard(PaneWalk):
         """Show everything that changed."""
         if width is None or height is None:
             width, height = self.size
-        self._place(width, height)
-        view, shown = self.view, self.window
-        series = self.look_seen.series if self.look_seen is not None else {}
-        self.head.show(view.header)
-        self.gpu.show(view.gpu, series, shown)
-        self.memory.show(view.memory, series, shown)
-        first_gpu = view.gpu.gpus[0].index if view.gpu.gpus else None
-        part = shown if self.zoom is not None and self.zoom != WHOLE else None
-        self.timeline.show(view.timeline, series, first_gpu, part)
-        self.incidents.show(view.incidents)
-        self.checkpoints.show(view.checkpoints)
+        self.place_panes(self.view, width, height)
+        part = self.zoom is not None and self.zoom != WHOLE
+        self.show_panes(self.view, self.look_seen, self.window, part=part)
         self.output.draw(self.look_seen)
         self.key_bar.show(self.offered(), self.key_bar.message)
-        wishes = (*self.gpu.wishes(), *self.memory.wishes(), *self.timeline.wishes())
-        before, self.pulse.wishes = self.pulse.wishes, wishes
-        if not alike(before, wishes):
+        before, self.pulse.wishes = self.pulse.wishes, self.wishes()
+        if not alike(before, self.pulse.wishes):
             self.pulse.hurry()
 
     def say(self, text: str) -> None:
@@ -305,24 +280,3 @@ class Dashboard(PaneWalk):
     def action_search_next(self, older: bool) -> None:
         """Go to the next match."""
         self.output.next(older=older)
-
-    def _place(self, width: int, height: int) -> None:
-        view = self.view
-        boxes = arrange(
-            width,
-            height,
-            Contents(
-                head_rows=head_rows(view.header, width),
-                gpus=max(1, len(view.gpu.gpus)),
-                memory_rows=max(4, len(view.memory.meters)),
-                incidents=len(view.incidents),
-                open_incidents=sum(i.open for i in view.incidents),
-                checkpoints=len(view.checkpoints),
-            ),
-        )
-        focused = self.remembered.focused
-        if self.remembered.whole and focused is not None:
-            boxes = zoomed(boxes, focused, width, height)
-        for name, pane in self.panes.items():
-            pane.set_class(name == focused, "-focus")
-        self.place_boxes(boxes)

@@ -1,18 +1,17 @@
 """Key l: what could be started here, what a start would be, what could end it; Enter starts it."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.views.launch import check_sum, failed_names
-from ...core.views.price import Price
+from ...core.views.launch import check_sum
 from ..arrange import Box
-from ..dialogs.dialog import confirm
 from ..keys import Key
 from ..launch.inquiry import LaunchInquiry
 from ..launch.pages import checks_page, plan_page
+from ..launch.start import LaunchStart
 from ..launching import Launcher, LaunchOffer, LaunchOrder
 from ..widgets.offers_pane import OffersPane
 from ..widgets.page_pane import PagePane
@@ -64,7 +63,7 @@ class LaunchScreen(PlaceScreen):
         self.typed = ""
         self.profile: str | None = None
         self.checks_first = True
-        self.starting = False
+        self.start = LaunchStart(self)
 
     @property
     def launcher(self) -> Launcher | None:
@@ -224,64 +223,15 @@ class LaunchScreen(PlaceScreen):
     def action_go(self) -> None:
         """Open what was started before; start what was not, after a question where a check failed."""
         offer = self.offer
-        if self.starting:
+        if self.start.under_way:
             return
         if offer is None and not self.typed:
             self.action_type()
         elif self.opens is not None:
-            self._open(self.opens)
+            self.open_run(self.opens)
         elif self.inquiry.trouble:
             self.say("It cannot be started as it is: the plan says why.")
         elif self.inquiry.plan is None:
             self.say("One moment: the plan is being worked out.")
         else:
-            self._ask_or_start(self.order)
-
-    def _ask_or_start(self, order: LaunchOrder) -> None:
-        failed = failed_names(self.inquiry.checks)
-        if not failed:
-            self._start(order)
-            return
-        price = Price(
-            title="Start it all the same?",
-            lines=(*failed, "", "What failed would most likely end it. Nothing is lost by starting."),
-            confirm="start it",
-            lost_steps=0,
-        )
-        confirm(self.app, price, lambda: self._start(order))
-
-    def _start(self, order: LaunchOrder) -> None:
-        launcher = self.launcher
-        if launcher is None or self.starting:
-            return
-        self.starting = True
-        name = self.inquiry.plan.name if self.inquiry.plan is not None else order.run or "it"
-        self.say(f"Starting {name} under a supervisor of its own …")
-
-        def start() -> Callable[[], None]:
-            try:
-                run_id, trouble = launcher.start(order), ""
-            except Exception as error:
-                run_id, trouble = "", str(error) or type(error).__name__
-            return lambda: self._started(run_id, trouble)
-
-        self.in_thread(start)
-
-    def _started(self, run_id: str, trouble: str) -> None:
-        self.starting = False
-        if trouble:
-            self.inquiry.trouble = trouble
-            self.draw()
-            self.say("Nothing was started: the plan says why.")
-        else:
-            self._open(run_id)
-
-    def _open(self, run_id: str) -> None:
-        picker = self.application.picker
-        if picker is None:
-            self.say(f"It runs; look at it with: trainwatch status {run_id}")
-            return
-        try:
-            self.application.show_run(picker.open(run_id))
-        except RuntimeError as error:
-            self.say(str(error))
+            self.start.ask(self.order)

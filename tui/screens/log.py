@@ -13,13 +13,14 @@ from ..arrange import Box
 from ..errands import Show
 from ..keys import Key
 from ..log.driver import LogDriver
-from ..log.export import clipboard_text, save_lines
+from ..log.export import copy_marked, save_marked
 from ..log.files import log_files, mark_of
-from ..log.hunt import BEYOND, LogHunt
+from ..log.hunt import LogHunt
 from ..log.jumps import Jump, LogJumps
 from ..log.keys import ALSO, CHORD, LOG_KEYS
+from ..log.patterns import filter_by, hunt_anew, next_match, search_for
 from ..log.prompt import LogPrompt
-from ..log.reading import LogSource, combined, compiled
+from ..log.reading import LogSource
 from ..log.title import message_of, position_of, title_of
 from ..widgets.file_tabs import FileTab, FileTabs
 from ..widgets.log_view import LogView
@@ -108,10 +109,8 @@ class LogScreen(PlaceScreen):
         if self.door is None:
             return
         self.file = file
-        source = LogSource(file, self.door.browser, self.door.stamps)
-        self.driver.open(source)
-        self.hunt.begin(source, self._wanted())
-        self.head()
+        self.driver.open(LogSource(file, self.door.browser, self.door.stamps))
+        hunt_anew(self)
 
     def head(self) -> None:
         """Tabs, title and what stands there when the log is empty."""
@@ -191,30 +190,17 @@ class LogScreen(PlaceScreen):
     def action_search(self) -> None:
         """Ask for a pattern and look for it upwards."""
         before = self.search.pattern if self.search is not None else ""
-        self._ask("/", before, "search upwards (regular expression); then n older, N newer", self._search_for)
+        self._ask("/", before, "search upwards (regular expression); then n older, N newer", partial(search_for, self))
 
     def action_match(self, older: bool) -> None:
         """The next match."""
-        if self.search is None:
-            self.say("Nothing searched for yet: press /")
-            return
-        place = self.driver.place
-        at = (BEYOND if older else 0) if place is None else place if older else place + 1
-
-        def found(offset: int | None) -> None:
-            if offset is None:
-                self.say(f"No {'older' if older else 'newer'} match")
-            else:
-                self.driver.go(offset)
-                self.hunt.rank(offset)
-            self.head()
-
-        self.hunt.find(at, backwards=older, found=found)
+        next_match(self, older=older)
 
     def action_filter(self) -> None:
         """Ask which lines to show."""
         before = self.driver.only.pattern if self.driver.only is not None else ""
-        self._ask("only", before, "show only lines that match (regular expression); empty: all", self._filter_by)
+        hint = "show only lines that match (regular expression); empty: all"
+        self._ask("only", before, hint, partial(filter_by, self))
 
     def action_chord(self, direction: int) -> None:
         """The first key of a jump; pressed twice: the last jump again."""
@@ -240,24 +226,13 @@ class LogScreen(PlaceScreen):
 
     def action_copy(self) -> None:
         """Copy the marked lines through the terminal."""
-        (first, last), only = self.view.selection, self.driver.only
-
-        def read(source: LogSource) -> Show:
-            text, said = clipboard_text(source.texts(first, last, only))
-
-            def show() -> None:
-                self.app.copy_to_clipboard(text)
-                self.say(said)
-
-            return show
-
-        self.driver.fetch(read)
+        copy_marked(self)
 
     def action_save(self) -> None:
         """Ask for a file and write the marked lines into it."""
         label = self.file.label.replace(" ", "-") if self.file is not None else "log"
         name = f"{self.board.run.name if self.board is not None else 'run'}-{label}-lines.txt"
-        self._ask("save to", name, "a file that does not exist yet", self._save_to)
+        self._ask("save to", name, "a file that does not exist yet", partial(save_marked, self))
 
     def action_back(self) -> None:
         """Take back the newest thing; then to the dashboard."""
@@ -269,9 +244,9 @@ class LogScreen(PlaceScreen):
             self.view.marked_from = None
             self.view.redraw()
         elif self.driver.only is not None:
-            self._filter_by("")
+            filter_by(self, "")
         elif self.search is not None:
-            self._search_for("")
+            search_for(self, "")
         else:
             self.application.action_leave_place()
 
@@ -286,54 +261,10 @@ class LogScreen(PlaceScreen):
 
         self.mount(LogPrompt(sign, before, hint, answered))
 
-    def _search_for(self, text: str) -> None:
-        pattern = self._compiled(text)
-        if text and pattern is None:
-            return
-        self.search = self.view.pattern = pattern
-        self._hunt_anew()
-        self.view.redraw()
-        if pattern is not None:
-            self.action_match(True)
-
-    def _filter_by(self, text: str) -> None:
-        pattern = self._compiled(text)
-        if text and pattern is None:
-            return
-        self.driver.filter(pattern)
-        self._hunt_anew()
-
-    def _compiled(self, text: str) -> re.Pattern[str] | None:
-        if not text:
-            return None
-        try:
-            return compiled(text)
-        except (re.error, OverflowError, RecursionError) as error:
-            self.say(f"Not a regular expression: {error}")
-            return None
-
-    def _hunt_anew(self) -> None:
-        if self.driver.source is not None:
-            self.hunt.begin(self.driver.source, self._wanted())
-        self.head()
-
-    def _wanted(self) -> re.Pattern[str] | None:
-        return None if self.search is None else combined(self.search, self.driver.only)
-
     def _end_chord(self, direction: int) -> None:
         if self.chord == direction:
             self.chord = 0
             self.key_bar.show(self.offered())
-
-    def _save_to(self, name: str) -> None:
-        (first, last), only = self.view.selection, self.driver.only
-
-        def write(source: LogSource) -> Show:
-            said = save_lines(source.texts(first, last, only), name)
-            return lambda: self.say(said)
-
-        if name:
-            self.driver.fetch(write)
 
     def _newest(self) -> LogFile | None:
         return next((f for f in reversed(self.files) if f.attempt is not None), None)

@@ -1,16 +1,13 @@
 """Looking at one pane of the dashboard: focus, full size, the cursor on the timeline, and the screen behind each."""
 
-from ..pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, PaneMemory, next_pane
+from ..pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, next_pane
 from ..widgets.pane import Pane
-from ..widgets.timeline_pane import TimelinePane
-from .paned import PanedScreen
+from .dashboard_panes import DashboardPanes
 
 
-class PaneWalk(PanedScreen):
+class PaneWalk(DashboardPanes):
     """The part of the dashboard that answers tab, z, arrows, Enter, Escape and clicks on panes."""
 
-    timeline: TimelinePane
-    remembered: PaneMemory
     zoom: int | None
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:

@@ -123,6 +123,17 @@ class PlaceScreen(PanedScreen):
         """A sentence in the footer for a few seconds."""
         self.answer(text)
 
+    def open_run(self, run_id: str) -> None:
+        """Show the dashboard of a run."""
+        picker = self.application.picker
+        if picker is None:
+            self.say(f"It runs; look at it with: trainwatch status {run_id}")
+            return
+        try:
+            self.application.show_run(picker.open(run_id))
+        except RuntimeError as error:
+            self.say(str(error))
+
     def in_thread(self, work: Callable[[], Callable[[], None]]) -> None:
         """Run something that may block; what it returns is called back here, if this screen is still there."""
         app = self.app

@@ -157,13 +157,7 @@ class RunsScreen(PlaceScreen):
         if run_id == self._current:
             self.application.action_place("dashboard")
             return
-        picker = self.application.picker
-        if picker is None:
-            return
-        try:
-            self.application.show_run(picker.open(run_id))
-        except RuntimeError as error:
-            self.say(str(error))
+        self.open_run(run_id)
 
 
 def _about(row: RunRow) -> list[Paragraph]:
