@@ -104,7 +104,8 @@ def _state(view: IncidentView, incident: Incident) -> str:
     seen = ""
     if incident.detect_s is not None:
         seen = " · seen at once" if incident.detect_s < 1 else f" · seen after {quantity.duration(incident.detect_s)}"
-    return f"{view.status} · try {incident.attempt}{step}{seen}"
+    number = f"try {incident.attempt}" if incident.attempt else "before the first try"
+    return f"{view.status} · {number}{step}{seen}"
 
 
 def _evidence(incident: Incident) -> list[DetailLine]:

@@ -41,7 +41,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         total_steps=progress.total_steps,
         crashes=sum(i.kind == "crash" for i in incidents),
         hangs=sum(i.kind == "hang" for i in incidents),
-        recovered=sum(i.kind in {"crash", "hang"} and i.lost_steps is not None for i in incidents),
+        recovered=_recovered(now),
         lost_steps=sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources),
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
@@ -68,6 +68,13 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         changes=hide.texts(_changes(now, sources.records)),
         environment=tuple(_environment(now, sources, hide)),
     )
+
+
+def _recovered(now: Situation) -> int:
+    """Crashes and hangs that are over and were followed by another try."""
+    newest = max((a.number for a in now.story.attempts), default=0)
+    troubles = [i for i in now.story.incidents if i.kind in {"crash", "hang"}]
+    return sum(not i.open and i.attempt < newest for i in troubles)
 
 
 def _ended_t(now: Situation) -> float | None:

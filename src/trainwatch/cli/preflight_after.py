@@ -116,7 +116,8 @@ def check_soundness(after: After) -> tuple[list[Checkpoint], Check]:
     if bad:
         named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in bad[:4])
         make = failed if looked[0] in bad else warned
-        remedy = f"do not use them; the others are good: trainwatch checkpoints list {after.folder}"
+        rest = "the others are good" if good else "none is good"
+        remedy = f"do not use them; {rest}: trainwatch checkpoints list {after.folder}"
         return good, make("checkpoints", f"{len(bad)} of {len(looked)} are not good: {named}", remedy)
     read = min(DEEP, len(looked))
     return good, passed("checkpoints", f"all {len(looked)} are whole; every byte of the newest {read} was read")
