@@ -48,7 +48,7 @@ class GpuPane(Pane):
             gpu = view.gpus[0]
             if gpu.trouble:
                 return self._troubled(gpu, width)
-            lines = meter_lines(gpu.meters, width, self.window, self.series, self.glyphs)
+            lines = meter_lines(gpu.meters, width, self.window, self.series, glyphs=self.glyphs, kept=self.kept)
             if gpu.throttle and height > len(lines):
                 lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
             return lines
@@ -107,7 +107,7 @@ class GpuPane(Pane):
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
             line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
         for meter in (gpu.util, gpu.vram) if cells else ():
-            drawn = meter_spark(meter, cells, self.window, self.series, glyphs=self.glyphs)
+            drawn = meter_spark(meter, cells, self.window, self.series, self.kept, glyphs=self.glyphs)
             line += [("text", "  "), *drawn]
         return tuple(line)
 

@@ -31,4 +31,6 @@ class MemoryPane(Pane):
         """The pane's content."""
         if not self.view.meters:
             return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
-        return meter_lines(self.view.meters[:height], width, self.window, self.series, self.glyphs)
+        return meter_lines(
+            self.view.meters[:height], width, self.window, self.series, glyphs=self.glyphs, kept=self.kept
+        )

@@ -6,6 +6,7 @@ from ...core.views.meter import Meter
 from ..cells import Line, Span, pad, right
 from ..chart import spark
 from ..glyphs import LEVEL_WORDS, Glyphs
+from ..kept import Kept
 from ..series import Columns, Wish, stretch
 from ..time_window import TimeWindow
 
@@ -15,7 +16,13 @@ EXTRA_FROM = 52
 
 
 def meter_lines(
-    meters: Sequence[Meter], width: int, window: TimeWindow, series: Mapping[Wish, Columns], glyphs: Glyphs
+    meters: Sequence[Meter],
+    width: int,
+    window: TimeWindow,
+    series: Mapping[Wish, Columns],
+    *,
+    glyphs: Glyphs,
+    kept: Kept,
 ) -> list[Line]:
     """A line a meter: label, value, level, sparkline of the window."""
     label, text, extra, cells = _columns(meters, width)
@@ -34,7 +41,7 @@ def meter_lines(
             line.append((meter.level, word + " "))
             room -= len(word) + 1
         if room >= SPARK_LEAST:
-            line += meter_spark(meter, cells, window, series, glyphs=glyphs, room=room)
+            line += meter_spark(meter, cells, window, series, kept, glyphs=glyphs, room=room)
         lines.append(tuple(line))
     return lines
 
@@ -44,6 +51,7 @@ def meter_spark(
     cells: int,
     window: TimeWindow,
     series: Mapping[Wish, Columns],
+    kept: Kept,
     *,
     glyphs: Glyphs,
     room: int | None = None,
@@ -52,10 +60,15 @@ def meter_spark(
     if meter.series is None:
         return (("text", " " * cells),)
     hidden = 0 if room is None else cells - room
-    values = stretch(series.get(window.wish(meter.series, cells), ()), cells)
-    values = ((None,) * (cells - len(values)) + values)[hidden:]
+    known = series.get(window.wish(meter.series, cells), ())
     marked = {cell - hidden: style for cell, style in window.marked(cells).items()}
-    return spark(values, meter.low, meter.high, meter.bounds, glyphs, marked=marked)
+
+    def drawn() -> Line:
+        values = stretch(known, cells)
+        values = ((None,) * (cells - len(values)) + values)[hidden:]
+        return spark(values, meter.low, meter.high, meter.bounds, glyphs, marked=marked)
+
+    return kept.get(meter.series, (known, cells, hidden, meter.low, meter.high, meter.bounds, glyphs, marked), drawn)
 
 
 def meter_wishes(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[Wish]:

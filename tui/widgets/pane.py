@@ -13,6 +13,7 @@ from textual.widget import Widget
 from ..brush import Brush, Ink, ink_of
 from ..cells import Line, fit, stretches
 from ..glyphs import UNICODE, Glyphs
+from ..kept import Kept
 
 STYLES = (
     "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
@@ -36,6 +37,9 @@ class Pane(Widget, can_focus=False):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
         super().__init__(id=id, classes=classes)
         self._lines: tuple[Line, ...] = ()
+        self._asked: list[Line] = []
+        """The lines as ``lines`` gave them, for which ``_lines`` were fitted."""
+        self.kept = Kept()
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
         self._inks: dict[str, Ink] = {}
@@ -51,17 +55,20 @@ class Pane(Widget, can_focus=False):
         width, height = self.size
         if not width or not height:
             return
-        drawn = [fit(line, width) for line in self.lines(width, height)[:height]]
+        asked = self.lines(width, height)[:height]
+        before, old = self._asked, self._lines
+        same = len(before) if len(old) == height else 0
+        drawn = [old[y] if y < same and before[y] == line else fit(line, width) for y, line in enumerate(asked)]
         blank: Line = (("text", " " * width),)
         new = tuple(drawn + [blank] * (height - len(drawn)))
-        old, self._lines = self._lines, new
+        self._asked, self._lines = asked, new
         if len(old) != len(new):
             self._strips.clear()
             self.refresh()
             return
         brush = self._brush
-        for y, (before, after) in enumerate(zip(old, new, strict=True)):
-            different = stretches(before, after)
+        for y, (gone, come) in enumerate(zip(old, new, strict=True)):
+            different = stretches(gone, come) if gone is not come else None
             if not different:
                 continue
             if brush is None:
@@ -136,7 +143,7 @@ class Pane(Widget, can_focus=False):
 
     def on_resize(self, _: Resize) -> None:
         """Draw for the new size."""
-        self._lines = ()
+        self._lines, self._asked = (), []
         self._strips.clear()
         self.redraw()
 

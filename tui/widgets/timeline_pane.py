@@ -161,16 +161,26 @@ class TimelinePane(Pane):
         points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
         return Wish(metric, points, None, since_t, since_t + long_s)
 
-    def _curve(self, metric: str, columns: int) -> Columns:
-        """Two values a column of what is known, from the answer to this moment's wish or else to the one before."""
+    def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], tuple[float, float] | None]:
+        """Rows of the curve, and between which values they lie (None: nothing is known).
+
+        Two values a column of what is known, from the answer to this moment's wish or else to the one before.
+        """
         wish = self._wish(metric)
         if wish not in self.series:
             wish = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
         if wish is None:
-            return ()
+            return [""] * rows, None
         since_t, until_t = self.axis
-        step_s = (until_t - since_t) / columns / 2
-        return placed(self.series[wish], wish, since_t, step_s, columns * 2)
+        answer, asked, glyphs = self.series[wish], wish, self.glyphs
+
+        def work() -> tuple[list[str], tuple[float, float] | None]:
+            step_s = (until_t - since_t) / columns / 2
+            values = placed(answer, asked, since_t, step_s, columns * 2)
+            bounds = scale(values)
+            return (curve(values, rows, *bounds, glyphs) if bounds else [""] * rows), bounds
+
+        return self.kept.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs), work)
 
     def _column(self, t: float, columns: int) -> int:
         """The column of a moment on the axis, the nearest one for others."""
@@ -182,6 +192,10 @@ class TimelinePane(Pane):
         return self.axis[0] <= t <= self.axis[1]
 
     def _ticks(self, gutter: int, columns: int) -> Line:
+        view, axis = self.view, self.axis
+        return self.kept.get("ticks", (view.wall0, axis, gutter, columns), lambda: self._tick_row(gutter, columns))
+
+    def _tick_row(self, gutter: int, columns: int) -> Line:
         row = [" "] * columns
         for t, label in ticks(self.view, columns, axis=self.axis):
             start = self._column(t, columns)
@@ -240,14 +254,12 @@ class TimelinePane(Pane):
         label, style = CHARTS[metric]
         gutter = self._gutter(width)
         columns = width - gutter
-        values = self._curve(metric, columns)
-        bounds = scale(values)
+        drawn, bounds = self._drawn(metric, rows, columns)
         if gutter == NARROW_GUTTER:
             words = [value.partition(" ")[0]]
         else:
             number_word, _, unit = value.partition(" ")
             words = [pad(unit or label, LABEL) + right(number_word, GUTTER - LABEL - 1)]
-        drawn = curve(values, rows, *bounds, self.glyphs) if bounds else [""] * rows
         lines: list[Line] = []
         edges: dict[int, str] = {}
         if bounds and rows >= 4 and gutter == GUTTER:
