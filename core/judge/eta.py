@@ -41,3 +41,14 @@ def eta_s(pace: Pace, progress: Progress) -> float | None:
     if progress.step is None or progress.total_steps is None or pace.s_per_step is None:
         return progress.eta_s
     return max(0, progress.total_steps - progress.step) * pace.s_per_step
+
+
+def as_told(progress: Progress, pace: Pace, step_s: float | None) -> Progress:
+    """Progress as people are told it: with the time left by this run's own pace.
+
+    ``step_s``: the measured time of one step, told where the trainer prints none.
+    """
+    measured = progress.sec_per_step is None and progress.step is not None
+    return msgspec.structs.replace(
+        progress, eta_s=eta_s(pace, progress), sec_per_step=step_s if measured else progress.sec_per_step
+    )

@@ -148,7 +148,7 @@ def _phase_ended(state: JudgeState, now: float) -> JudgeState:
 def _tell(state: JudgeState, *, changed: bool) -> Result:
     """Write down where the training is."""
     progress = state.progress
-    said = replace(progress, eta_s=eta.eta_s(state.pace, progress))
+    said = eta.as_told(progress, state.pace, state.clock.step_s)
     now = state.attempt
     made = ProgressMade(attempt=now.number, progress=said, overall_step=now.position, step_offset=now.step_offset)
     state = replace(state, told_t=state.timeline.t)

@@ -4,9 +4,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from trainwatch.core.judge.eta import eta_s
+from trainwatch.core.judge.eta import as_told
 from trainwatch.core.judge.habits import habits_of
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.observation import GpuReading, GpuSample, Meta, Observation, Start
@@ -55,7 +53,7 @@ class RunMemory:
         progress = state.progress
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet: what the last one knew stands
-            shown = msgspec.structs.replace(progress, eta_s=eta_s(state.pace, progress))
+            shown = as_told(progress, state.pace, state.clock.step_s)
             self._history.add(ProgressPoint(t=t, progress=shown))
         self._history.commit()
         self._trace.flush()
