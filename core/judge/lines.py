@@ -181,7 +181,7 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
     """
     text = done.text
     passes = gates.any.search
-    if len(text) < _SMALL or "\x1b" in text or "\x08" in text or _is_dense(text, gates):
+    if len(text) < SMALL or "\x1b" in text or "\x08" in text or is_dense(text, gates):
         common = gates.common
         for number, end, line in done.segments():
             if common in line or passes(line):
@@ -208,11 +208,11 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
             yield number, end, line
 
 
-def _is_dense(text: str, gates: Gates) -> bool:
+def is_dense(text: str, gates: Gates) -> bool:
     """True where so many segments pass that looking at each is cheaper than scanning once per literal."""
-    head = text[:_SMALL].replace("\r", "\n").split("\n")
+    head = text[:SMALL].replace("\r", "\n").split("\n")
     return 4 * sum(1 for line in head if gates.any.search(line)) > len(head)
 
 
-_SMALL = 4096
+SMALL = 4096
 """Characters below which every segment is looked at: a redraw or a few lines, where scanning costs more."""

@@ -12,8 +12,9 @@ import msgspec
 
 from ..model.progress import Phase, Progress
 from .line_shapes import SHAPES, ShapeTable
-from .lines import LineFold, fold, lines_with, plain
+from .lines import LineFold, fold, is_dense, lines_with, plain
 from .reading import Reading
+from .redraws import read_dense
 from .segments import read_segment
 
 
@@ -73,8 +74,11 @@ _GROWING = "0123456789.,+-eE"
 """Characters after which a number may go on."""
 
 
-def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES) -> ProgressState:
-    """The state after ``text`` (any chunk of the log, decoded). ``shapes``: ``SHAPES`` or ``user_shapes(…)``."""
+def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES, *, skim: bool = False) -> ProgressState:
+    """The state after ``text`` (any chunk of the log, decoded). ``shapes``: ``SHAPES`` or ``user_shapes(…)``.
+
+    ``skim``: only what the log says at the end is wanted, not how often the training advanced.
+    """
     if not text:
         return state
     before = state.fold
@@ -84,7 +88,9 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES) 
         if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # the rest is read already
             settled = state.now
             done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
-        if len(done.text) > 1:
+        if skim and shapes is SHAPES and is_dense(done.text, shapes.gates):
+            settled = read_dense(settled, done, shapes)
+        elif len(done.text) > 1:
             for number, _, line in lines_with(done, shapes.gates):
                 settled = read_segment(settled, line, number, shapes)
     now = settled
@@ -102,5 +108,5 @@ def progress_of(chunks: Iterable[str], shapes: ShapeTable = SHAPES) -> Progress:
     """The state after the last line of a log given in chunks (``trainwatch progress``)."""
     state = START
     for chunk in chunks:
-        state = read_progress(state, chunk, shapes)
+        state = read_progress(state, chunk, shapes, skim=True)
     return read_progress(state, "\n", shapes).progress
