@@ -222,10 +222,11 @@ def _finished(now: Situation) -> Verdict:
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
-    clauses = [story.state_reason or "No further try is made"]
+    # What can be done stands before the reason: a long one may be cut off on a small screen.
+    clauses = ["Given up", "[e] see why", "[r] try again", story.state_reason or "no further try is made"]
     if trouble is not None:
         clauses.append(title_of(trouble.kind, trouble.class_))
-    return Verdict(level="danger", clauses=(f"Given up: {clauses[0]}", *clauses[1:], "[e] see why", "[r] try again"))
+    return Verdict(level="danger", clauses=tuple(clauses))
 
 
 def _with_reason(now: Situation, word: str, level: Level) -> Verdict:
