@@ -7,12 +7,15 @@ library's message as plain data looks like that failure; a SIGKILL by hand looks
 
 from collections.abc import Iterable
 
+import msgspec
+
 from ..model.failure import Diagnosis, EvidenceLine, FailureClass
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, compile_catalogue
 from .evidence import (
     CASCADE_KEPT,
     GENERIC,
     START_EVIDENCE,
+    TEXT_KEPT,
     DiagnosisState,
     Finding,
     is_news,
@@ -20,7 +23,8 @@ from .evidence import (
     read_evidence,
     with_last_line,
 )
-from .exits import SIGNALS, signal_of
+from .exits import CODES, SIGNALS, signal_of
+from .lines import plain
 
 __all__ = [
     "START_EVIDENCE",
@@ -42,10 +46,34 @@ SPECIFIC = 0.8
 
 def diagnosis_of(chunks: Iterable[str], catalogue: CompiledCatalogue, exit_code: int | None = None) -> Diagnosis:
     """What ended the run whose log is given in chunks (``trainwatch diagnose``)."""
-    state = START_EVIDENCE
+    state, tail = START_EVIDENCE, ""
     for chunk in chunks:
         state = read_evidence(state, chunk, catalogue)
-    return diagnose(state, catalogue, exit_code=exit_code)
+        tail = (tail + chunk)[-TAIL_CHARS:]
+    found = diagnose(state, catalogue, exit_code=exit_code)
+    if found.failure != "unknown":
+        return found
+    shown = {each.line: each for each in (*_last_lines(tail, state.fold.lines + 1), *found.cascade)}
+    if found.cause is not None:
+        shown.pop(found.cause.line, None)
+    return msgspec.structs.replace(found, cascade=tuple(sorted(shown.values(), key=_line_of)))
+
+
+def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
+    """The last lines that say anything. ``number``: of the line with which ``tail`` ends."""
+    found: list[EvidenceLine] = []
+    lines = tail.split("\n")
+    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long one
+    for back, line in enumerate(reversed(whole)):
+        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # of a bar, its last redraw
+        if words and len(found) < LAST_LINES:
+            found.append(EvidenceLine(number - back, words[:TEXT_KEPT]))
+    return found
+
+
+TAIL_CHARS = 8192
+LAST_LINES = 3
+"""Lines from the end of the log that are shown where nothing says why it ended."""
 
 
 def diagnose(
@@ -99,7 +127,8 @@ def diagnose(
         return _answer(catalogue, state, cause.failure, cause.weight, cause)
     if exit_code is None and (done is not None or finished_hint):
         return _answer(catalogue, state, "success", min(0.85, done.weight) if done else 0.6, done)
-    return _answer(catalogue, state, "unknown", 0.2, None)
+    failure, confidence = CODES.get(exit_code or 0, ("unknown", 0.2))
+    return _answer(catalogue, state, failure, confidence, None)
 
 
 def _root(state: DiagnosisState) -> Finding | None:
@@ -149,7 +178,11 @@ def _answer(
     rule = catalogue.rule(failure)
     evidence = EvidenceLine(cause.line, cause.text) if cause is not None else _best_line(state, failure)
     at = evidence.line if evidence is not None else 0
-    later = [EvidenceLine(each.line, each.text) for each in state.findings if each.role == "root" and each.line > at]
+    if failure == "unknown":  # nothing is sure: all that was suspicious
+        others = [each for each in (*state.survived, *state.findings) if each.failure != "success"]
+    else:
+        others = [each for each in state.findings if each.role == "root" and each.line > at]
+    later = [EvidenceLine(each.line, each.text) for each in others]
     cascade = sorted({each.line: each for each in (*state.cascade, *later) if each.line != at}.values(), key=_line_of)
     return Diagnosis(
         failure=failure,

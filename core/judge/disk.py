@@ -1,8 +1,9 @@
 """When the disk will be full, from how much free space each checkpoint took and how often one comes.
 
 Measured, not assumed: a trainer that deletes its old checkpoints takes nothing, one that also writes optimizer states
-takes more than the file that is shown. Known false alarms: something else that fills the disk meanwhile; so the
-forecast says what it rests on, and it only warns.
+takes more than the file that is shown. Other programs write to the disk, too: what a checkpoint took is believed up to
+twice its own size. Known false alarms: something else of that size that fills the disk meanwhile; so the forecast says
+what it rests on, and it only warns.
 """
 
 import msgspec
@@ -17,6 +18,8 @@ RELIEF = 1.5
 """x the time needed: then it is over."""
 LEAST_BYTES = 1e6
 """Less per checkpoint is noise of other files."""
+MOST_OF_SIZE = 2.0
+"""x its own size: so much may be written beside what is shown of a checkpoint (optimizer states, a temporary copy)."""
 
 
 class DiskUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,13 +46,18 @@ def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUs
     return DiskUse(saves=saves, seen=(*use.seen, (now, free_bytes))[-SAVES:])
 
 
-def forecast(use: DiskUse, now: float, free_bytes: float) -> Forecast | None:
-    """When it will be full; None while that cannot be told or nothing is taken."""
+def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | None = None) -> Forecast | None:
+    """When it will be full; None while that cannot be told or nothing is taken.
+
+    ``size_bytes``: of the largest checkpoint that is there, None = not known.
+    """
     if len(use.seen) < SAVES_LEARNED:
         return None
     (first_t, first_free), (last_t, last_free) = use.seen[0], use.seen[-1]
     times = len(use.seen) - 1
     each, every = (first_free - last_free) / times, (last_t - first_t) / times
+    if size_bytes is not None:
+        each = min(each, MOST_OF_SIZE * size_bytes)
     if each < LEAST_BYTES or every <= 0.0:
         return None
     next_s = max(0.0, every - (now - last_t))

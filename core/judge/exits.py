@@ -18,6 +18,10 @@ SIGNALS: dict[int, tuple[FailureClass, float]] = {
 }
 """Signal → class and confidence without any other evidence. Source: signal(7)."""
 
+CODES: dict[int, tuple[FailureClass, float]] = {126: ("config_error", 0.75), 127: ("config_error", 0.78)}
+"""The same for exit codes that a shell, env or a launcher gives: the command is no program, or is not there. Neither
+changes by starting again. Source: POSIX, Shell Command Language 2.8.2."""
+
 NAMES: dict[str, int] = {
     "SIGHUP": 1,
     "SIGINT": 2,

@@ -19,14 +19,15 @@ replace = msgspec.structs.replace
 
 TELL_S = 30.0
 """Progress is written down this often, and at every change of phase."""
+TELL_ENDING_S = 5.0
+"""The same while the trainer is being ended: people wait for it."""
 
 
 def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     """Take a piece of log. What an attempt says while it is being ended still tells why it ended."""
     if not is_watched(state.machine):
-        if isinstance(state.machine, Stopping) and chunk.source is None:
-            state = replace(state, diagnosis=_evidence(knowledge, state, chunk.text))
-        return state, NOTHING
+        ending = isinstance(state.machine, Stopping) and chunk.source is None
+        return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)
     source = chunk.source
     if state.attempt.proof == "open":
         state = proof_of_life.heard_name(state, chunk.text)
@@ -50,6 +51,19 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             return _tell(state, changed=True)
         return overdue(knowledge, state, NOTHING)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
+
+
+def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
+    """A trainer that was asked to end trains on until it does: where it is stays known, and nothing is judged."""
+    before, after = state.reading, read_progress(state.reading, chunk.text, knowledge.shapes)
+    state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
+    t = state.timeline.t
+    if _settled_beats(after) > _settled_beats(before):
+        state = replace(state, attempt=attempt_now.with_beat(state.attempt, after.overall_step, t))
+    changed = after.phase != before.phase
+    if changed or (after.progress != before.progress and t - (state.told_t or 0.0) >= TELL_ENDING_S):
+        return _tell(state, changed=changed)
+    return state, NOTHING
 
 
 def _settled_beats(read: ProgressState) -> int:

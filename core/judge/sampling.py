@@ -63,10 +63,10 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     if isinstance(machine, Held) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
         draft = draft if draft is not None else Draft(knowledge, state)
         recovery.on_room(draft, machine)
-    saves = sum(known.own and known.complete for known in state.shelf.known)
-    watch = saves != state.disk.saves or any(i.class_ == FILLING for i in state.incidents)
-    if sample.disk_free_bytes is not None and watch:
-        draft = _fill(draft or Draft(knowledge, state), sample.disk_free_bytes, saves)
+    if sample.disk_free_bytes is not None and (state.shelf.known or state.disk.saves or state.incidents):
+        saves = sum([known.own and known.complete for known in state.shelf.known])
+        if saves != state.disk.saves or any(i.class_ == FILLING for i in state.incidents):
+            draft = _fill(draft or Draft(knowledge, state), sample.disk_free_bytes, saves)
     if draft is not None:
         return draft.state, tuple(draft.entries)
     return state, NOTHING
@@ -79,7 +79,8 @@ def _fill(draft: Draft, free_bytes: float, saves: int) -> Draft:
     use = disk.with_free(state.disk, now, free_bytes, saves)
     draft.set(disk=use)
     told = next((i for i in state.incidents if i.class_ == FILLING), None)
-    coming = disk.forecast(use, now, free_bytes)
+    sizes = [k.size_bytes for k in state.shelf.known if k.own and k.complete and k.size_bytes is not None]
+    coming = disk.forecast(use, now, free_bytes, max(sizes, default=None))
     need_s = eta.eta_s(state.pace, state.progress)
     if told is not None:
         if disk.is_enough(coming, need_s):

@@ -219,6 +219,8 @@ EXITS = [
     (None, None, "unknown"),
     (None, 0, "unknown"),
     (200, None, "unknown"),
+    (126, None, "config_error"),
+    (127, None, "config_error"),
 ]
 
 
@@ -361,3 +363,31 @@ def test_diagnosis_own_patterns_of_a_project_count_most() -> None:
         ["RuntimeError: CUDA error: unknown error\nthe tape robot says drum 9 jammed\n"], catalogue, 1
     )
     assert (answer.failure, answer.confidence, answer.cause and answer.cause.line) == ("io_error", 0.97, 2)
+
+
+def test_diagnosis_unknown_shows_the_last_lines_and_all_that_was_suspicious() -> None:
+    text = "begin\nBrokenPipeError: [Errno 32] Broken pipe\n\n\r 10%|█ | 1/9 [00:01<00:08]\r 20%|██ | 2/9 [00:02<00:07]\nbye"
+    answer = diagnosis_of([text], CATALOGUE, 1)
+    assert answer.failure == "unknown"
+    cause = [] if answer.cause is None else [(answer.cause.line, answer.cause.text)]
+    shown = sorted([*cause, *((each.line, each.text) for each in answer.cascade)])
+    assert shown == [
+        (2, "BrokenPipeError: [Errno 32] Broken pipe"),
+        (4, "20%|██ | 2/9 [00:02<00:07]"),
+        (5, "bye"),
+    ]
+    assert diagnosis_of([text[:40], text[40:]], CATALOGUE, 1) == answer
+
+
+def test_diagnosis_unknown_of_a_long_log_numbers_its_last_lines() -> None:
+    answer = diagnosis_of([f"row {n} of nothing in particular\n" for n in range(1, 2001)], CATALOGUE, 1)
+    assert [(each.line, each.text[:8]) for each in answer.cascade] == [
+        (1998, "row 1998"), (1999, "row 1999"), (2000, "row 2000"),
+    ]  # fmt: skip
+    assert diagnosis_of(["x" * 9000], CATALOGUE, 1).cascade[0].line == 1
+
+
+def test_diagnosis_of_a_command_that_is_no_program_is_its_configuration_unless_the_log_says_more() -> None:
+    rule = diagnosis_of(["step 1\n"], CATALOGUE, 127)
+    assert (rule.failure, rule.retryable) == ("config_error", False)
+    assert diagnosis_of([OOM], CATALOGUE, 127).failure == "cuda_oom"

@@ -63,3 +63,23 @@ def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_roo
     world.see(HostSample(t=t + 5.0, disk_free_bytes=1e15))
     filling = [i for i in world.incidents if i.class_ == "filling"]
     assert [(i.open, i.ending) for i in filling] == [(False, "there is room again")]
+
+
+def test_what_others_wrote_meanwhile_is_no_need_of_a_checkpoint() -> None:
+    use = after(50 * GB, 45 * GB, 40 * GB)
+    assert disk.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
+    bounded = disk.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
+    assert bounded is not None
+    assert bounded.each_bytes == 3 * GB
+    assert disk.forecast(use, 1900.0, 40 * GB, 12 * GB) == disk.forecast(use, 1900.0, 40 * GB)
+
+
+def test_small_checkpoints_beside_a_busy_disk_fill_nothing() -> None:
+    world = running()
+    t = world.state.timeline.t
+    for n in range(1, 9):
+        t += 2.0
+        path = f"out/model-{n:06d}.safetensors"
+        world.see(CheckpointEvent(t=t, path=path, size_bytes=40_000.0, event="complete"))
+        world.see(HostSample(t=t, disk_free_bytes=(100 - 2 * n) * GB))
+    assert [i for i in world.incidents if i.class_ == "filling"] == []

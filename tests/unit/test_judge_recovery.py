@@ -5,7 +5,7 @@ import pytest
 from tests.builders import Story, World, judge
 from trainwatch.core.judge import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, VerifyCheckpoint
-from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, StateChanged
+from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
 from trainwatch.core.model.profile import Preset
 from trainwatch.core.model.settings import Restart, Settings
@@ -374,3 +374,20 @@ def test_no_room_at_the_launch_holds_it_until_there_is() -> None:
     world.see(HostSample(t=world.t, disk_free_bytes=2e9))
     assert [s.attempt for s in world.of(StartAttempt)] == [1, 2]
     assert world.of(BudgetChanged) == []
+
+
+def test_where_a_trainer_is_that_trains_on_while_it_is_being_ended_stays_known() -> None:
+    world = running(steps=40)
+    world.silent.add("stop_attempt")
+    world.command("stop")
+    assert world.word == "stopping"
+    told = len(world.of(ProgressMade))
+    for step in (44, 48, 52):
+        bar = f"\rsteps:   1%|   | {step}/10260 [01:00<1:00:00, 2.50s/it, avr_loss=0.1026]"
+        world.see(LogChunk(t=world.t + 6.0, text=bar))
+    assert [made.progress.step for made in world.of(ProgressMade)[told:]] == [44, 48, 52]
+    world.see(LogChunk(t=world.t + 0.1, text="\nsaving checkpoint: out/x.pt\n"))
+    assert world.of(PhaseChanged)[-1].phase == "save"
+    world.see(Exit(t=world.t + 1.0, signal=15))
+    assert world.of(AttemptEnded)[-1].last_step == 52
+    assert world.incidents == []

@@ -41,8 +41,9 @@ def act(args: argparse.Namespace) -> int:
         print(f"  {diagnosis.explanation}")
     if diagnosis.cause is not None:
         print(f"  cause    line {diagnosis.cause.line}: {diagnosis.cause.text}")
+    follows = "said   " if diagnosis.failure == "unknown" else "cascade"
     for line in diagnosis.cascade:
-        print(f"  cascade  line {line.line}: {line.text}")
+        print(f"  {follows}  line {line.line}: {line.text}")
     for remedy in diagnosis.remedies:
         print(f"  try      {remedy}")
     return ExitCode.DONE
