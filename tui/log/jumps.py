@@ -1,5 +1,6 @@
 """Jumping in the logs of a run: to errors, incidents and starts of attempts."""
 
+from functools import partial
 from typing import Literal
 
 from ...core.model.incident import Incident
@@ -33,14 +34,7 @@ class LogJumps:
         if screen.file != file:
             screen.choose(file)
         screen.say(f"Looking for line {number:,} …")
-
-        def found(offset: int | None) -> None:
-            if offset is None:
-                screen.say(f"The log has no line {number:,} any more")
-                return
-            screen.hush()
-            screen.driver.go(offset)
-
+        found = partial(_arrive, screen, f"The log has no line {number:,} any more")
         source = screen.driver.source
         screen.hunt.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
 
@@ -48,14 +42,7 @@ class LogJumps:
         older = direction < 0
         at = start_of(screen, older=older)
         screen.say("Looking for an error …")
-
-        def found(offset: int | None) -> None:
-            if offset is None:
-                screen.say(f"No error {'above' if older else 'below'}")
-                return
-            screen.hush()
-            screen.driver.go(offset)
-
+        found = partial(_arrive, screen, f"No error {'above' if older else 'below'}")
         screen.hunt.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
 
     def _to_incident(self, screen: ShownLog, direction: int) -> None:
@@ -116,3 +103,12 @@ class LogJumps:
             screen.choose(target)
         screen.driver.to_start()
         screen.say(f"start of {target.label}")
+
+
+def _arrive(screen: ShownLog, missing: str, offset: int | None) -> None:
+    """Go there; say what is missing where there is no such place."""
+    if offset is None:
+        screen.say(missing)
+        return
+    screen.hush()
+    screen.driver.go(offset)

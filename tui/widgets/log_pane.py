@@ -65,15 +65,17 @@ class LogPane(Pane):
         style = "danger" if ALARM.search(text) else "warning" if WARN.search(text) else "text"
         if style == "danger":
             style = "spark-danger"
-        return [self._mark(row, style) for row in wrap(text, width, INDENT)]
+        return [matches_shown(row, style, self.pattern) for row in wrap(text, width, INDENT)]
 
-    def _mark(self, row: str, style: str) -> Line:
-        if self.pattern is None:
-            return ((style, row),)
-        spans: list[Span] = []
-        at = 0
-        for match in self.pattern.finditer(row):
-            if match.end() > match.start():
-                spans += [(style, row[at : match.start()]), ("match", match.group())]
-                at = match.end()
-        return (*spans, (style, row[at:]))
+
+def matches_shown(row: str, style: str, pattern: re.Pattern[str] | None) -> Line:
+    """A row in its style, with what the pattern finds in it marked."""
+    if pattern is None:
+        return ((style, row),)
+    spans: list[Span] = []
+    at = 0
+    for match in pattern.finditer(row):
+        if match.end() > match.start():
+            spans += [(style, row[at : match.start()]), ("match", match.group())]
+            at = match.end()
+    return (*spans, (style, row[at:]))

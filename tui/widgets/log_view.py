@@ -7,7 +7,7 @@ from textual import events
 from textual.message import Message
 
 from ..cells import Line, Span, cut, pad, plain, wrap
-from .log_pane import ALARM, INDENT, WARN
+from .log_pane import ALARM, INDENT, WARN, matches_shown
 from .log_window import LogWindow
 from .pane import Pane
 
@@ -226,16 +226,5 @@ class LogView(Pane):
         dot: tuple[Span, Span] = (("text", " " * (gutter - 2)), ("faint", f"{self.glyphs.dot} "))
         drawn: list[Line] = [(*dot, ("label", plain(state))) for state in states]
         for number, row in enumerate(rows):
-            drawn.append((*(margin if number == 0 else [blank]), *self._found(row, style)))
+            drawn.append((*(margin if number == 0 else [blank]), *matches_shown(row, style, self.pattern)))
         return drawn, time
-
-    def _found(self, row: str, style: str) -> list[Span]:
-        if self.pattern is None:
-            return [(style, row)]
-        spans: list[Span] = []
-        at = 0
-        for match in self.pattern.finditer(row):
-            if match.end() > match.start():
-                spans += [(style, row[at : match.start()]), ("match", match.group())]
-                at = match.end()
-        return [*spans, (style, row[at:])]

@@ -11,7 +11,7 @@ from ...core.views.checkpoint_table import CheckpointRow, Fact, Proof, delta_fac
 from ...core.views.price import Price
 from ..dialogs.dialog import Ask, confirm
 from ..job import Work
-from .board import Board, OpenPlace
+from .jobs import WorkPlace, begin
 
 Progress = Callable[[int, int], None]
 USUAL_KEEP = 3
@@ -43,10 +43,9 @@ class Kept:
         self.report = self.plan = None
 
 
-class CheckpointsPlace(OpenPlace, Protocol):
+class CheckpointsPlace(WorkPlace, Protocol):
     """The screen that shows the checkpoints, as its work sees it."""
 
-    board: Board
     kept: Kept
     rows: tuple[CheckpointRow, ...]
 
@@ -205,19 +204,5 @@ class CheckpointWork:
         confirm(self._on.app, price, lambda: self._start("prune", lambda _: door.prune(plan), done))
 
     def _start(self, title: str, work: Work, done: Callable[[Any], str]) -> None:
-        """Do it in the job thread; ``done`` keeps the result and returns a sentence. It may end on another screen."""
-        board = self._on.board
-        place = self._on.place
-
-        def then(result: Any, trouble: str) -> None:
-            board.call_soon(lambda: finish(result, trouble))
-
-        def finish(result: Any, trouble: str) -> None:
-            said = trouble or done(result)
-            board.renew(place)
-            if said:
-                board.say(said)
-
-        if not board.jobs.start(title, work, then):
-            self._on.say("One thing at a time: something else is being worked on. [Esc] calls it off.")
-        self._on.draw()
+        """``done`` keeps the result and returns a sentence."""
+        begin(self._on, title, work, done)

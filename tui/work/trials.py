@@ -1,13 +1,12 @@
 """Trying a profile for five minutes from the profiles screen: asked first, a job with a bar, its result kept."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from ...core.model.trial import TrialResult
 from ...core.views.price import Price
 from ...core.views.profiles import measured_words
 from ..dialogs.dialog import confirm
-from .board import Board, OpenPlace
+from .jobs import ONE_AT_A_TIME, WorkPlace, begin
 
 MINUTES = 5.0
 CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
@@ -27,16 +26,10 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
                  lost_steps=None if rivals else 0)  # fmt: skip
 
 
-class ProfilesPlace(OpenPlace, Protocol):
-    """The screen that a profile is chosen on."""
-
-    board: Board
-
-
 class TrialWork:
     """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
 
-    def __init__(self, screen: ProfilesPlace) -> None:
+    def __init__(self, screen: WorkPlace) -> None:
         self._on = screen
 
     def ask(self, profile: str) -> None:
@@ -46,7 +39,7 @@ class TrialWork:
             self._on.say(CANNOT.format(profile))
             return
         if self._on.board.jobs.state is not None:
-            self._on.say("One thing at a time: something else is being worked on. [Esc] calls it off.")
+            self._on.say(ONE_AT_A_TIME)
             return
 
         def look() -> Callable[[], None]:
@@ -61,25 +54,18 @@ class TrialWork:
         self._on.in_thread(look)
 
     def _try(self, profile: str, *, beside: bool) -> None:
-        board, door = self._on.board, self._on.board.run.trials
+        door = self._on.board.run.trials
         if door is None:
             return
 
-        def then(result: Any, trouble: str) -> None:
-            board.call_soon(lambda: finish(result, trouble))
-
-        def finish(result: TrialResult | None, trouble: str) -> None:
-            board.renew(self._on.place)
-            if result is None:
-                board.say(trouble)
-                return
+        def done(result: TrialResult) -> str:
             words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
-            board.say(f"{profile}, measured here: {words or result.exit}")
+            return f"{profile}, measured here: {words or result.exit}"
 
-        board.jobs.start(
+        begin(
+            self._on,
             f"try {profile} for {MINUTES:g} minutes",
             lambda progress: door.attempt(profile, MINUTES, beside=beside, progress=progress),
-            then,
+            done,
             timed=True,
         )
-        self._on.draw()
