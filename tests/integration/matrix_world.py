@@ -74,10 +74,11 @@ dataloader_num_workers: {workers}
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A framework and a fault."""
+    """A framework and a fault. ``light``: train and save without PyTorch (``tests/fakes/matrix/tensors.py``)."""
 
     framework: str
     fault: str
+    light: bool = False
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +173,7 @@ def _write_project(world: World, cell: Cell) -> None:
         config=name,
         preset=cell.framework,
         more={
+            "watch": {"interval_s": 0.5, "summary_s": 60},
             "remedies": {"apply": "all" if fault == "nan" else "equivalent"},
             # A busy machine makes steps wait for seconds: only where a hang is the fault the watch is impatient.
             "hang": {"min_s": 15, "max_s": 30, "startup_s": 180}
@@ -183,7 +185,8 @@ def _write_project(world: World, cell: Cell) -> None:
 
 def _environment(cell: Cell, notes: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
-    return {"MATRIX_FAULT": cell.fault, "MATRIX_NOTES": str(notes), "PYTHONPATH": path}
+    light = {"MATRIX_LIGHT": "1"} if cell.light else {}
+    return {"MATRIX_FAULT": cell.fault, "MATRIX_NOTES": str(notes), "PYTHONPATH": path} | light
 
 
 def _sums(folder: Path) -> dict[str, str]:

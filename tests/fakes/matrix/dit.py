@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from tests.fakes.matrix import faults
+from tests.fakes.matrix import faults, no_compiler  # noqa: F401
 from trainwatch.configs.examples import dit_trainer as shipped
 from trainwatch.configs.examples.demo_trouble import add_arguments
 
@@ -23,7 +23,7 @@ class Training(shipped.Training):
     """Its loop, with other trouble and other saves."""
 
     def _make_trouble(self, source: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:
-        faults.spoil(self.model, self.step)
+        faults.spoil(self.model.parameters(), self.step)
         faults.give_up_on_nan(self.loss, self.step)
         if faults.loader_sticks(self.step, int(self.settings["data.num_workers"])):
             return iter(self._loader(shipped.StuckPictures))

@@ -17,11 +17,9 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import torch
 
 FAULT = os.environ.get("MATRIX_FAULT", "")
 NOTES = Path(os.environ.get("MATRIX_NOTES", "."))
@@ -39,10 +37,6 @@ OUT_OF_MEMORY = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.99 GiB of which 1.02 GiB is free."
 )
 DAMAGED = frozenset({"torn", "flipped", "nan-saved", "nan-optimizer"})
-
-_add: Any = torch.optim.Optimizer.add_param_group
-_add.__wrapped__.__dynamo_disable = _add.__wrapped__
-"""An optimizer would import PyTorch's compiler, which takes a second that no test here needs."""
 
 
 def begin(settings: Mapping[str, Any]) -> None:
@@ -72,7 +66,9 @@ def after_step(step: int, *, batch: int) -> None:
     if due("crash", step):
         raise RuntimeError(CUDA_ERROR)
     if FAULT == "oom" and step == FAULT_STEP and batch > 2:
-        raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+        from tests.fakes.matrix.tensors import OutOfMemoryError
+
+        raise OutOfMemoryError(OUT_OF_MEMORY)
     if due("hang", step):
         wait_for_ever()
     if due("killed", step):  # by somebody else: another process sends the signal
@@ -91,11 +87,11 @@ def wait_for_ever() -> None:
     lock.acquire()
 
 
-def spoil(model: torch.nn.Module, step: int) -> None:
+def spoil(weights: Iterable[Any], step: int) -> None:
     """Weights that are no numbers any more."""
     if due("nan", step, at=FAULT_STEP - 3):
-        with torch.no_grad():
-            next(iter(model.parameters())).fill_(math.nan)
+        first = next(iter(weights))
+        (first.detach().fill_ if hasattr(first, "detach") else first.fill)(math.nan)
 
 
 def give_up_on_nan(loss: float, step: int) -> None:
@@ -154,7 +150,9 @@ def _damage(path: Path) -> None:
         case "flipped":
             _flip(path)
         case "nan-saved" | "nan-optimizer":
-            _write_nan(path)
+            from tests.fakes.matrix.tensors import write_nan
+
+            write_nan(path)
 
 
 def _flip(path: Path) -> None:
@@ -172,38 +170,6 @@ def _flip(path: Path) -> None:
         at += struct.unpack_from("<H", data, member.header_offset + 28)[0] + 1
     data[at] ^= 0x04
     path.write_bytes(bytes(data))
-
-
-def _write_nan(path: Path) -> None:
-    """The same file with one value that is no number, written by the library that wrote it."""
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file, save_file
-
-        tensors = load_file(path)
-        next(iter(tensors.values())).view(-1)[0] = math.nan
-        save_file(tensors, path, metadata=_metadata(path))
-        return
-    state = torch.load(path, weights_only=False)
-    _first_tensor(state).view(-1)[0] = math.nan
-    torch.save(state, path)
-
-
-def _metadata(path: Path) -> dict[str, str]:
-    from safetensors import safe_open
-
-    with safe_open(path, "pt") as file:
-        return dict(file.metadata() or {})
-
-
-def _first_tensor(value: Any) -> torch.Tensor:
-    if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim():
-        return value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
-        try:
-            return _first_tensor(inner)
-        except LookupError:
-            continue
-    raise LookupError("no tensor")
 
 
 def fail(message: str) -> None:

@@ -6,20 +6,17 @@ A checkpoint is written in place in the order of ``Trainer._save_checkpoint``; a
 
 import argparse
 import json
-import random
 import sys
 import time
 import types
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from ruamel.yaml import YAML
-from safetensors.torch import load_file, save_file
 
-from tests.fakes.matrix import faults
-from tests.fakes.matrix.small_model import ITEMS, SmallModel, bar
+from tests.fakes.matrix import faults, tensors
+from tests.fakes.matrix.bar import ITEMS, bar
+from tests.fakes.matrix.tensors import SmallModel, load_file, save_file
 
 KNOWN = {
     "output_dir", "model_name_or_path", "per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
@@ -55,10 +52,9 @@ class Training:
 
     def _resume(self, path: Path) -> None:
         print(f"Loading model from {path}.", flush=True)
-        self.model.net.load_state_dict(load_file(path / "model.safetensors"))
-        self.model.optimizer.load_state_dict(torch.load(path / "optimizer.pt"))
-        self.model.scheduler.load_state_dict(torch.load(path / "scheduler.pt"))
-        torch.load(path / "rng_state.pth", weights_only=False)
+        self.model.load_weights(load_file(path / "model.safetensors"))
+        self.model.load_states(tensors.load(path / "optimizer.pt"), tensors.load(path / "scheduler.pt"))
+        tensors.load(path / "rng_state.pth", weights_only=False)
         self.step = json.loads((path / "trainer_state.json").read_text())["global_step"]
         print(f"  Continuing training from global step {self.step}", flush=True)
 
@@ -74,7 +70,7 @@ class Training:
                 sys.stderr.write(bar("", step, total, "", begun))
                 sys.stderr.flush()
                 if step % self.settings["logging_steps"] == 0:
-                    rate = self.model.optimizer.param_groups[0]["lr"]
+                    rate = self.model.rate
                     print({"loss": loss, "grad_norm": 0.5, "learning_rate": rate, "epoch": step / 10}, flush=True)
                 if step % self.settings["save_steps"] == 0:
                     self._save(self.out / f"checkpoint-{step}")
@@ -83,14 +79,15 @@ class Training:
     def _save(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         model = self.model
-        chance = {"python": random.getstate(), "numpy": np.random.get_state(), "cpu": torch.get_rng_state()}  # noqa: NPY002
+        optimizer, scheduler = model.states()
+        told = tensors.described(TrainingArguments(**self.settings))
         state = {"global_step": self.step, "epoch": self.step / 10, "max_steps": self.settings["max_steps"]}
         parts = {
-            folder / "model.safetensors": lambda path: save_file(model.net.state_dict(), path, {"format": "pt"}),
-            folder / "training_args.bin": lambda path: torch.save(TrainingArguments(**self.settings), path),
-            folder / "optimizer.pt": lambda path: torch.save(model.optimizer.state_dict(), path),
-            folder / "scheduler.pt": lambda path: torch.save(model.scheduler.state_dict(), path),
-            folder / "rng_state.pth": lambda path: torch.save(chance, path),
+            folder / "model.safetensors": lambda path: save_file(model.weights(), path, {"format": "pt"}),
+            folder / "training_args.bin": lambda path: tensors.save(told, path),
+            folder / "optimizer.pt": lambda path: tensors.save(optimizer, path),
+            folder / "scheduler.pt": lambda path: tensors.save(scheduler, path),
+            folder / "rng_state.pth": lambda path: tensors.save(tensors.chance(), path),
             folder / "trainer_state.json": lambda path: path.write_text(json.dumps(state)),
         }
         spoiled = folder / ("model.safetensors" if faults.FAULT == "nan-saved" else "optimizer.pt")

@@ -12,11 +12,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file, save_file
-
-from tests.fakes.matrix import faults
-from tests.fakes.matrix.small_model import ITEMS, SmallModel, bar
+from tests.fakes.matrix import faults, tensors
+from tests.fakes.matrix.bar import ITEMS, bar
+from tests.fakes.matrix.tensors import SmallModel, load_file, save_file
 
 
 def read(path: Path, resume: str | None) -> dict[str, Any]:
@@ -37,7 +35,7 @@ class Training:
         self.model = SmallModel(float(settings["learning_rate"]))
         if weights := settings.get("network_weights"):
             print(f"load network weights from: {weights}", flush=True)
-            self.model.net.load_state_dict(load_file(weights))
+            self.model.load_weights(load_file(weights))
 
     def run(self) -> None:
         """Train the epochs that the settings name."""
@@ -62,7 +60,7 @@ class Training:
         file = self.out / f"{name}.safetensors"
         print(f"\nsaving checkpoint: {file}", flush=True)
         metadata = {"ss_steps": str(step), "ss_epoch": str(epoch), "ss_output_name": self.name}
-        parts = {file: lambda path: save_file(self.model.net.state_dict(), path, metadata=metadata)}
+        parts = {file: lambda path: save_file(self.model.weights(), path, metadata=metadata)}
         with_state = bool(self.settings.get("save_state"))
         damaged = faults.write_all(parts, -1 if with_state else step, spoiled=file)
         faults.saved(file, damaged=damaged)
@@ -73,13 +71,14 @@ class Training:
         print(f"\nsaving state at epoch {epoch}", flush=True)
         folder.mkdir(exist_ok=True)
         model = self.model
+        optimizer, scheduler = model.states()
         counts = {"current_epoch": epoch, "current_step": step}
         parts = {
-            folder / "model.safetensors": lambda path: save_file(model.net.state_dict(), path),
+            folder / "model.safetensors": lambda path: save_file(model.weights(), path),
             folder / "train_state.json": lambda path: path.write_text(json.dumps(counts)),
-            folder / "optimizer.bin": lambda path: torch.save(model.optimizer.state_dict(), path),
-            folder / "scheduler.bin": lambda path: torch.save(model.scheduler.state_dict(), path),
-            folder / "random_states_0.pkl": lambda path: torch.save({"torch": torch.get_rng_state()}, path),
+            folder / "optimizer.bin": lambda path: tensors.save(optimizer, path),
+            folder / "scheduler.bin": lambda path: tensors.save(scheduler, path),
+            folder / "random_states_0.pkl": lambda path: tensors.save(tensors.chance(), path),
         }
         damaged = faults.write_all(parts, step, spoiled=folder / "optimizer.bin")
         faults.saved(folder, damaged=damaged)
