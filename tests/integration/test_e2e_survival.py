@@ -271,12 +271,14 @@ def test_what_a_person_ended_stays_ended_when_the_supervisor_dies_on_the_way(wor
     first.murder()
 
     second = world.headless()
-    until(lambda: "watches" in second.said, "the second supervisor")  # the ladder may be over before it is there
+    # The ladder may be over before the second one is there; a kill may be before the first one died: then it only says so.
+    until(lambda: "watches" in second.said or second.process.poll() is not None, "the second supervisor")
 
     world.in_state("stopped")
     until(lambda: not world.alive(1), "the trainer's end")
-    second.signal(signal.SIGTERM)
-    assert second.ends() == 0
+    if second.process.poll() is None:
+        second.signal(signal.SIGTERM)
+    assert second.ends() in {0, 1}
     third = world.headless()
     assert third.ends() == 1
     assert "trainwatch resume" in third.said
