@@ -1,9 +1,11 @@
 """The reading side of the metric history: charts and the newest values, for screens and ``status``."""
 
 import contextlib
+import functools
 import re
 import sqlite3
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -81,16 +83,9 @@ class HistoryReader:
             return []
         width = (until_t - since_t) / points
         bins: dict[int, list[float]] = {}
-        for tier in TIERS:
-            rows = self._query(
-                f"SELECT CAST(MAX(t + {tier.span_s / 2} - ?, 0) / ? AS INTEGER) AS bin, COUNT({column}), "  # noqa: S608
-                f"AVG(t + {tier.span_s / 2}), MIN(COALESCE({column}_min, {column})), AVG({column}), "
-                f"MAX(COALESCE({column}_max, {column})) FROM {table(source, tier)} "
-                f"WHERE gpu = ? AND t > ? AND t < ? AND {column} IS NOT NULL GROUP BY bin",
-                (since_t, width, gpu, since_t - tier.span_s, until_t),
-            )
-            for number, count, t, low, mean, high in rows:
-                _merge(bins, min(int(number), points - 1), count * tier.span_s, (t, low, mean, high))
+        parameters = {"since": since_t, "width": width, "gpu": gpu, "until": until_t}
+        for number, weight, t, low, mean, high in self._query(_series_statement(source, column), parameters):
+            _merge(bins, min(int(number), points - 1), weight, (t, low, mean, high))
         return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
 
     def gpus(self) -> tuple[int, ...]:
@@ -109,7 +104,7 @@ class HistoryReader:
                 self._connection.close()
             self._connection = None
 
-    def _query(self, statement: str, parameters: tuple[float, ...] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, statement: str, parameters: Mapping[str, float] | tuple[()] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 status = self.path.stat()
@@ -127,7 +122,7 @@ class HistoryReader:
                 self._drop()
             return []
 
-    def _query_still(self, statement: str, parameters: tuple[float, ...]) -> list[tuple[Any, ...]]:
+    def _query_still(self, statement: str, parameters: Mapping[str, float] | tuple[()]) -> list[tuple[Any, ...]]:
         """Read a file of a finished run in a folder we may not write to, where WAL's helper files cannot be made."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect("mode=ro&immutable=1")) as connection:
             return connection.execute(statement, parameters).fetchall()
@@ -154,6 +149,21 @@ def _metric(name: str) -> tuple[str, int, str]:
     if source in COLUMNS and (source != "gpu" or gpu) and column in {c for c, _ in COLUMNS[source]}:
         return source, int(gpu[1]) if gpu else 0, column
     raise ValueError(f"no metric {name!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like")
+
+
+@functools.cache
+def _series_statement(source: str, column: str) -> str:
+    """Bin, weight, t, min, mean and max of a column from all tiers at once: one question a chart, not four.
+
+    Parameters: since, until (run seconds), width of a bin (seconds), gpu.
+    """
+    return " UNION ALL ".join(
+        f"SELECT * FROM (SELECT CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608
+        f"COUNT({column}) * {tier.span_s}, AVG(t + {tier.span_s / 2}), MIN(COALESCE({column}_min, {column})), "
+        f"AVG({column}), MAX(COALESCE({column}_max, {column})) FROM {table(source, tier)} "
+        f"WHERE gpu = :gpu AND t > :since - {tier.span_s} AND t < :until AND {column} IS NOT NULL GROUP BY bin)"
+        for tier in TIERS
+    )
 
 
 def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Point) -> None:

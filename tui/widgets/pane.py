@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 from textual.events import Click, Resize
 from textual.geometry import Region
 from textual.message import Message
@@ -43,6 +44,7 @@ class Pane(Widget, can_focus=False):
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
         self._inks: dict[str, Ink] = {}
+        self._edges = ("", "")
         self.paints = 0
         """How often a line was repainted, for tests of the repaint budget."""
 
@@ -79,7 +81,7 @@ class Pane(Widget, can_focus=False):
     @property
     def _brush(self) -> Brush | None:
         """The application's, for panes that look as their lines say."""
-        if type(self).render_line is not Pane.render_line or self._repaint_required or self._layout_required:
+        if type(self).render_line is not Pane.render_line or self._layout_required:
             return None
         return getattr(self.app, "brush", None)
 
@@ -107,12 +109,19 @@ class Pane(Widget, can_focus=False):
         return ink
 
     def set_title(self, title: str, subtitle: str = "") -> None:
-        """Text on the border; repaints only when it is new."""
-        title, subtitle = title.replace("[", "\\["), subtitle.replace("[", "\\[")
-        if self.border_title != title:
-            self.border_title = title
-        if (self.border_subtitle or "") != subtitle:
-            self.border_subtitle = subtitle
+        """Text on the border; repaints only the edge whose text is new (Textual's own setter: all of the pane)."""
+        before, self._edges = self._edges, (title, subtitle)
+        if not self._lines:
+            self._border_title, self._border_subtitle = _edge(title), _edge(subtitle)
+            self.refresh()
+            return
+        across, down = self.content_offset
+        if title != before[0]:
+            self._border_title = _edge(title)
+            self.refresh(Region(-across, -down, self.outer_size.width, 1))
+        if subtitle != before[1]:
+            self._border_subtitle = _edge(subtitle)
+            self.refresh(Region(-across, self.outer_size.height - 1 - down, self.outer_size.width, 1))
 
     class Pressed(Message):
         """Somebody clicked on the pane."""
@@ -159,3 +168,8 @@ class Pane(Widget, can_focus=False):
         if look is None:
             look = self._looks[style] = self.screen.get_component_rich_style(f"cell--{style}")
         return look
+
+
+def _edge(text: str) -> Content | None:
+    """Text on a border as Textual keeps it."""
+    return Content(text) if text else None
