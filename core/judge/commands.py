@@ -61,7 +61,7 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
     elif run_machine.is_live(machine):
         _close_hangs(draft, f"ended by {command.by}")
         recovery.stop(draft, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
-    elif run_machine.name_of(machine) in {"cleaning", "verifying", "backing_off", "held", "idle", "interrupted"}:
+    else:  # between two attempts, or before the first one
         draft.move(Stopped(), f"stopped by {command.by}; held until resume or restart")
 
 
@@ -130,8 +130,7 @@ def awake(draft: Draft, reason: str) -> None:
 
 def _profile(draft: Draft, command: Command) -> None:
     name = command.profile
-    if name is None:
-        return
+    assert name is not None  # without one it is refused
     live = run_machine.is_live(draft.state.machine)
     ramp.chosen(draft, name, command.by)
     draft.set(profile_pending=name, switch=live)

@@ -5,7 +5,7 @@ Every stage is a state of the run that waits for the outcome of one decision, so
 chain only, so two attempts never live at the same time.
 """
 
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -220,6 +220,8 @@ def after_end(draft: Draft, machine: Stopping) -> None:
         case "end":
             draft.move(Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
             draft.decide(EndWatch, "the trainer was ended as asked", exit_code=0)
+        case _:
+            assert_never(machine.then)
 
 
 def clear_gpu(draft: Draft, plan: RestartPlan) -> None:

@@ -220,8 +220,7 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
             hang_watch.end_hung(draft, machine)
         case Stopping() as machine:
             recovery.on_status_lost(draft, machine)
-        case BackingOff() as machine:
+        case machine:
+            assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
             recovery.launch(draft, machine.plan)
-        case _:
-            draft.set(wake_t=None)
     return draft.state, tuple(draft.entries)

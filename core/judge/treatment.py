@@ -92,17 +92,14 @@ def advice(waiting: tuple[Option, ...]) -> tuple[str, ...]:
 
 
 def take_by_name(draft: Draft, name: str, by: str) -> None:
-    """A person chose it, whatever the failure was and whatever may be applied by itself."""
+    """A person chose a known one, whatever the failure was and whatever may be applied by itself."""
     rows = [row for row in draft.knowledge.remedies if row.name == name]
     here = around(draft)
     option = next((o for o in (remedy.fit(row, here) for row in rows) if o is not None), None)
     if option is not None:
         take(draft, option, f"asked for by {by}", None)
-    elif rows:
-        draft.note(f"remedy {name}: it would change nothing here, or its settings are not known")
     else:
-        known = sorted({row.name for row in draft.knowledge.remedies})
-        draft.note(f"there is no remedy {name!r}; known: {', '.join(known) or 'none'}")
+        draft.note(f"remedy {name}: it would change nothing here, or its settings are not known")
 
 
 def drop(draft: Draft, why: str) -> None:

@@ -261,3 +261,23 @@ def test_that_is_known_to_a_new_supervisor_whatever_the_settings_say() -> None:
     new = from_journal(world, {"version": 999})
     assert new.state.profile_pending == "none"
     assert crash(new.begin()).of(StartAttempt)[-1].profile is None
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_before_anything_is_saved_only_a_switch_at_once_is_possible(*, now: bool) -> None:
+    """At a checkpoint there would be one that nobody can tell the trainer of."""
+    world = run_of(GENERIC, NOWHERE).command("profile", profile="calm", now=now)
+    assert len(world.of(StartAttempt)) == (2 if now else 1)
+    assert ("a switch needs a restart, and the command has no way to be told of a checkpoint" in notes(world)) != now
+
+
+def test_a_preset_that_never_resumes_refuses_the_checkpoint_that_a_person_names() -> None:
+    world = run_of(Preset(name="plain", resume="none")).command("stop").command("resume", checkpoint="out/step-20")
+    assert world.word == "stopped"
+    assert 'step-20: the preset plain never resumes (resume = "none")' in notes(world)
+
+
+def test_where_nothing_is_known_of_newer_ones_it_goes_on_from_where_it_was_sent() -> None:
+    world = running(judge(quick(backoff_s=(0.0,)))).command("stop").command("resume", checkpoint="elsewhere/step-7")
+    assert resumed(world) == "elsewhere/step-7"
+    assert resumed(crash(world)) == "elsewhere/step-7"

@@ -2,6 +2,7 @@
 
 from trainwatch.core.judge.attempt_now import AttemptNow
 from trainwatch.core.judge.cause import Cause, in_a_row
+from trainwatch.core.judge.lines import QUIET_KEPT, Finished, gates_of, says_nothing
 from trainwatch.core.judge.progress import START
 from trainwatch.core.judge.resume_proof import prove
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
@@ -21,3 +22,16 @@ def test_ends_in_a_row_are_counted_up_to_another_cause() -> None:
 def test_a_resume_cannot_be_proven_without_a_step_to_compare() -> None:
     attempt = AttemptNow(resume_from="out/checkpoint-40", resume_step=None, step=3)
     assert prove(attempt, START.now)[1] == "unclear"
+
+
+def test_quiet_texts_are_remembered_up_to_a_bound() -> None:
+    gates = gates_of(["rror"])
+    assert gates.quiet is not None
+    for n in range(QUIET_KEPT + 2):
+        assert says_nothing(Finished("all is well " + "x" * (n % 300) + "y" * (n // 300) + "\n", 1), gates)
+    assert len(gates.quiet) == 2
+    assert says_nothing(Finished("all is well 12\n", 1), gates)
+    assert says_nothing(Finished("all is well 73\n", 1), gates)
+    assert not says_nothing(Finished("an Error\n", 1), gates)
+    assert gates_of(["e1"]).quiet is None
+    assert gates_of(["rror"], [r"step [12]\b"]).quiet is None

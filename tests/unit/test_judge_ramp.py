@@ -237,3 +237,10 @@ def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
 def test_words() -> None:
     assert DeadRung(profile="high", ran_s=22_320.0, failure="cuda_oom").words == "high died after 6.2 h (cuda_oom)"
     assert "0.5 min" in DeadRung(profile="high", ran_s=30.0, failure="hang").words
+
+
+def test_no_climb_in_the_last_epoch() -> None:
+    world = climber("1 checkpoint")
+    world.see(LogChunk(t=world.t, text="\nEpoch 10/10: 5%| | 6/100 [1:00<1:00, 1.00s/it, loss=0.1]"))
+    saves(world, 906)
+    assert profiles(world) == ["low"]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from trainwatch.core.judge import Judge
-from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
 from trainwatch.core.model.profile import Preset
@@ -391,3 +391,29 @@ def test_where_a_trainer_is_that_trains_on_while_it_is_being_ended_stays_known()
     world.see(Exit(t=world.t + 1.0, signal=15))
     assert world.of(AttemptEnded)[-1].last_step == 52
     assert world.incidents == []
+
+
+def test_an_exit_that_is_told_after_the_tree_was_gone_ends_the_attempt() -> None:
+    world = running()
+    world.silent.add("stop_attempt")
+    world.command("stop")
+    world.see(Outcome(t=world.t, decision=world.of(StopAttempt)[-1].id, action="stop_attempt", ok=True))
+    assert world.word == "stopping"
+    world.see(Exit(t=world.t + 0.5, signal=2))
+    assert world.word == "stopped"
+    assert [end.signal for end in world.of(AttemptEnded)] == [2]
+
+
+def test_what_else_is_wrong_is_told_when_it_gives_up_and_stays_open() -> None:
+    world = running().see(HostSample(t=500.0, ram_used_bytes=99e9, ram_total_bytes=100e9))
+    world.see(HostSample(t=501.0, disk_free_bytes=1.0), HostSample(t=520.0, disk_free_bytes=1.0))
+    crash(world, "\nKeyError: 'size'\n")
+    assert world.word == "given_up"
+    assert "still open: " in world.text()
+    assert {i.kind for i in world.incidents if i.open} & {"disk", "health"}
+
+
+def test_a_verdict_that_is_not_known_is_a_bad_one() -> None:
+    world = save(running()).answer("verify_checkpoint", ok=False, verdict="haunted", reason="it moves")
+    crash(world)
+    assert any(i.class_ == "haunted" and "it moves" in i.reason for i in world.incidents)

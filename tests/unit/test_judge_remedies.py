@@ -13,7 +13,7 @@ from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from trainwatch.core.model.profile import Change, Preset
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.remedy import AppliedRemedy, Remedy, RemedyChange
+from trainwatch.core.model.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
 from trainwatch.core.model.story import RunStory, apply
 
@@ -259,3 +259,21 @@ def _on(step: int, steps: int) -> Any:
     told = story(0)
     told.step = step
     return told.train(steps)
+
+
+@pytest.mark.parametrize(
+    ("condition", "fits"),
+    [
+        (Condition(key="mode", is_not="eager"), False),
+        (Condition(key="mode", is_not="fast"), True),
+        (Condition(key="mode", above=1.0), False),
+        (Condition(key="cache", above=0.0), False),
+        (Condition(key="size", above=1.0), True),
+    ],
+)
+def test_a_condition_on_a_number_is_not_met_by_a_word(condition: Condition, fits: bool) -> None:
+    row = Remedy(
+        name="x", title="x", failures=("cuda_oom",), equivalent=True, cost="none", source="here",
+        when=(condition,), changes=(RemedyChange(key="size", to=1),),
+    )  # fmt: skip
+    assert (fit(row, around("hf", {"mode": "eager", "cache": True, "size": 4})) is not None) == fits

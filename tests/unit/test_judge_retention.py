@@ -10,7 +10,7 @@ from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import DeleteCheckpoint, PlanRetention
 from trainwatch.core.model.fact import Note
-from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.observation import CheckpointEvent, LogChunk, Outcome
 from trainwatch.core.model.settings import Checkpoints, Settings
 
 
@@ -130,3 +130,27 @@ def test_a_plan_that_fails_is_said_and_tried_again_at_the_next_save() -> None:
     assert any("no checkpoint was deleted: out: Permission denied" in n.text for n in world.of(Note))
     saved(plan(world, 5), 20)
     assert deleted(world) == ["step-5"]
+
+
+def test_a_plan_that_comes_when_something_is_wrong_is_left() -> None:
+    world = keeper()
+    world.silent.add("plan_retention")
+    saved(world, 5, 10, 15)
+    order = world.of(PlanRetention)[-1].id
+    world.see(LogChunk(t=world.t, text="\rsteps: 1%| | 45/10260 [00:10<10:00, 1.00s/it, avr_loss=nan]"))
+    found = Checkpoint(
+        path="out/step-5", name="step-5", kind="directory", step=5, epoch=None, size_bytes=1, mtime=1.0,
+        verdict="complete",
+    )  # fmt: skip
+    data = {"delete": [msgspec.to_builtins(found)]}
+    world.see(Outcome(t=world.t, decision=order, action="plan_retention", ok=True, data=data))
+    assert deleted(world) == []
+
+
+def test_what_turned_out_bad_is_left_to_people() -> None:
+    world = saved(keeper(), 5)
+    world.see(
+        CheckpointEvent(t=world.t, path="out/step-5", event="complete", step=5, verdict="corrupt", size_bytes=1e6)
+    )
+    saved(plan(world, 5), 10, 15)
+    assert deleted(world) == []

@@ -23,6 +23,8 @@ def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> Attem
         pytest.param(at(1000, (998, 998)), 998, id="the final one is the same state again"),
         pytest.param(at(1000, (500, 500), adopted=True), 9000, id="an adopted log is still being read"),
         pytest.param(AttemptNow(), 100, id="no step is known"),
+        pytest.param(at(1000, (500, 0)), 900, id="the first save was made before any step"),
+        pytest.param(at(2000, (1000, 900)), 1100, id="a counter that falls behind is another counter"),
     ],
 )
 def test_what_agrees_is_left_in_peace(attempt: AttemptNow, stored: int) -> None:
@@ -54,3 +56,10 @@ def test_a_disagreement_is_a_finding_and_no_alarm() -> None:
     )  # fmt: skip
     assert incident.reason.startswith("checkpoint-200 and the log disagree: it holds step 100")
     assert world.word == "running"
+
+
+def test_steps_that_are_faster_than_the_log_is_read_prove_nothing() -> None:
+    attempt = AttemptNow(number=1, step=14, position=14, offset=0, saved_at=(10, 10))
+    assert disagreement(attempt, 20) is not None
+    assert disagreement(attempt, 20, step_s=0.025) is None
+    assert disagreement(attempt, 20, step_s=2.5) is not None
