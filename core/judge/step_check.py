@@ -15,13 +15,22 @@ RATIO_TOLERANCE = 0.1
 """Two counters whose ratio stays the same, give or take this share, count the same thing in different units."""
 
 
-def disagreement(attempt: AttemptNow, stored: int) -> str | None:
-    """What is odd about a save of ``stored`` steps that comes now, for a sentence; None where nothing is."""
+LAG_S = 2.0
+"""How much later than a save the lines before it may be read on a busy machine."""
+
+
+def disagreement(attempt: AttemptNow, stored: int, step_s: float | None = None) -> str | None:
+    """What is odd about a save of ``stored`` steps that comes now, for a sentence; None where nothing is.
+
+    ``step_s``: seconds a step takes, where that is known: steps that are faster than the log is read prove nothing.
+    """
     position, before = attempt.position, attempt.saved_at
     if position is None or before is None or attempt.offset is None or attempt.adopted:
         return None
     made, saved = position - before[0], stored - before[1]
     slack = SLACK * max(attempt.grain, attempt.stride)
+    if step_s:
+        slack = max(slack, int(LAG_S / step_s))
     if made <= slack:
         return None
     if saved <= 0:
