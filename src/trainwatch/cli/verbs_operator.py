@@ -138,12 +138,35 @@ def _start_with(run: Any, command: Command) -> int:
         print(f"{printable(run.load_spec().name)} is finished: nothing to resume (give --from CHECKPOINT to train on)")
         return ExitCode.DONE
     require_own_output_to_start(run)
+    _require_way_to_resume(run, command)
     try:
         pid = start_detached(run, command)
     except RuntimeError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     print(f"{command.verb}: a supervisor (pid {pid}) watches {printable(run.load_spec().name)} now")
     return ExitCode.DONE
+
+
+def _require_way_to_resume(run: Any, command: Command) -> None:
+    """The supervisor would refuse it, too, but where nobody reads it."""
+    from trainwatch.core.config.project import FILE_NAME
+    from trainwatch.core.config.shipped import load_presets
+    from trainwatch.core.model.resuming import telling
+    from trainwatch.core.store.journal import load_story
+
+    spec = run.load_spec()
+    presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    preset = presets.get(spec.preset, presets["generic"])
+    if command.fresh or preset.resume == "none" or telling(preset, spec.command).forms:
+        return
+    story = load_story(run.journal)
+    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and c.mtime >= story.wall0]
+    if spec.settings.restart.if_not_told == "wait" and saved:
+        raise CliError(
+            ExitCode.FAILED,
+            f"{command.verb}: the command has no way to be told of {printable(saved[-1])} (write {{resume}} where its "
+            f"path belongs); a start would begin anew and write over it; `trainwatch {command.verb} --fresh` does that",
+        )
 
 
 def _checkpoint(given: str | None) -> str | None:
@@ -158,14 +181,14 @@ def _checkpoint(given: str | None) -> str | None:
 def _profile(run: Any, name: str | None) -> str | None:
     from trainwatch.core.act.derive import misfit
     from trainwatch.core.config.problem import did_you_mean
-    from trainwatch.core.config.project import FILE_NAME
-    from trainwatch.core.config.shipped import load_profiles
     from trainwatch.core.store.lock import is_held
+
+    from .framework import profiles_of
 
     if name is None:
         return None
     spec = run.load_spec()
-    known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    known = profiles_of(spec)
     if name == NO_PROFILE and name not in known:
         return name
     if name not in known:
