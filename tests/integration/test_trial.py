@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.e2e_world import World, until, world
 from trainwatch.cli.preflight_check import Machine, Plan
 from trainwatch.cli.preflight_trial import check_measured
-from trainwatch.cli.trial import measured_here
+from trainwatch.cli.trial_results import measured_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 

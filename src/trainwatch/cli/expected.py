@@ -34,7 +34,7 @@ def expected_of(
 
 def _tried(spec: RunSpec) -> float | None:
     """What a trial of the profile measured here."""
-    from .trial import measured_here
+    from .trial_results import measured_here
 
     result = measured_here(spec.id).get(spec.settings.profiles.use or "")
     return None if result is None else result.s_per_step

@@ -28,20 +28,16 @@ class LateProfiles(Sequence[Profile]):
 
     @cached_property
     def _profiles(self) -> tuple[Profile, ...]:
-        from pathlib import Path
-
-        from trainwatch.core.config.location import FILE_NAME
         from trainwatch.core.config.problem import ConfigError
-        from trainwatch.core.config.shipped import load_profiles
 
         from .fitting_profiles import fitting_profiles
+        from .framework import profiles_of
 
-        spec = self._spec
         try:
-            known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+            known = profiles_of(self._spec)
         except (ConfigError, OSError):
             return ()
-        return fitting_profiles(spec, known)
+        return fitting_profiles(self._spec, known)
 
     @overload
     def __getitem__(self, index: int) -> Profile: ...
@@ -146,14 +142,9 @@ class LateLaunch:
         return RunLaunch(self._spec, self._preset())
 
     def _preset(self) -> Preset:
-        from pathlib import Path
+        from .framework import framework_of
 
-        from trainwatch.core.config.project import FILE_NAME
-        from trainwatch.core.config.shipped import load_presets
-
-        spec = self._spec
-        presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
-        return presets.get(spec.preset, presets["generic"])
+        return framework_of(self._spec)[0]
 
     def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
         """The value of each key that a launch would use."""

@@ -63,7 +63,7 @@ class FolderLauncher:
         """Derived as the first launch would be."""
         from trainwatch.core.act.derive import DeriveError
 
-        from .wiring import plan_first_launch
+        from .framework import plan_first_launch
 
         with _sentences():
             spec = _spec(order)

@@ -48,7 +48,7 @@ def settings_of(argv: Sequence[str], config_text: str | None, config: str | None
 
 def plan_of(spec: RunSpec) -> tuple[Plan, Check]:
     """The plan, and whether a launch can be derived at all."""
-    from .wiring import plan_first_launch
+    from .framework import plan_first_launch
 
     try:
         derived: Derived = plan_first_launch(spec)
@@ -64,11 +64,9 @@ def plan_of(spec: RunSpec) -> tuple[Plan, Check]:
 
 def _expected(spec: RunSpec) -> dict[str, str]:
     """What people measured with the profile of the launch."""
-    from trainwatch.core.config.project import FILE_NAME
-    from trainwatch.core.config.shipped import load_profiles
+    from .framework import profiles_of
 
-    known = load_profiles(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
-    used = known.get(spec.settings.profiles.use or "")
+    used = profiles_of(spec).get(spec.settings.profiles.use or "")
     return {} if used is None else used.expect
 
 

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.expected_length import ExpectedLength
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.views import quantity
 
 from .expected import expected_of
+from .framework import framework_of
 from .preflight_check import Check, Machine, Plan, passed
 from .preflight_launch import dataset_of, plan_of
 
@@ -34,5 +34,5 @@ def expected_of_run(spec: RunSpec, home: Path) -> ExpectedLength | None:
 
 def _expected(plan: Plan, home: Path) -> ExpectedLength | None:
     spec = plan.spec
-    preset = load_presets(Path(spec.project) if spec.project else None).get(spec.preset)
-    return None if preset is None else expected_of(spec, preset.length, plan.settings, dataset_of(plan), home)
+    preset, _ = framework_of(spec)
+    return expected_of(spec, preset.length, plan.settings, dataset_of(plan), home)

@@ -5,7 +5,7 @@ from .preflight_check import GB, Check, Machine, Plan, passed, warned
 
 def check_measured(plan: Plan, _machine: Machine) -> Check | None:
     """The profile in use was tried here, and held; silent where none was tried."""
-    from .trial import measured_here
+    from .trial_results import measured_here
 
     profile = plan.spec.settings.profiles.use
     known = measured_here(plan.spec.id)

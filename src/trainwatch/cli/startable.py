@@ -9,7 +9,7 @@ from trainwatch.core.config.project import load_project
 from trainwatch.core.model.run import RunSpec
 
 from .failure import CliError, ExitCode
-from .wiring import plan_first_launch
+from .framework import plan_first_launch
 
 
 def require_startable(spec: RunSpec) -> None:

@@ -15,10 +15,7 @@ import msgspec
 
 from trainwatch.core.act.derive import DeriveError
 from trainwatch.core.act.redirect import redirected
-from trainwatch.core.config.project import FILE_NAME
-from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import LIVE_STATES, RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
@@ -30,9 +27,10 @@ from trainwatch.core.store.home import make_private
 from trainwatch.core.store.journal import load_story
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory, new_run_id
-from trainwatch.core.store.trials import keep_trial, newest_trials, trials_folder
+from trainwatch.core.store.trials import keep_trial, trials_folder
 
 from .failure import CliError, ExitCode
+from .framework import framework_of
 from .known_runs import all_runs, home
 from .trial_measure import measure
 
@@ -49,16 +47,6 @@ class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None
 
 
-def measured_here(run_id: str) -> dict[str, TrialResult]:
-    """The newest result of each profile that was tried for this run on this machine."""
-    return newest_trials(home(), run_id)
-
-
-def profiles_of(spec: RunSpec) -> dict[str, Profile]:
-    """All profiles that exist for a run, by name."""
-    return load_profiles(_place(spec))
-
-
 def rivals(spec: RunSpec) -> list[str]:
     """Live runs that train on the same GPU (or may: where a run does not say, it is on all), as sentences."""
     return [
@@ -72,11 +60,9 @@ def rivals(spec: RunSpec) -> list[str]:
 
 def plan_trial(spec: RunSpec, profile: str, scratch: Path) -> RunSpec:
     """The run of a trial, writing below ``scratch``. Raises CliError when its output cannot be kept off the user's."""
-    known = profiles_of(spec)
+    preset, known = framework_of(spec)
     if profile not in known:
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {", ".join(known)}')
-    presets = load_presets(_place(spec))
-    preset = presets.get(spec.preset, presets["generic"])
     name = f"{spec.name}-{profile}"
     quiet = msgspec.structs.replace(
         spec,
@@ -139,10 +125,6 @@ def _settings(settings: Settings, profile: str) -> Settings:
         notify=Notify(),
         tmux=Tmux(enabled=False),
     )
-
-
-def _place(spec: RunSpec) -> Path:
-    return Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME)
 
 
 def _unheard(_records: Sequence[Record]) -> None:

@@ -50,8 +50,8 @@ def _show_plan(spec: Any, *, as_json: bool) -> int:
     from trainwatch.core.act.derive import DeriveError
     from trainwatch.core.act.spawn import why_not
 
+    from .framework import plan_first_launch
     from .output import print_json, printable
-    from .wiring import plan_first_launch
 
     try:
         derived = plan_first_launch(spec)

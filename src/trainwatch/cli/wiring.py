@@ -12,12 +12,11 @@ from trainwatch import __version__
 from trainwatch.core.act import tmux
 from trainwatch.core.act.actor import RunActor
 from trainwatch.core.act.attach import attach_command
-from trainwatch.core.act.derive import Derived, preview
+from trainwatch.core.act.derive import Derived
 from trainwatch.core.act.gpu_clearing import GpuHelp
 from trainwatch.core.act.launch import find_attempt, settle_launch
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
-from trainwatch.core.config.project import FILE_NAME
-from trainwatch.core.config.shipped import load_failures, load_presets, load_profiles, load_remedies
+from trainwatch.core.config.shipped import load_failures, load_remedies
 from trainwatch.core.inbox import BoundedInbox
 from trainwatch.core.judge.catalogue import own_signatures
 from trainwatch.core.judge.diagnosis import compile_catalogue, is_news
@@ -54,6 +53,7 @@ from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor import Supervisor
 
+from .framework import framework_of
 from .launch_check import QuickCheck
 from .memory import RunMemory
 from .retention import FolderRetention
@@ -70,7 +70,7 @@ def build_supervisor(
 ) -> Supervisor:
     """All that looks after one run, ready to ``run()``. The caller holds the run's lock."""
     spec = run.load_spec()
-    preset, profiles = _framework(spec)
+    preset, profiles = framework_of(spec)
     clock = RunClock(spec.created_wall, not_before=story.t)
     inbox = BoundedInbox()
     journal = JournalWriter(run.journal)
@@ -178,12 +178,6 @@ def _trainer_python(spec: RunSpec) -> Sequence[str] | None:
     from .preflight_gpu import interpreter
 
     return interpreter(spec)
-
-
-def _framework(spec: RunSpec) -> tuple[Preset, Mapping[str, Profile]]:
-    project = Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME)
-    presets = load_presets(project)
-    return presets.get(spec.preset, presets["generic"]), load_profiles(project)
 
 
 def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:
@@ -300,13 +294,6 @@ def _on_network(path: Path) -> bool:
 
 def _list_directory(directory: Path) -> tuple[Checkpoint, ...]:
     return list_checkpoints(directory).checkpoints
-
-
-def plan_first_launch(spec: RunSpec) -> Derived:
-    """What the first launch of a run would be; writes nothing."""
-    preset, profiles = _framework(spec)
-    profile = profiles.get(spec.settings.profiles.use) if spec.settings.profiles.use else None
-    return preview(spec, preset, profile, None, (), Path("ATTEMPT"), base_env=os.environ)
 
 
 def _meta(spec: RunSpec) -> Meta:
