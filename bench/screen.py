@@ -1,6 +1,6 @@
 """What the screen costs, beside nvitop and a textual hello-world in the same run.
 
-    python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,paint,flood,open] [--log-mb 1000]
+    python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,paint,flood,open,link] [--log-mb 1000]
 
 Everything is real but the driver: a trainer that paints a progress bar twice a second, its supervisor, 8 GPUs of the
 fake NVML library that move (or stand still), each program on a PTY of 200x50. Prints a table with the bound of each
@@ -31,6 +31,9 @@ SETTLE_S = 6.0
 AGE_S = 5 * 3600
 NAME = "benchrun"
 NVML = ROOT / "tests" / "fakes" / "nvml" / "fake_nvml.c"
+LINK_S = 0.3
+"""There and back."""
+TYPED_AHEAD = 30
 LAST_LINE = "the very last line of the big log"
 MOVING = """gpus = 8
 [gpu *]
@@ -153,9 +156,9 @@ class World:
         """The newest attempt's log."""
         return next(iter(sorted(self.home.rglob("*.log"), key=lambda p: p.stat().st_size, reverse=True)), None)
 
-    def screen(self, keys: str = "") -> OnTerminal:
+    def screen(self, keys: str = "", delay_s: float = 0.0) -> OnTerminal:
         """The screen on this run, drawn."""
-        shown = OnTerminal([sys.executable, "-m", "trainwatch"], self.env, SIZE, self.project)
+        shown = OnTerminal([sys.executable, "-m", "trainwatch"], self.env, SIZE, self.project, delay_s)
         if shown.wait_for(NAME) is None:
             raise SystemExit(f"the screen did not come up: {shown.last_words}")
         if keys:
@@ -357,6 +360,33 @@ def bench_open(megabytes: int) -> list[Row]:
     ]  # fmt: skip
 
 
+def bench_link(seconds: float) -> list[Row]:
+    """A link of 300 ms there and back, through a terminal that answers late what it is asked."""
+    with world("steps", MOVING, age_s=AGE_S) as made:
+        shown = made.screen("2", LINK_S / 2)
+        time.sleep(SETTLE_S)
+        written = shown.written
+        time.sleep(min(seconds, 20))
+        quiet = (shown.written - written) / min(seconds, 20)
+        found = latencies(shown, 20)
+        written = shown.written
+        shown.forget()
+        for _ in range(TYPED_AHEAD):  # a key held down, as fast as keyboards repeat, without waiting for an answer
+            shown.press("\x1b[A")
+            time.sleep(1 / 30)
+        shown.press("?")
+        answered = shown.wait_for("Keys", 10)
+        burst = shown.written - written
+        shown.end("\x1bq")
+    return [
+        Row("link of 300 ms: bytes, 8 moving GPUs", quiet / 1000, "kB/s", 6.0),
+        Row("link of 300 ms: key latency p50", statistics.median(found) * 1000, "ms", None),
+        Row("link of 300 ms: key latency p95", p95(found) * 1000, "ms", LINK_S * 1000 + 150, "the link's own and 150"),
+        Row(f"link of 300 ms: answered after {TYPED_AHEAD} keys ahead", (answered or 10) * 1000, "ms",
+            LINK_S * 1000 + 500, f"{burst / 1000:.0f} kB written meanwhile"),
+    ]  # fmt: skip
+
+
 def table(rows: list[Row]) -> str:
     """The numbers in columns."""
     lines = [f"{'':<46}{'':>10}  {'':<10}{'bound':>8}"]
@@ -371,7 +401,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=60.0, help="of measuring CPU and bytes")
     options.add_argument("--nvitop", default=shutil.which("nvitop"), help="path of nvitop (default: as found on PATH)")
-    options.add_argument("--only", default="cpu,paint,flood,open", help="parts, by commas")
+    options.add_argument("--only", default="cpu,paint,flood,open,link", help="parts, by commas")
     options.add_argument("--log-mb", type=int, default=1000, help="size of the big log")
     options.add_argument("--rounds", type=int, default=7, help="of first paint")
     chosen = options.parse_args()
@@ -380,6 +410,7 @@ def main() -> int:
         "paint": lambda: bench_paint(chosen.rounds),
         "flood": lambda: bench_flood(chosen.seconds),
         "open": lambda: bench_open(chosen.log_mb),
+        "link": lambda: bench_link(chosen.seconds),
     }
     rows = []
     for name in chosen.only.split(","):

@@ -4,6 +4,8 @@ import contextlib
 import fcntl
 import os
 import pty
+import queue
+import re
 import select
 import signal
 import struct
@@ -16,13 +18,23 @@ from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 KEPT_BYTES = 1 << 20
+MODE_ASKED = re.compile(rb"\x1b\[\?(\d+)\$p")
 
 
 class OnTerminal:
-    """Starts ``argv`` on a PTY of ``size`` (columns, rows) and reads all that it writes, as a terminal would."""
+    """Starts ``argv`` on a PTY of ``size`` (columns, rows) and reads all that it writes, as a terminal would.
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], size: tuple[int, int], cwd: Path) -> None:
+    ``delay_s``: what a slow link adds to each way. Such a terminal also answers what it is asked about its modes.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], size: tuple[int, int], cwd: Path, delay_s: float = 0.0
+    ) -> None:
         self.began = time.perf_counter()
+        self._delay_s = delay_s
+        self._on_the_way: queue.SimpleQueue[tuple[float, bytes, bool]] = queue.SimpleQueue()
+        if delay_s:
+            threading.Thread(target=self._carry, daemon=True).start()
         self._primary, secondary = pty.openpty()
         fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
 
@@ -49,10 +61,29 @@ class OnTerminal:
                 data = b""
             if not data:
                 return
-            with self._news:
-                self.written += len(data)
-                self._recent = (self._recent + data)[-KEPT_BYTES:]
-                self._news.notify_all()
+            if self._delay_s:
+                self._on_the_way.put((time.perf_counter() + self._delay_s, data, False))
+            else:
+                self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        with self._news:
+            self.written += len(data)
+            self._recent = (self._recent + data)[-KEPT_BYTES:]
+            self._news.notify_all()
+
+    def _carry(self) -> None:
+        """The link: everything arrives in its order, late."""
+        while True:
+            due, data, typed = self._on_the_way.get()
+            time.sleep(max(0.0, due - time.perf_counter()))
+            if typed:
+                with contextlib.suppress(OSError):
+                    os.write(self._primary, data)
+                continue
+            self._take(data)
+            for mode in MODE_ASKED.findall(data):
+                self.press(f"\x1b[?{mode.decode()};2$y")
 
     def forget(self) -> None:
         """What was written until now is not looked at by ``wait_for`` any more."""
@@ -69,7 +100,10 @@ class OnTerminal:
 
     def press(self, keys: str) -> None:
         """Type."""
-        os.write(self._primary, keys.encode())
+        if self._delay_s:
+            self._on_the_way.put((time.perf_counter() + self._delay_s, keys.encode(), True))
+        else:
+            os.write(self._primary, keys.encode())
 
     @property
     def cpu_s(self) -> float:
