@@ -44,7 +44,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     before = resume_point.find(state.shelf, event.path)
     odd = None
     if event.event == "complete" and event.step is not None and is_live(state.machine) and _is_news(before, event):
-        odd = disagreement(attempt, event.step, state.clock.typical_s or state.progress.sec_per_step)
+        printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
+        odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
         attempt = with_saved(attempt, event.step)
     shelf = resume_point.with_event(
         state.shelf,

@@ -29,8 +29,8 @@ def disagreement(attempt: AttemptNow, stored: int, step_s: float | None = None) 
         return None
     made, saved = position - before[0], stored - before[1]
     slack = SLACK * max(attempt.grain, attempt.stride)
-    if step_s:
-        slack = max(slack, int(LAG_S / step_s))
+    if step_s is not None:  # bars print 0.00 for steps that are faster than that
+        slack = max(slack, int(LAG_S / max(step_s, 0.001)))
     if made <= slack:
         return None
     if saved <= 0:

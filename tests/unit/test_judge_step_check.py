@@ -62,4 +62,5 @@ def test_steps_that_are_faster_than_the_log_is_read_prove_nothing() -> None:
     attempt = AttemptNow(number=1, step=14, position=14, offset=0, saved_at=(10, 10))
     assert disagreement(attempt, 20) is not None
     assert disagreement(attempt, 20, step_s=0.025) is None
+    assert disagreement(attempt, 20, step_s=0.0) is None
     assert disagreement(attempt, 20, step_s=2.5) is not None
