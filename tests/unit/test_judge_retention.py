@@ -10,7 +10,7 @@ from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.decision import DeleteCheckpoint, PlanRetention
 from trainwatch.core.model.fact import Note
-from trainwatch.core.model.observation import CheckpointEvent, LogChunk, Outcome
+from trainwatch.core.model.observation import CheckpointEvent, LogChunk, Observation, Outcome
 from trainwatch.core.model.settings import Checkpoints, Settings
 
 
@@ -132,25 +132,26 @@ def test_a_plan_that_fails_is_said_and_tried_again_at_the_next_save() -> None:
     assert deleted(world) == ["step-5"]
 
 
-def test_a_plan_that_comes_when_something_is_wrong_is_left() -> None:
-    world = keeper()
+def planned_late(world: World, *meanwhile: Observation) -> list[str]:
+    """What is deleted by a plan for step-5 that comes after something else happened."""
     world.silent.add("plan_retention")
     saved(world, 5, 10, 15)
     order = world.of(PlanRetention)[-1].id
-    world.see(LogChunk(t=world.t, text="\rsteps: 1%| | 45/10260 [00:10<10:00, 1.00s/it, avr_loss=nan]"))
+    world.see(*meanwhile)
     found = Checkpoint(
         path="out/step-5", name="step-5", kind="directory", step=5, epoch=None, size_bytes=1, mtime=1.0,
         verdict="complete",
     )  # fmt: skip
     data = {"delete": [msgspec.to_builtins(found)]}
     world.see(Outcome(t=world.t, decision=order, action="plan_retention", ok=True, data=data))
-    assert deleted(world) == []
+    return deleted(world)
 
 
-def test_what_turned_out_bad_is_left_to_people() -> None:
-    world = saved(keeper(), 5)
-    world.see(
-        CheckpointEvent(t=world.t, path="out/step-5", event="complete", step=5, verdict="corrupt", size_bytes=1e6)
-    )
-    saved(plan(world, 5), 10, 15)
-    assert deleted(world) == []
+def test_a_plan_that_comes_when_something_is_wrong_is_left() -> None:
+    assert planned_late(keeper()) == ["step-5"]
+    bar = "\rsteps: 1%| | 45/10260 [00:10<10:00, 1.00s/it, avr_loss=nan]"
+    assert planned_late(keeper(), LogChunk(t=0.0, text=bar)) == []
+
+
+def test_one_that_is_being_written_anew_is_left() -> None:
+    assert planned_late(keeper(), CheckpointEvent(t=0.0, path="out/step-5", event="growing", size_bytes=10.0)) == []
