@@ -154,6 +154,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "command": lambda value: None if not value or value[0].strip() else "must begin with a program",
         "urls": services,
         "timeout_s": above(0),
+        "again_s": at_least(0),
     },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
     "remedies": {},  # a choice of words

@@ -101,6 +101,22 @@ class Draft:
         self.fact(IncidentOpened(incident=incident))
         return number
 
+    def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", ending: str | None = None) -> int:
+        """Something is wrong and the training goes on: an incident that people are told of. Returns its id.
+
+        One that comes and goes is told again only after ``notify.again_s``. ``title``: where the reason is too long.
+        """
+        number = self.open_incident(kind, class_, reason, severity="warning", ending=ending)
+        if not self.warned_lately(kind, class_):
+            self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
+            self.notify("warning", title or reason, reason if title else "", incident=number)
+        return number
+
+    def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
+        """Whether people were told of such an incident less than ``notify.again_s`` ago."""
+        told_t = self.state.warned.get(f"{kind}:{class_}")
+        return told_t is not None and self.t - told_t < self.knowledge.settings.notify.again_s
+
     def find_incident(self, number: int | None) -> Incident | None:
         """An open incident by id."""
         return next((i for i in self.state.incidents if i.id == number), None)

@@ -31,6 +31,8 @@ class Metric:
     danger: float
     falling: bool = False
     underused: float | None = None
+    told: Level = "danger"
+    """From this level on it is an incident; milder ones are shown."""
 
 
 def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
@@ -38,7 +40,7 @@ def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
     vram_warning = VRAM_STABLE_PCT if profile == "stable" else settings.vram_warning_pct
     return {
         "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
-        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct),
+        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, told="warning"),
         "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
         "ram_available": Metric(
             "B", settings.ram_available_warning_bytes, settings.ram_available_danger_bytes, falling=True
@@ -71,6 +73,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     level: Level
     before: Level
+    alarming: bool = False
+    """Bad enough to be an incident."""
 
 
 Bands = dict[str, Band]
@@ -127,7 +131,10 @@ def take(
         level = level_of(metric, value)
         new[name] = band_of(metric, level)
         if level != before:
-            changes.append(Change(metric=name, value=value, unit=metric.unit, level=level, before=before))
+            alarming = ORDER[level] >= ORDER[metric.told]
+            changes.append(
+                Change(metric=name, value=value, unit=metric.unit, level=level, before=before, alarming=alarming)
+            )
     return (bands if new is None else new), tuple(changes)
 
 

@@ -3,7 +3,6 @@
 import msgspec
 
 from ..model.fact import PhaseChanged, ProgressMade
-from ..model.incident import Severity
 from ..model.observation import LogChunk
 from ..model.record import Entry
 from . import attempt_now, eta, loss, loss_trend, proof_of_life, routine, stall, step_clock, timeline, vitals, voice
@@ -176,7 +175,7 @@ def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) ->
         return state, entries
     draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.timeline.t)))
     at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
-    draft.open_incident("loss", "nan", f"the loss is not a number{at}", severity="warning")
+    draft.warn("loss", "nan", f"the loss is not a number{at}")
     return draft.state, (*entries, *draft.entries)
 
 
@@ -200,8 +199,7 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
     if after.open:
         reason = stall.say_stall(after, clock, state.vitals)
         name = stall.name_stall(state.vitals, state.bands)
-        number = draft.open_incident("stall", name, reason, severity="warning")
-        draft.notify("warning", f"slow ({name})", reason, incident=number)
+        draft.warn("stall", name, reason, title=f"slow ({name})")
     else:
         for incident in state.incidents:
             if incident.kind == "stall":
@@ -214,13 +212,17 @@ def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
     progress = state.progress
     trend = f"{state.loss.trend:.3g}" if state.loss.trend is not None else "its trend"
     reason = f"the loss stands at {progress.loss:.3g}, far above {trend}"
-    draft.open_incident("loss", "spike", reason, severity="info", ending="told")
+    if not draft.warned_lately("loss", "spike"):  # a loss that wavers about the bound is told of once
+        draft.warn("loss", "spike", reason, ending="told")
     return draft.state, (*entries, *draft.entries)
 
 
 def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     draft = Draft(knowledge, state)
     long = state.loss.long
-    severity: Severity = "warning" if long.told == "diverging" else "info"
-    draft.open_incident("loss", long.told or "", loss_trend.say_trend(long), severity=severity, ending="told")
+    reason = loss_trend.say_trend(long)
+    if long.told == "diverging":
+        draft.warn("loss", "diverging", reason, ending="told")
+    else:
+        draft.open_incident("loss", long.told or "", reason, severity="info", ending="told")
     return draft.state, (*entries, *draft.entries)

@@ -329,27 +329,33 @@ def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> Non
         wait(draft, msgspec.structs.replace(plan, step=step if isinstance(step, int) else plan.step))
         return
     why = str(outcome.data.get("reason") or outcome.detail or verdict)
-    _tell_bad(draft, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
+    number, told = _set_bad(draft, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
-        reason = f"{base_name(plan.path)} cannot be resumed from: {why}"
         draft.close_incident(plan.incident, "held: the checkpoint asked for is not good")
-        draft.move(Stopped(), reason)
-        draft.notify("warning", "not resumed", reason)
+        draft.move(Stopped(), told)
+        draft.notify("warning", "not resumed", told, incident=number)
         return
     choose(draft, msgspec.structs.replace(plan, path=None, step=None))
+    draft.notify("warning", f"checkpoint {verdict}", told, incident=number)
 
 
 def _tell_damaged(draft: Draft, chosen: resume_point.Known | None) -> None:
     """Its writer is gone, so what is not whole will not become so: say why an older one is taken."""
-    for known in resume_point.damaged_after(draft.state.shelf, chosen):
-        assert known.damage is not None
-        _tell_bad(draft, known.path, *known.damage, "skipped")
+    damaged = [
+        (k.path, *k.damage) for k in resume_point.damaged_after(draft.state.shelf, chosen) if k.damage is not None
+    ]
+    if not damaged:
+        return
+    told = [_set_bad(draft, *each, "skipped") for each in damaged]
+    title = f"checkpoint {damaged[0][1]}" if len(told) == 1 else f"{len(told)} checkpoints are damaged"
+    draft.notify("warning", title, "\n".join(reason for _, reason in told), incident=told[0][0])
 
 
-def _tell_bad(draft: Draft, path: str, verdict: str, why: str, ending: str) -> None:
+def _set_bad(draft: Draft, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+    """Never resume from it, with an incident. Returns its id and its reason."""
     distrust(draft, path, why, verdict)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
-    draft.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending)
+    return draft.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
 
 
 def distrust(draft: Draft, path: str, why: str, verdict: str = "corrupt") -> None:

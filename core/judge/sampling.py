@@ -9,7 +9,7 @@ from . import disk, eta, health, recovery, step_clock, timeline, vitals
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
-from .run_machine import Held, is_watched
+from .run_machine import Held, is_live, is_watched
 from .state import NOTHING, JudgeState, Result
 
 replace = msgspec.structs.replace
@@ -32,6 +32,8 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
     else:
         state = replace(state, timeline=line, bands=bands)
     entries = _say_health(knowledge, state, changes) if changes else None
+    if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
+        entries = _let_go_of_vram(entries if entries is not None else Draft(knowledge, state))
     if sample.trouble != state.gpu_trouble:
         draft = entries if entries is not None else Draft(knowledge, state)
         draft.set(gpu_trouble=sample.trouble)
@@ -87,8 +89,7 @@ def _fill(draft: Draft, free_bytes: float, saves: int) -> Draft:
             draft.close_incident(told.id, "there is room again")
     elif coming is not None and disk.is_short(coming, need_s):
         reason = disk.say_forecast(coming)
-        number = draft.open_incident("disk", FILLING, reason, severity="warning")
-        draft.notify("warning", "the disk fills", reason, incident=number)
+        draft.warn("disk", FILLING, reason, title="the disk fills")
     return draft
 
 
@@ -120,6 +121,15 @@ def _stop_or_go(state: JudgeState, line: timeline.Timeline, signs: vitals.Vitals
     return state, (Note(text=said),)
 
 
+def _let_go_of_vram(draft: Draft) -> Draft:
+    """VRAM is judged only while something trains: what was told of it ends with the trainer."""
+    draft.set(bands={name: band for name, band in draft.state.bands.items() if not name.endswith(".vram")})
+    for incident in draft.state.incidents:
+        if incident.kind == "health" and incident.class_.endswith(".vram"):
+            draft.close_incident(incident.id, "the trainer has ended")
+    return draft
+
+
 def _table(knowledge: Knowledge, state: JudgeState) -> dict[str, health.Metric]:
     return knowledge.levels["stable" if state.profile == "stable" else ""]
 
@@ -137,12 +147,9 @@ def _say_health(knowledge: Knowledge, state: JudgeState, changes: tuple[health.C
             )
         )
         kind: IncidentKind = "disk" if change.metric == "disk_free" else "health"
-        if change.level == "danger":
-            reason = health.sentence(change)
-            number = draft.open_incident(kind, change.metric, reason, severity="warning")
-            draft.notify("warning", reason, incident=number)
-        elif change.before == "danger":
-            for incident in draft.state.incidents:
-                if incident.kind == kind and incident.class_ == change.metric:
-                    draft.close_incident(incident.id, f"{change.metric} is {change.level} again")
+        known = next((i for i in draft.state.incidents if i.kind == kind and i.class_ == change.metric), None)
+        if change.alarming and known is None:
+            draft.warn(kind, change.metric, health.sentence(change))
+        elif known is not None and not change.alarming:
+            draft.close_incident(known.id, f"{change.metric} is {change.level} again")
     return draft

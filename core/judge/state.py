@@ -87,6 +87,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     oom_kills: int | None = None
     oom_kills_before: int | None = None
 
+    warned: dict[str, float] = {}
+    """When (run seconds) people were last told of a warning, by ``kind:class``."""
     @property
     def progress(self) -> Progress:
         """Where the training is, as its log says."""

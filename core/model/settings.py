@@ -105,10 +105,13 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``[notify]``."""
 
     command: tuple[str, ...] = ()
-    """Run on incident, recovery, give-up and finish; the event as JSON on its stdin."""
+    """Run on incident, warning, recovery, give-up and finish; the event as JSON on its stdin."""
     urls: tuple[str, ...] = ()
     timeout_s: float = 20.0
     """A notifier that hangs is ended after this; the run does not wait for it."""
+    again_s: float = 1800.0
+    """A warning that comes and goes (a NaN now and then, a temperature at its bound) is told again after this at the
+    earliest. One that lasts is told once; the health line repeats it."""
 
 
 class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

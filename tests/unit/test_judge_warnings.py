@@ -1,0 +1,98 @@
+"""Warnings: whatever is wrong while the training goes on is told to people, once."""
+
+import pytest
+
+from tests.builders import GB, World, judge
+from tests.unit.test_judge_recovery import crash, running, save
+from trainwatch.core.model.decision import NotifyPeople
+from trainwatch.core.model.observation import CheckpointEvent, Exit, GpuReading, GpuSample, LogChunk
+from trainwatch.core.model.settings import Notify, Profiles, Settings
+
+LINE = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 2.0s/it, avr_loss={}]"
+
+
+def warnings(world: World) -> list[str]:
+    return [n.title.removeprefix("run: ") for n in world.of(NotifyPeople) if n.event == "warning"]
+
+
+def losses(world: World, *values: object, every_s: float = 2.0) -> World:
+    for value in values:
+        step = (world.state.attempt.step or 0) + 1
+        world.see(LogChunk(t=world.t + every_s, text=LINE.format(step, value)))
+    return world
+
+
+def test_a_nan_is_told_once_and_again_only_when_it_comes_back_late() -> None:
+    world = losses(running(), *[0.1, "nan"] * 20)
+    assert len([i for i in world.incidents if i.class_ == "nan"]) > 5
+    assert warnings(world) == ["the loss is not a number at step 42"]
+    losses(world, *[0.1] * 10, every_s=200.0)
+    losses(world, "nan")
+    assert len(warnings(world)) == 2
+    assert world.of(NotifyPeople)[0].incident == world.incidents[0].id
+
+
+def test_a_warning_that_comes_back_may_be_asked_for_each_time() -> None:
+    world = losses(running(judge(Settings(notify=Notify(again_s=0.0)))), *[0.1, "nan"] * 5)
+    assert len(warnings(world)) == len([i for i in world.incidents if i.class_ == "nan"]) > 2
+
+
+def test_a_spike_that_wavers_is_told_once() -> None:
+    world = losses(running(steps=80), *[*[9.0] * 12, 0.1] * 5)
+    assert [(i.class_, i.severity) for i in world.incidents] == [("spike", "warning")]
+    assert [title[:24] for title in warnings(world)] == ["the loss stands at 9, fa"]
+
+
+def test_checkpoints_found_damaged_together_are_told_together() -> None:
+    world = save(running(), "out/step-20", 20)
+    for n in (30, 40):
+        world.see(
+            CheckpointEvent(
+                t=world.t + n, path=f"out/step-{n}", event="growing", step=n, verdict="torn", reason="ends early"
+            )
+        )
+    crash(world)
+    torn = [i for i in world.incidents if i.kind == "checkpoint"]
+    assert [i.class_ for i in torn] == ["torn", "torn"]
+    assert warnings(world) == ["2 checkpoints are damaged"]
+    told = world.of(NotifyPeople)[-1]
+    assert (told.incident, told.body.count("\n")) == (torn[0].id, 1)
+
+
+def gpu(t: float, used_gb: float) -> GpuSample:
+    reading = GpuReading(index=0, mem_used_bytes=used_gb * GB, mem_total_bytes=16 * GB, util_pct=97.0, power_w=290.0)
+    return GpuSample(t=t, gpus=(reading,))
+
+
+def see_vram(world: World, used_gb: float, times: int = 6) -> World:
+    for _ in range(times):
+        world.see(gpu(world.t + 5.0, used_gb))
+    return world
+
+
+@pytest.mark.parametrize(("profile", "used_gb"), [(None, 15.9), ("stable", 15.4)])
+def test_memory_of_a_gpu_that_is_nearly_full_is_a_warning_until_there_is_room(
+    profile: str | None, used_gb: float
+) -> None:
+    world = see_vram(running(judge(Settings(profiles=Profiles(use=profile)))), used_gb)
+    assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
+        ("health", "gpu0.vram", "warning", True)
+    ]
+    assert warnings(world) == [f"gpu0.vram is {used_gb / 0.16:.0f} %: warning"]
+    see_vram(world, 14.5)
+    assert not world.incidents[0].open
+    see_vram(see_vram(world, used_gb), 14.5)
+    assert len(warnings(world)) == 1
+
+
+def test_97_per_cent_is_well_used_without_the_stable_profile() -> None:
+    assert see_vram(running(), 15.5).incidents == []
+
+
+def test_what_was_told_of_gpu_memory_ends_with_the_trainer() -> None:
+    world = see_vram(running(), 15.9)
+    world.see(Exit(t=world.t + 1.0, code=0))
+    assert [i for i in world.incidents if i.open] == []
+    world = crash(see_vram(running(), 15.9), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
+    see_vram(world, 0.5, times=2)
+    assert [i.class_ for i in world.incidents if i.open] == []
