@@ -7,6 +7,7 @@ import msgspec
 from textual.app import App
 
 from ...core.model.observation import Command
+from ...core.model.profile import NO_PROFILE, Profile
 from ...core.model.wire import Reply
 from ...core.views.dashboard import DashboardView
 from ...core.views.price import Price, kill_price, pause_price, profile_price, resume_price, stop_price
@@ -131,6 +132,8 @@ class Operations:
         if not profiles:
             self._on.say("No profiles are known for this run: trainwatch profiles list")
             return
+        if self._on.now.story.profile is not None and all(p.name != NO_PROFILE for p in profiles):
+            profiles = (*profiles, Profile(name=NO_PROFILE, title="your own config as it stands"))
         dialog = ChooseProfile(profiles, self._on.now.story.profile)
 
         def chosen(name: str | None) -> None:
