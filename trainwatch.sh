@@ -189,6 +189,8 @@ install_base() {
     fi
     say "installing trainwatch into .venv"
     pip install -q -e "$here" || die "the install failed: $pip_failed"
+    # Where PYTHONDONTWRITEBYTECODE is set (as in most containers), every call would compile all that it imports.
+    "$python" -m compileall -q "$here/src/trainwatch" "$here/core" "$here/tui" >/dev/null 2>&1 || true
     stamp base
 }
 
