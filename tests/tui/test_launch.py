@@ -9,9 +9,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finished, open_run
-from tests.fakes.launcher import FAILED, FakeLauncher
+from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
-from trainwatch.core.model.launching import LaunchOrder
+from trainwatch.core.model.launching import LaunchOrder, LaunchPlan
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
@@ -94,6 +94,72 @@ async def test_enter_starts_and_shows_the_run() -> None:
         await until(pilot, lambda: isinstance(front(app), Dashboard))
         assert launcher.started == [LaunchOrder(run="luca")]
         assert front(app).run.run_id == "mira-2"
+
+
+async def test_enter_before_the_checks_are_in_waits_for_them() -> None:
+    launcher = FakeLauncher()
+    launcher.gate.clear()
+    async with launching(launcher, (120, 40)) as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: "it starts when they are in" in footer(app))
+        await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
+        assert launcher.started == []
+        launcher.gate.set()
+        await until(pilot, lambda: launcher.started == [LaunchOrder(run="luca")])
+
+
+async def test_a_check_that_fails_after_enter_still_asks() -> None:
+    launcher = FakeLauncher(checks=(*CHECKS[:3], FAILED))
+    launcher.gate.clear()
+    async with launching(launcher) as (app, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: "it starts when they are in" in footer(app))
+        launcher.gate.set()
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        assert launcher.started == []
+        await pilot.press("n")
+        assert launcher.started == []
+
+
+async def test_enter_again_asks_whether_to_start_unchecked() -> None:
+    launcher = FakeLauncher()
+    launcher.gate.clear()
+    async with launching(launcher, (120, 40)) as (app, pilot):
+        await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        assert "7 checks not done yet" in " ".join(front(app).price.lines)
+        await pilot.press("y")
+        await until(pilot, lambda: launcher.started == [LaunchOrder(run="luca")])
+
+
+async def test_another_choice_takes_back_an_enter_that_waits() -> None:
+    launcher = FakeLauncher()
+    launcher.gate.clear()
+    async with launching(launcher, (120, 40)) as (app, pilot):
+        await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
+        await pilot.press("enter", "right")
+        launcher.gate.set()
+        await checked(pilot, app)
+        assert launcher.started == []
+        assert isinstance(front(app), LaunchScreen)
+
+
+async def test_an_enter_that_waited_for_a_plan_hears_why_there_is_none() -> None:
+    class Impossible(FakeLauncher):
+        def plan(self, order: LaunchOrder) -> LaunchPlan:
+            self.gate.wait()
+            raise RuntimeError("trainwatch.toml:4: no such program: acelerate")
+
+    launcher = Impossible()
+    launcher.gate.clear()
+    async with launching(launcher) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).offers))
+        await pilot.press("enter")
+        await until(pilot, lambda: "it starts when they are in" in footer(app))
+        launcher.gate.set()
+        await until(pilot, lambda: "the plan says why" in footer(app))
+        assert launcher.started == []
 
 
 async def test_a_run_that_was_started_before_is_opened() -> None:

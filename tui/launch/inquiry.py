@@ -36,6 +36,10 @@ class LaunchPlace(OpenPlace, Protocol):
         """It is still there."""
         ...
 
+    def answered(self) -> None:
+        """The plan came, or the last of the checks."""
+        ...
+
     def set_timer(self, delay: float, callback: Callable[[], None], /) -> Timer:
         """Call back once, after seconds."""
         ...
@@ -113,6 +117,7 @@ class LaunchInquiry:
             return
         self.plan, self.trouble = plan, trouble
         self._on.draw()
+        self._on.answered()
         if plan is not None and self._on.opens is None:
             self._on.set_timer(LOOK_AFTER_S, lambda: self._look(asked, order))
 
@@ -146,3 +151,4 @@ class LaunchInquiry:
         if asked == self._asked:
             self.checked = True
             self._on.draw()
+            self._on.answered()

@@ -1,9 +1,10 @@
-"""Starting what was chosen: asked first where a check failed, done in a thread, then opened."""
+"""Starting what was chosen: once it was checked, asked first where a check failed, in a thread, then opened."""
 
 from collections.abc import Callable
 from typing import Protocol
 
-from ...core.views.launch import failed_names
+from ...core.views import quantity
+from ...core.views.launch import check_sum, failed_names
 from ...core.views.price import Price
 from ..dialogs.dialog import confirm
 from ..launching import LaunchOrder
@@ -21,21 +22,50 @@ class StartPlace(LaunchPlace, Protocol):
 
 
 class LaunchStart:
-    """Starts one thing at a time. ``under_way``: it was begun, and did not answer yet."""
+    """Starts one thing at a time. ``under_way``: it was begun, and did not answer yet.
+
+    ``waits``: Enter was pressed before plan and checks were there; it is started when they are.
+    """
 
     def __init__(self, screen: StartPlace) -> None:
         self._on = screen
         self.under_way = False
+        self.waits = False
 
     def ask(self, order: LaunchOrder) -> None:
-        """Start it, after a question where a check failed."""
-        failed = failed_names(self._on.inquiry.checks)
-        if not failed:
+        """Start it once its checks are in, after a question where one failed; asked twice, it need not wait."""
+        found = self._on.inquiry
+        if found.checked:
+            self._ask(order, failed_names(found.checks))
+        elif not self.waits or found.plan is None:
+            self.waits = True
+            self._on.say("Its checks are still running: it starts when they are in. Enter again: do not wait.")
+        else:
+            missing = check_sum(found.checks).open
+            still = f"{quantity.plural(missing, 'check')} not done yet" if missing else "nothing was checked yet"
+            self._ask(order, (*failed_names(found.checks), still))
+
+    def answered(self, order: LaunchOrder) -> None:
+        """Plan or checks came: what waited for them goes on, or hears why it cannot."""
+        found = self._on.inquiry
+        if self.waits and found.trouble:
+            self.waits = False
+            self._on.say("It cannot be started as it is: the plan says why.")
+        elif self.waits and found.checked:
+            self._ask(order, failed_names(found.checks))
+
+    def forget(self) -> None:
+        """Something else was chosen: what waited is not started."""
+        self.waits = False
+
+    def _ask(self, order: LaunchOrder, doubts: tuple[str, ...]) -> None:
+        self.waits = False
+        if not doubts:
             self._start(order)
             return
         price = Price(
             title="Start it all the same?",
-            lines=(*failed, "", "What failed would most likely end it. Nothing is lost by starting."),
+            lines=(*doubts, "", "What failed would most likely end it. Nothing is lost by starting."),
             confirm="start it",
             lost_steps=0,
         )

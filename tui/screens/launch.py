@@ -146,8 +146,18 @@ class LaunchScreen(PlaceScreen):
         """Read the file again."""
         self.inquiry.read()
 
+    def answered(self) -> None:
+        """An Enter may have waited for it; while a dialog lies over this screen, it waits on."""
+        if self.is_current:
+            self.start.answered(self.order)
+
+    def on_screen_resume(self) -> None:
+        """The dialog is gone (the base class hears it, too, and draws)."""
+        self.answered()
+
     def ask(self) -> None:
         """Plan and check what is chosen now."""
+        self.start.forget()
         self.page.top = self.looks.top = 0
         self.inquiry.ask()
 
@@ -225,13 +235,13 @@ class LaunchScreen(PlaceScreen):
         offer = self.offer
         if self.start.under_way:
             return
-        if offer is None and not self.typed:
+        if self.inquiry.offers is None:
+            self.say("One moment: trainwatch.toml is being read.")
+        elif offer is None and not self.typed:
             self.action_type()
         elif self.opens is not None:
             self.open_run(self.opens)
         elif self.inquiry.trouble:
             self.say("It cannot be started as it is: the plan says why.")
-        elif self.inquiry.plan is None:
-            self.say("One moment: the plan is being worked out.")
         else:
             self.start.ask(self.order)
