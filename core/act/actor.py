@@ -247,7 +247,9 @@ class RunActor:
                 terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
             )
             target = launch(order, folder)
-        except (DeriveError, LaunchError) as error:
+        except DeriveError as error:
+            return False, str(error), {"retryable": False, "settings": True}
+        except LaunchError as error:
             return False, str(error), {"retryable": False}
         with contextlib.suppress(OSError):  # without it the gate says that the baseline is not known
             desk.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})

@@ -6,7 +6,7 @@ be applied → restart with it; no use → give up; the same place again → giv
 
 import msgspec
 
-from . import budget, cause, ramp, recovery, treatment
+from . import budget, cause, fallback, ramp, recovery, treatment
 from .attempt_now import knows_its_step
 from .cause import Cause
 from .draft import Draft
@@ -28,8 +28,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 def answer(draft: Draft, failure: Failure) -> RestartPlan:
     """The plan of what follows; one with an ``ending`` is a plan to give up. Charges the budget for a restart."""
+    fallback.remember(draft)
     state = draft.state
     seen = state.trail
+    fits = fallback.applies(draft, failure.cause.class_)
+    if fits and failure.cause.kind == "crash" and failure.cause.class_ not in ramp.OF_THE_RUNG:
+        return _back(draft, failure)
     draft.set(trail=cause.with_cause(seen, failure.cause))
     name = f"{'a hang' if failure.cause.kind == 'hang' else 'crash'} ({failure.cause.class_})"
     plan = RestartPlan(reason=f"restart after {name}", incident=failure.incident, before_t=failure.before_t)
@@ -49,7 +53,8 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
         return outside
     if chosen is not None:
         waiting = (chosen, *waiting)
-    treatment.propose(draft, waiting, key, failure.incident)
+    if not fits:
+        treatment.propose(draft, waiting, key, failure.incident)
     if spent and (failure.curable or chosen is not None):
         ending = recovery.spent_reason(draft)
     elif not failure.curable:
@@ -61,9 +66,21 @@ def answer(draft: Draft, failure: Failure) -> RestartPlan:
         )
     else:
         return recovery.charge(draft, plan)
+    if fits:
+        return _back(draft, failure)
     reason = f"{name}, and no restart follows"
     told = (*root_cause(draft, failure.advice), *treatment.advice(waiting))
     return replace(plan, reason=reason, ending=ending, advice=told)
+
+
+def _back(draft: Draft, failure: Failure) -> RestartPlan:
+    """To the settings that ran, at once and uncharged. An attempt that was to begin anew wrote nothing: so does this.
+
+    What its plan asked for holds, then: the newest sound checkpoint of the branch is where it was to go on from.
+    """
+    words = fallback.go_back(draft, failure.cause.class_, failure.reason, failure.incident)
+    fresh = draft.state.attempt.resume_from is None
+    return RestartPlan(reason=words, incident=failure.incident, before_t=failure.before_t, fresh=fresh)
 
 
 def _step_back(draft: Draft, failure: Failure, *, last_resort: bool) -> str | None:

@@ -12,7 +12,7 @@ from ..model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ..model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ..model.observation import Command
 from ..model.profile import NO_PROFILE
-from . import permission, ramp, recovery, run_machine, timeline, treatment
+from . import fallback, permission, ramp, recovery, run_machine, timeline, treatment
 from .budget import Budget
 from .draft import Draft
 from .run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
@@ -35,6 +35,7 @@ def on_command(draft: Draft, command: Command) -> None:
         )
         if said is not None
     )
+    fallback.remember(draft)
     draft.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
     said = permission.answer(draft, command)
     if said.acts:

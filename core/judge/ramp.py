@@ -95,6 +95,19 @@ def trouble(draft: Draft, failure: str, reason: str, incident: int, *, last_reso
     return ladder[at - 1]
 
 
+def does_not_start(draft: Draft, dead: DeadRung, to: str, reason: str, incident: int) -> None:
+    """A profile died before its first step: it is remembered, and where the ramp took the run there, it fell."""
+    ramp = draft.state.ramp
+    rest = tuple(rung for rung in ramp.dead if rung.profile != dead.profile)
+    ours = dead.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == dead.profile)
+    draft.set(ramp=replace(ramp, climbing=to if ours else None, dead=(*rest, dead)))
+    if ours:
+        why = f"{dead.profile} does not start here: {reason}"
+        draft.fact(
+            RampMoved(direction="back", before=dead.profile, after=to, why=why, failure=dead.failure, incident=incident)
+        )
+
+
 def chosen(draft: Draft, profile: str, by: str) -> None:
     """A person asks for a profile: what it died of once is forgiven."""
     ramp = draft.state.ramp

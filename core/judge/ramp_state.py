@@ -1,8 +1,9 @@
-"""What is remembered of the ramp (ramp.py)."""
+"""What is remembered of the ramp (ramp.py), and of the settings that made steps (fallback.py)."""
 
 import msgspec
 
 from ..model.ramp import DeadRung
+from ..model.remedy import AppliedRemedy
 
 
 class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,3 +22,11 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     checkpoints: int = 0
     epochs_from: int | None = None
     dead: tuple[DeadRung, ...] = ()
+
+
+class Stood(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the newest attempt that made a step trained with. ``profile`` None: the user's own settings."""
+
+    attempt: int
+    profile: str | None = None
+    applied: tuple[AppliedRemedy, ...] = ()

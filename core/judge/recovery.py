@@ -21,7 +21,7 @@ from ..model.fact import (
 )
 from ..model.observation import Exit, Outcome
 from ..model.profile import NO_PROFILE
-from . import budget, not_told, resume_point
+from . import budget, fallback, not_told, resume_point
 from .draft import Draft
 from .remedy import merged
 from .resume_point import base_name
@@ -49,6 +49,7 @@ def productive_s(state: JudgeState) -> float:
 
 def remember_end(draft: Draft) -> None:
     """Keep how far the run was, to say later what was lost; what was odd about this attempt is over with it."""
+    fallback.remember(draft)
     if draft.state.attempt.step is not None and draft.state.told_t != draft.t:
         draft.set(told_t=draft.t)
         last = draft.state.attempt
@@ -485,6 +486,10 @@ def on_start_failed(draft: Draft, outcome: Outcome) -> None:
     why = outcome.detail or "the trainer could not be started"
     number = draft.open_incident("crash", "config_error", why, explanation="the command could not be started")
     draft.notify("incident", "cannot start", why, incident=number)
+    if outcome.data.get("settings") is True and fallback.applies(draft, "config_error", started=False):
+        words = fallback.go_back(draft, "config_error", why, number)
+        choose(draft, msgspec.structs.replace(again, reason=words, incident=number))
+        return
     if not outcome.data.get("retryable", True):
         give_up(draft, f"the trainer cannot be started: {why}", number)
     elif budget.is_spent(draft.state.budget, draft.knowledge.settings.restart):

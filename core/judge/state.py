@@ -22,7 +22,7 @@ from .eta import Pace
 from .health import Bands
 from .loss import Loss
 from .progress import START, ProgressState
-from .ramp_state import Ramp
+from .ramp_state import Ramp, Stood
 from .resume_point import Shelf
 from .routine import Routine
 from .run_machine import NEVER, Idle, Machine
@@ -46,7 +46,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told
     of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for a person.
     ``tidying``: the plan of what may be deleted that is being made. ``profile_pending``: a profile asked for;
-    ``switch``: stop for it at the next checkpoint.
+    ``switch``: stop for it at the next checkpoint. ``stood``: the settings that made steps last, None = none did.
     """
 
     timeline: Timeline = Timeline()
@@ -73,6 +73,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     budget: Budget = Budget()
     trail: Trail = ()
     ramp: Ramp = Ramp()
+    stood: Stood | None = None
     tidying: int | None = None
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()

@@ -28,7 +28,9 @@ def around(draft: Draft, seen: int = 0) -> Around:
 def choose(draft: Draft, failure: str, seen: int) -> tuple[Option | None, tuple[Option, ...]]:
     """(the first that may be applied by itself, those that need a person)."""
     apply = draft.knowledge.settings.remedies.apply
-    fitting = list(remedy.options(draft.knowledge.remedies, failure, around(draft, seen)))
+    dead = {rung.profile for rung in draft.state.ramp.dead}
+    found = remedy.options(draft.knowledge.remedies, failure, around(draft, seen))
+    fitting = [o for o in found if o.profile is None or o.profile not in dead]
     allowed = [o for o in fitting if remedy.is_allowed(o.remedy, apply)]
     return (allowed[0] if allowed else None), tuple(o for o in fitting if o not in allowed)
 
@@ -100,6 +102,30 @@ def take_by_name(draft: Draft, name: str, by: str) -> None:
         take(draft, option, f"asked for by {by}", None)
     else:
         draft.note(f"remedy {name}: it would change nothing here, or its settings are not known")
+
+
+def restore(draft: Draft, applied: tuple[AppliedRemedy, ...], why: str, incident: int) -> None:
+    """The next launch has exactly these, as a launch before it had."""
+    if draft.state.applied == applied:
+        return
+    drop(draft, why)
+    rows = {row.name: row for row in draft.knowledge.remedies}
+    for known in applied:
+        row = rows.get(known.name)
+        title, cost, source = ("", "", "") if row is None else (row.title, row.cost, row.source)
+        draft.fact(
+            RemedyApplied(
+                name=known.name,
+                title=title,
+                failure=why,
+                changes=known.changes,
+                incident=incident,
+                equivalent=row is None or row.equivalent,
+                cost=cost,
+                source=source,
+            )
+        )
+    draft.set(applied=applied)
 
 
 def drop(draft: Draft, why: str) -> None:

@@ -13,7 +13,7 @@ from .health import Level
 from .incident import Incident
 from .profile import Change
 from .progress import Phase, Progress
-from .ramp import Direction
+from .ramp import DeadRung, Direction
 from .run import RunState
 
 
@@ -151,11 +151,15 @@ class BudgetChanged(FactBase, frozen=True, kw_only=True, tag="budget"):
 
 
 class ProfileChanged(FactBase, frozen=True, kw_only=True, tag="profile"):
-    """The profile for the next attempt (or the current one, from its start)."""
+    """The profile for the next attempt (or the current one, from its start).
+
+    ``dead``: the one that is left with it, which did not start and is not tried again by itself.
+    """
 
     profile: str | None
     pending: bool
     why: str
+    dead: DeadRung | None = None
 
 
 class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):

@@ -52,7 +52,14 @@ class DeadRung(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """For people."""
-        return f"{self.profile} died after {hours(self.ran_s)} ({self.failure})"
+        return f"{self.profile} {self.end}"
+
+    @property
+    def end(self) -> str:
+        """The same without its name."""
+        if self.ran_s <= 0.0:
+            return f"did not start ({self.failure})"
+        return f"died after {hours(self.ran_s)} ({self.failure})"
 
 
 Direction = Literal["up", "back", "forgiven"]

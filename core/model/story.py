@@ -205,6 +205,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
                 profile=fact.profile,
                 profile_pending=fact.pending,
                 profile_switches=(*story.profile_switches, switch),
+                dead_rungs=story.dead_rungs if fact.dead is None else _with_dead(story, fact.dead),
             )
         case RampMoved():
             moved = replace(story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), dead_rungs=_dead(story, fact))
@@ -236,10 +237,14 @@ def _said(changes: tuple[Change, ...], profile: str | None) -> str:
 
 def _dead(story: RunStory, fact: RampMoved) -> tuple[DeadRung, ...]:
     fallen = fact.before if fact.direction == "back" else fact.after if fact.direction == "forgiven" else None
-    others = tuple(rung for rung in story.dead_rungs if rung.profile != fallen)
     if fact.direction != "back":
-        return others
-    return (*others, DeadRung(profile=fact.before, ran_s=fact.ran_s, failure=fact.failure or "", step=fact.step))
+        return tuple(rung for rung in story.dead_rungs if rung.profile != fallen)
+    dead = DeadRung(profile=fact.before, ran_s=fact.ran_s, failure=fact.failure or "", step=fact.step)
+    return _with_dead(story, dead)
+
+
+def _with_dead(story: RunStory, dead: DeadRung) -> tuple[DeadRung, ...]:
+    return (*(rung for rung in story.dead_rungs if rung.profile != dead.profile), dead)
 
 
 def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:

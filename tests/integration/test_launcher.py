@@ -130,7 +130,12 @@ def test_only_profiles_that_fit_are_offered_without_a_ladder(here: World) -> Non
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "train.py"]\n')
     generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
     assert "balanced" not in generic, "it is for kohya: it could not be applied"
-    assert {"normal", "safe_mode"} <= generic
+    assert not {"normal", "safe_mode"} & generic, "few scripts have their flags"
+    (here.project / "trainwatch.toml").write_text(
+        '[run]\nname = "a"\ncommand = ["python", "train.py", "--disable_triton"]\n'
+    )
+    generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
+    assert {"normal", "safe_mode"} <= generic, "this one has them"
     spec = project_spec(argparse.Namespace(run_name=None))
     assert spec is not None
     assert {p.name for p in LateProfiles(spec)} == generic

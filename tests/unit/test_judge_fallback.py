@@ -1,0 +1,148 @@
+"""A profile whose start dies before its first step: back to the settings that ran, at once, uncharged, remembered."""
+
+import dataclasses
+
+import pytest
+
+from tests.builders import World, knowledge
+from tests.unit.test_judge_ramp import on, profiles, saves
+from tests.unit.test_judge_recovery import crash, save, story
+from trainwatch.core.config.shipped import load_failures, load_remedies
+from trainwatch.core.judge import Judge, from_snapshot, to_snapshot
+from trainwatch.core.judge.diagnosis import compile_catalogue
+from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.settings import Profiles, Restart, Settings
+from trainwatch.core.model.story import RunStory, apply
+
+ARGPARSE = "usage: train.py [-h] [--steps STEPS]\ntrain.py: error: unrecognized arguments: --safe_mode\n"
+BUG = "Traceback (most recent call last):\nAttributeError: 'Namespace' object has no attribute 'fused'\n"
+OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
+NETWORK = "\nsocket.gaierror: [Errno -3] Temporary failure in name resolution\n"
+CATALOGUE = compile_catalogue(load_failures())
+
+
+def mind(settings: Settings | None = None, **fields: object) -> Judge:
+    """A judge with the shipped catalogue."""
+    return Judge(dataclasses.replace(knowledge(settings, **fields), catalogue=CATALOGUE))  # type: ignore[arg-type]
+
+
+def switched(use: str | None = None, to: str = "safe_mode") -> World:
+    """A run that trained, and was switched to another profile by a person."""
+    settings = Settings(
+        profiles=Profiles(use=use),
+        restart=Restart(backoff_s=(0.0,)),
+    )
+    world = World(mind(settings)).begin().watch(story(40))
+    return save(world).command("profile", profile=to, now=True)
+
+
+@pytest.mark.parametrize(("text", "code"), [(ARGPARSE, 2), (BUG, 1), ("", 1)])
+@pytest.mark.parametrize("use", [None, "careful"])
+def test_a_profile_that_does_not_start_gives_way_to_what_ran(text: str, code: int, use: str | None) -> None:
+    world = crash(switched(use), text, code)
+    assert profiles(world) == [use, "safe_mode", use]
+    last = world.of(StartAttempt)[-1]
+    assert last.resume_from == "out/step-40"
+    assert "profile safe_mode does not start here: back to" in last.reason
+    assert world.of(BudgetChanged) == []
+    assert any("profile safe_mode does not start here: back to" in n.text for n in world.of(Note))
+    assert [r.profile for r in world.state.ramp.dead] == ["safe_mode"]
+    on(world)
+    assert world.word == "running"
+
+
+def test_what_ran_and_dies_as_well_is_judged_as_ever() -> None:
+    world = crash(crash(switched(), ARGPARSE, 2), ARGPARSE, 2)
+    assert world.word == "given_up"
+    assert profiles(world) == [None, "safe_mode", None]
+    world.command("resume")
+    assert profiles(world)[-1] is None
+
+
+def test_a_profile_that_made_a_step_is_not_taken_back_for_a_crash() -> None:
+    world = crash(on(switched()), BUG)
+    assert profiles(world) == [None, "safe_mode"]
+    assert world.word == "given_up"
+
+
+def test_the_world_outside_is_not_the_profile() -> None:
+    world = crash(switched(), NETWORK).wait(60.0)
+    assert profiles(world) == [None, "safe_mode", "safe_mode"]
+
+
+def test_memory_that_no_remedy_helps_ends_the_experiment_and_not_the_run() -> None:
+    world = crash(switched(), OOM)
+    assert profiles(world) == [None, "safe_mode", None]
+
+
+def test_the_first_start_of_all_has_nothing_to_go_back_to() -> None:
+    world = World(mind(Settings(profiles=Profiles(use="safe_mode"))))
+    crash(world.begin(), ARGPARSE, 2)
+    assert world.word == "given_up"
+
+
+def test_a_launch_that_the_settings_made_impossible() -> None:
+    world = World(mind()).begin().watch(story(40))
+    save(world).answer("start_attempt", ok=False, detail="a shell line", retryable=False, settings=True)
+    world.command("profile", profile="safe_mode", now=True)
+    assert profiles(world) == [None, "safe_mode", None]
+    on(world)
+    assert world.word == "running"
+
+
+def test_a_rung_that_the_ramp_climbed_to_and_that_does_not_start_is_not_climbed_to_again() -> None:
+    settings = Settings(
+        profiles=Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",)), restart=Restart(backoff_s=(0.0,))
+    )
+    world = World(mind(settings)).begin().watch(story(5))
+    saves(world, 5)
+    assert profiles(world) == ["low", "high"]
+    crash(world, ARGPARSE, 2)
+    assert profiles(world) == ["low", "high", "low"]
+    assert [(m.direction, m.before, m.after) for m in world.of(RampMoved)] == [
+        ("up", "low", "high"),
+        ("back", "high", "low"),
+    ]
+    saves(on(world), 7, 9)
+    assert profiles(world) == ["low", "high", "low"]
+    assert world.of(BudgetChanged) == []
+
+
+def test_a_beginning_from_scratch_stays_one() -> None:
+    world = World(mind()).begin().watch(story(40))
+    save(world)
+    world.command("restart", fresh=True, profile="safe_mode")
+    crash(world, ARGPARSE, 2)
+    assert [s.resume_from for s in world.of(StartAttempt)] == [None, None, None]
+
+
+def test_the_journal_and_a_snapshot_remember_it() -> None:
+    world = crash(switched(), ARGPARSE, 2)
+    told = RunStory()
+    for seq, fact in enumerate(world.of(ProfileChanged), 1):
+        told = apply(told, Record(seq=seq, t=1.0, wall=1.0, fact=fact))
+    assert [(r.profile, r.failure) for r in told.dead_rungs] == [("safe_mode", "config_error")]
+    assert told.dead_rungs[0].words == "safe_mode did not start (config_error)"
+    again = from_snapshot(to_snapshot(world.state))
+    assert again is not None
+    assert (again.stood, again.ramp) == (world.state.stood, world.state.ramp)
+
+
+def test_asked_for_by_name_it_is_tried_again() -> None:
+    world = on(crash(switched(), ARGPARSE, 2)).command("profile", profile="safe_mode", now=True)
+    assert profiles(world)[-1] == "safe_mode"
+    assert world.state.ramp.dead == ()
+
+
+def test_remedies_that_ran_come_back_with_the_settings() -> None:
+    settings = Settings(restart=Restart(backoff_s=(0.0,)))
+    world = save(World(mind(settings, remedies=load_remedies())).begin().watch(story(40)))
+    on(world.command("restart", remedies=["expandable-segments"]))
+    before = world.state.applied
+    world.command("profile", profile="safe_mode", now=True)
+    assert world.of(StartAttempt)[-1].changes == ()
+    crash(world, ARGPARSE, 2)
+    assert world.state.applied == before
+    assert before
