@@ -350,6 +350,8 @@ def bench_open(megabytes: int) -> list[Row]:
                 shown.press("no such text\r")
                 time.sleep(0.3)
                 keys = latencies(shown, 20)
+            shown.press("1")  # where it is left is where it begins the next time
+            time.sleep(0.5)
             shown.end()
     assert opened
     return [
