@@ -5,7 +5,20 @@ import msgspec
 from ..model.fact import PhaseChanged, ProgressMade
 from ..model.observation import LogChunk
 from ..model.record import Entry
-from . import attempt_now, eta, loss, loss_trend, proof_of_life, routine, stall, step_clock, timeline, vitals, voice
+from . import (
+    attempt_now,
+    eta,
+    loss,
+    loss_trend,
+    proof_of_life,
+    routine,
+    save_clock,
+    stall,
+    step_clock,
+    timeline,
+    vitals,
+    voice,
+)
 from .diagnosis import DiagnosisState, read_evidence
 from .draft import Draft
 from .hang_watch import overdue
@@ -145,8 +158,20 @@ def _on_beat(
         state, entries = _trend(knowledge, state, entries)
     if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
         state, more = _tell(state, changed=phase_changed)
-        entries = (*entries, *more)
+        state, entries = _check_saves(knowledge, state, (*entries, *more))
     return state, entries
+
+
+def _check_saves(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Steps advance: is a checkpoint overdue? Where nobody watches for them, none is missed."""
+    if knowledge.output_dir is None and state.saves.last is None:
+        return state, entries
+    late = save_clock.overdue(state.saves, timeline.active(state.timeline), state.clock.start)
+    if late is None or any(i.class_ == save_clock.MISSING for i in state.incidents):
+        return state, entries
+    draft = Draft(knowledge, state)
+    draft.warn("checkpoint", save_clock.MISSING, f"{late}: is there room, and does the trainer save where it should?")
+    return draft.state, (*entries, *draft.entries)
 
 
 def _phase_ended(state: JudgeState, now: float) -> JudgeState:

@@ -38,6 +38,7 @@ from .run_machine import (
     Then,
     Verifying,
 )
+from .save_clock import MISSING
 from .state import JudgeState
 
 
@@ -62,7 +63,7 @@ def remember_end(draft: Draft) -> None:
             )
         )
     for incident in draft.state.incidents:
-        if incident.kind in {"stall", "loss"}:
+        if incident.kind in {"stall", "loss"} or incident.class_ == MISSING:
             draft.close_incident(incident.id, "the attempt ended")
     position = draft.state.attempt.position
     if position is not None:
@@ -336,8 +337,8 @@ def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> Non
         draft.move(Stopped(), told)
         draft.notify("warning", "not resumed", told, incident=number)
         return
-    choose(draft, msgspec.structs.replace(plan, path=None, step=None))
     draft.notify("warning", f"checkpoint {verdict}", told, incident=number)
+    choose(draft, msgspec.structs.replace(plan, path=None, step=None))
 
 
 def _tell_damaged(draft: Draft, chosen: resume_point.Known | None) -> None:

@@ -4,7 +4,7 @@ import msgspec
 
 from ..model.fact import CheckpointKnown, CheckpointsSetAside
 from ..model.observation import CheckpointEvent
-from . import commands, proof_of_life, ramp, recovery, resume_point, retention, timeline, vitals
+from . import commands, proof_of_life, ramp, recovery, resume_point, retention, save_clock, timeline, vitals
 from .attempt_now import AttemptNow, with_saved
 from .draft import Draft
 from .hang_watch import overdue
@@ -73,6 +73,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         draft.fact(CheckpointKnown(checkpoint=resume_point.as_checkpoint(known, knowledge.created_wall, verdict)))
     aside = _set_aside(draft, known)
     if news:
+        if known.complete and known.own and known.bad is None:
+            _came(draft, now)
         if odd is not None and known.own:
             what = f"{resume_point.base_name(event.path)} and the log disagree: {odd}"
             draft.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
@@ -88,6 +90,15 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             if draft.state.switch and not aside:
                 commands.switch_at_checkpoint(draft)
     return overdue(knowledge, draft.state, tuple(draft.entries))
+
+
+def _came(draft: Draft, now: float) -> None:
+    """What was overdue is there."""
+    state = draft.state
+    draft.set(saves=save_clock.saved(state.saves, now, state.clock.start))
+    for incident in state.incidents:
+        if incident.class_ == save_clock.MISSING:
+            draft.close_incident(incident.id, "a checkpoint came")
 
 
 def _set_aside(draft: Draft, known: resume_point.Known) -> bool:

@@ -26,6 +26,7 @@ from .ramp_state import Ramp, Stood
 from .resume_point import Shelf
 from .routine import Routine
 from .run_machine import NEVER, Idle, Machine
+from .save_clock import SaveClock
 from .stall import Stall
 from .step_clock import StepClock
 from .timeline import Timeline
@@ -69,6 +70,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stall: Stall = Stall()
     bands: Bands = {}
     disk: DiskUse = DiskUse()
+    saves: SaveClock = SaveClock()
     shelf: Shelf = Shelf()
     budget: Budget = Budget()
     trail: Trail = ()
@@ -87,9 +89,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     switch: bool = False
     oom_kills: int | None = None
     oom_kills_before: int | None = None
-
     warned: dict[str, float] = {}
     """When (run seconds) people were last told of a warning, by ``kind:class``."""
+
     @property
     def progress(self) -> Progress:
         """Where the training is, as its log says."""

@@ -1,0 +1,57 @@
+"""When a checkpoint is overdue while the training goes on: a full output folder, a save that fails without a word.
+
+Known false alarms: several files per save and one of step 0 (so short distances teach nothing, and the longest counts
+beside the usual one), trainers that save at the end of long epochs (so nothing is said before half an hour, nor within
+three hours where no distance was learned).
+"""
+
+from statistics import median
+
+import msgspec
+
+MISSING = "missing"
+"""Class of the incident (kind ``checkpoint``)."""
+GAPS = 7
+"""Newest distances remembered."""
+GAPS_LEARNED = 2
+"""Fewer tell no habit."""
+TOGETHER_S = 30.0
+"""What comes closer together is one save (or a trainer of minutes)."""
+LATE = 3.0
+"""x the usual distance …"""
+LATE_OF_LONGEST = 1.5
+"""… and x the longest of the remembered."""
+LEAST_S = 1800.0
+UNKNOWN_S = 3 * 3600.0
+"""Where the distance is not known (requirement A8: one every 2 to 3 h)."""
+
+
+class SaveClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``last``: when (active seconds) this run's newest complete checkpoint came; ``gaps``: seconds between saves."""
+
+    last: float | None = None
+    gaps: tuple[float, ...] = ()
+
+
+def saved(clock: SaveClock, now: float, start: float) -> SaveClock:
+    """A complete checkpoint came. ``start``: of this attempt, from which the first distance counts."""
+    gap = now - max(start, clock.last if clock.last is not None else start)
+    return SaveClock(last=now, gaps=(*clock.gaps, gap)[-GAPS:] if gap >= TOGETHER_S else clock.gaps)
+
+
+def overdue(clock: SaveClock, now: float, start: float) -> str | None:
+    """Say since when none came, where that is too long; None = all is well. Times in active seconds."""
+    waited = now - max(start, clock.last if clock.last is not None else start)
+    longest = max(clock.gaps, default=0.0)
+    if len(clock.gaps) < GAPS_LEARNED:
+        if waited < max(UNKNOWN_S, LATE * longest):
+            return None
+        return f"no checkpoint for {_long(waited)} of training"
+    usual = median(clock.gaps)
+    if waited < max(LEAST_S, LATE * usual, LATE_OF_LONGEST * longest):
+        return None
+    return f"no checkpoint for {_long(waited)}, usually one every {_long(max(usual, longest))}"
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds / 60.0:.0f} min" if seconds < 2 * 3600.0 else f"{seconds / 3600.0:.1f} h"

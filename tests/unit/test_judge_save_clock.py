@@ -1,0 +1,86 @@
+"""A checkpoint that is overdue while the training goes on."""
+
+from tests.builders import World, judge
+from tests.unit.test_judge_recovery import running
+from trainwatch.core.judge import save_clock
+from trainwatch.core.judge.save_clock import SaveClock
+from trainwatch.core.model.decision import NotifyPeople
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+
+LINE = "\rsteps: 1%| | {}/9000 [01:00<9:00:00, 20s/it, avr_loss=0.1]"
+
+
+def after(*saves_s: float) -> SaveClock:
+    clock = SaveClock()
+    for now in saves_s:
+        clock = save_clock.saved(clock, now, 0.0)
+    return clock
+
+
+def test_nothing_is_overdue_within_three_hours_where_no_distance_is_known() -> None:
+    assert save_clock.overdue(SaveClock(), 10700.0, 0.0) is None
+    assert save_clock.overdue(SaveClock(), 10900.0, 0.0) == "no checkpoint for 3.0 h of training"
+    assert save_clock.overdue(after(5.0), 10700.0, 0.0) is None
+    assert save_clock.overdue(after(7200.0), 7200.0 + 10900.0, 0.0) is None
+
+
+def test_three_times_the_usual_distance_is_overdue_but_never_before_half_an_hour() -> None:
+    clock = after(600.0, 1200.0, 1800.0)
+    assert save_clock.overdue(clock, 1800.0 + 1799.0, 0.0) is None
+    assert save_clock.overdue(clock, 1800.0 + 1800.0, 0.0) == "no checkpoint for 30 min, usually one every 10 min"
+    slow = after(4200.0, 8400.0)
+    assert save_clock.overdue(slow, 8400.0 + 3 * 4190.0, 0.0) is None
+    assert save_clock.overdue(slow, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
+
+
+def test_several_files_of_one_save_and_one_of_step_0_are_no_habit() -> None:
+    assert after(1.0, 2.0, 3.0).gaps == ()
+    pairs = after(2.0, 4.0, 2400.0, 2402.0)
+    assert save_clock.overdue(pairs, 2400.0 + 7000.0, 0.0) is None
+
+
+def test_the_time_before_an_attempt_is_no_waiting() -> None:
+    clock = after(600.0, 1200.0)
+    assert save_clock.overdue(clock, 9000.0, 8000.0) is None
+    assert save_clock.saved(clock, 8100.0, 8000.0).gaps[-1] == 100.0
+
+
+def train(world: World, seconds: float) -> World:
+    for _ in range(int(seconds / 20.0)):
+        step = (world.state.attempt.step or 0) + 1
+        world.see(LogChunk(t=world.t + 20.0, text=LINE.format(step)))
+    return world
+
+
+def save(world: World, step: int) -> World:
+    return world.see(CheckpointEvent(t=world.t, path=f"out/step-{step}", event="complete", step=step, size_bytes=1e6))
+
+
+def told(world: World) -> list[str]:
+    return [n.title for n in world.of(NotifyPeople) if n.event == "warning"]
+
+
+def test_saves_that_stop_are_told_once_until_one_comes() -> None:
+    world = running(steps=3)
+    for n in range(1, 4):
+        save(train(world, 600.0), n)
+    train(world, 5000.0)
+    assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
+        ("checkpoint", "missing", "warning", True)
+    ]
+    assert len(told(world)) == 1
+    assert "no checkpoint for 30 min, usually one every 10 min" in told(world)[0]
+    save(world, 4)
+    assert [(i.open, i.ending) for i in world.incidents] == [(False, "a checkpoint came")]
+
+
+def test_what_was_missing_ends_with_the_attempt() -> None:
+    world = train(save(train(save(train(running(steps=3), 600.0), 1), 600.0), 2), 3000.0)
+    world.see(Exit(t=world.t, code=0))
+    assert [i.class_ for i in world.incidents if i.open] == []
+
+
+def test_none_is_missed_where_nobody_watches_for_them() -> None:
+    mind = judge()
+    assert mind.knowledge.output_dir is None
+    assert train(running(mind, steps=3), 12000.0).incidents == []
