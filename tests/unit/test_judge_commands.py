@@ -15,7 +15,7 @@ from trainwatch.core.model.decision import (
     VerifyCheckpoint,
 )
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, Note, ProfileChanged
-from trainwatch.core.model.observation import Command, Exit, Outcome, Start
+from trainwatch.core.model.observation import Command, Exit, HostSample, Outcome, Start
 from trainwatch.core.model.settings import Profiles, Settings
 
 
@@ -221,6 +221,18 @@ def test_an_unknown_profile_is_refused(name: Any) -> None:
     world = running(judge(profiles=("safe", "fast"))).command("profile", profile=name)
     assert "known: safe, fast" in world.text()
     assert world.of(ProfileChanged) == []
+
+
+def test_ack_of_one_incident_leaves_the_others() -> None:
+    world = running()
+    for t in (500.0, 520.0):
+        world.see(HostSample(t=t, disk_free_bytes=1.0, ram_used_bytes=99.0, ram_total_bytes=100.0))
+        world.see(HostSample(t=t + 11.0, disk_free_bytes=1.0, ram_used_bytes=99.0, ram_total_bytes=100.0))
+    crash(world, code=3)
+    first, *others = [i for i in world.incidents if i.open]
+    assert others
+    world.command("ack", incident=first.id)
+    assert [i.id for i in world.incidents if i.acknowledged] == [first.id]
 
 
 def test_ack_marks_incidents() -> None:
