@@ -32,6 +32,7 @@ from ..model.run import RunSpec
 from . import desk
 from .autopsy import KernelTail, examine, no_kernel_log
 from .derive import Derived, DeriveError, derive
+from .derive_names import own_name
 from .derive_remaining import remaining
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch import LaunchError, is_alive, launch, read_start
@@ -226,12 +227,13 @@ class RunActor:
                 epochs_done=decision.epochs_done,
                 steps_done=decision.steps_done,
             )
+            name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
             derived = derive(
                 self._spec,
                 self._preset,
                 profile,
                 resume_from=resume,
-                changes=(*decision.changes, *left),
+                changes=(*decision.changes, *left, *name),
                 attempt_directory=folder,
                 attempt=decision.attempt,
                 base_env=self._base_env,
@@ -256,7 +258,11 @@ class RunActor:
         self._target, self._baseline = target, baseline
         self._remember(folder, derived)
         start = read_start(folder)
-        notes = (self._misfit(resume, derived) if resume is not None else None, self._show(target))
+        notes = (
+            *(f"it saves as {change.after}: {change.why}" for change in name),
+            self._misfit(resume, derived) if resume is not None else None,
+            self._show(target),
+        )
         return (
             True,
             "; ".join(note for note in notes if note),

@@ -84,6 +84,8 @@ _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+_TRY = re.compile(r"-try\d+$")
+"""What a restart appends to the name where each launch would write the same names again (act/derive_names.py)."""
 _NO_DIGITS = string.ascii_letters + "-_.="
 
 
@@ -109,6 +111,7 @@ def read_name(name: str) -> NameCounts:
 def series_of(name: str) -> str:
     """What checkpoints saved one after the other have in common: ``luca-000004.safetensors`` and the final ``luca``.
 
+    ``luca-try2-000001.safetensors``, which a second attempt wrote, is of the same.
     ``checkpoint-500`` and ``checkpoint-epoch-1`` are of one series, the export ``model.safetensors`` is another.
     """
     text = _without_shard(name.removesuffix(INDEX_SUFFIX))
@@ -116,7 +119,7 @@ def series_of(name: str) -> str:
         counted = match[0].rstrip(_NO_DIGITS)
         text = text[: match.start()] + text[match.start() + len(counted) :]
     stem = text.rpartition(".")[0] if tensor_format(text) is not None else text
-    return stem.strip("-_.=") or "checkpoint"
+    return _TRY.sub("", stem.strip("-_.=")) or "checkpoint"
 
 
 def _without_shard(name: str) -> str:

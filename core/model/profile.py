@@ -77,6 +77,10 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     epochs_key: str | None = None
     steps_key: str | None = None
     """Settings that say how long to train, for ``resume = "weights"``: lowered by what is done before a resume."""
+    name_key: str | None = None
+    """Setting that names the checkpoint files, where a launch writes the same names again (kohya's ``output_name``)."""
+    name_default: str = ""
+    """What they are called where nobody says."""
     checkpoint_globs: tuple[str, ...] = ()
     sample_globs: tuple[str, ...] = ()
     length: LengthKeys | None = None

@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--config_file", type=Path, required=True)
     parser.add_argument("--needs-no-compile", action="store_true")
     parser.add_argument("--crash-in-epoch", type=int)
+    parser.add_argument("--crash-twice", action="store_true", help="also once after a resume")
     args = parser.parse_args()
     config: dict[str, object] = {}
     for key, value in tomllib.loads(args.config_file.read_text()).items():
@@ -41,6 +42,7 @@ def main() -> int:
         return fail(TRITON)
     batch, accumulation = int(str(config["train_batch_size"])), int(str(config["gradient_accumulation_steps"]))
     out = Path(str(config["output_dir"]))
+    name = config.get("output_name", "last")
     out.mkdir(parents=True, exist_ok=True)
     with (out / "effective.txt").open("a") as file:
         file.write(f"{batch} {accumulation} {config['max_train_epochs']} {config.get('network_weights')}\n")
@@ -63,11 +65,12 @@ def main() -> int:
                 end="",
                 flush=True,
             )
-        if args.crash_in_epoch == epoch and not (out / ".crashed").exists():
-            (out / ".crashed").touch()
+        crashed = out / f".crashed-{'network_weights' in config}" if args.crash_twice else out / ".crashed"
+        if args.crash_in_epoch == epoch and not crashed.exists():
+            crashed.touch()
             return fail("RuntimeError: CUDA error: unknown error\n")
-        save(out / f"luca-{epoch:06d}.safetensors", step, epoch)
-    save(out / "luca.safetensors", step, epochs)
+        save(out / f"{name}-{epoch:06d}.safetensors", step, epoch)
+    save(out / f"{name}.safetensors", step, epochs)
     print("\nmodel saved.", flush=True)
     return 0
 

@@ -40,6 +40,7 @@ KOHYA = Path(__file__).parent.parent / "fakes" / "kohya_trainer.py"
 CONFIG = """# My own notes stay where they are.
 [training_arguments]
 output_dir = "{out}"
+output_name = "luca"
 train_batch_size = {batch}            # as much as fits
 gradient_accumulation_steps = 1
 max_train_epochs = {epochs}
@@ -113,6 +114,28 @@ def test_weights_go_on_with_the_epochs_that_are_left(world: World) -> None:
     assert world.status()["overall"] == {"step": 5 * 16, "total_steps": 5 * 16}
     assert "step 80 of 80" in world.do("status").out
     assert [i.open for i in story.incidents] == [False]
+
+
+def test_nothing_that_an_attempt_saved_is_written_over_by_the_next(world: World) -> None:
+    kohya(world, "--crash-in-epoch", "3", "--crash-twice", batch=2, epochs=6)
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    _, second, third = effective(world)
+    assert (second[2], Path(second[3]).name) == ("4", "luca-000002.safetensors")
+    assert (third[2], Path(third[3]).name) == ("2", "luca-try2-000002.safetensors")
+    assert sorted(p.name for p in world.out.glob("*.safetensors")) == [
+        "luca-000001.safetensors",
+        "luca-000002.safetensors",
+        "luca-try2-000001.safetensors",
+        "luca-try2-000002.safetensors",
+        "luca-try3-000001.safetensors",
+        "luca-try3-000002.safetensors",
+        "luca-try3.safetensors",
+    ]
+    assert "it saves as luca-try2: what was saved as luca stays as it is" in watcher.said
+    assert world.status()["overall"] == {"step": 6 * 16, "total_steps": 6 * 16}
 
 
 def test_a_compiler_that_fails_is_switched_off_by_the_environment(world: World) -> None:
