@@ -130,3 +130,20 @@ async def test_what_a_dialog_lies_over_is_left_to_textual(monkeypatch: pytest.Mo
         look(app)
         await pilot.pause()
         assert [text for text in said if TITLE.sub("", text)] == []
+
+
+async def test_a_new_title_repaints_its_edge_only() -> None:
+    async with showing(healthy(), (120, 40)) as (app, pilot):
+        pane = board(app).timeline
+        await pilot.pause()
+        before = pane.paints
+        pane.set_title("a new [title]", "and below")
+        await pilot.pause()
+        shown = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
+        assert "a new [title]" in shown[pane.region.y]
+        assert "and below" in shown[pane.region.bottom - 1]
+        assert pane.paints == before
+        pane.set_title("a new [title]")
+        await pilot.pause()
+        shown = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
+        assert "and below" not in shown[pane.region.bottom - 1]

@@ -10,6 +10,7 @@ from trainwatch.tui.arrange import Contents, arrange
 from trainwatch.tui.cells import clauses, cut, fit, plain, stretch_of, stretches, wrap, wrap_words
 from trainwatch.tui.chart import bar, braille, curve, scale, spark
 from trainwatch.tui.glyphs import ASCII, UNICODE, glyphs_for
+from trainwatch.tui.kept import Kept
 from trainwatch.tui.series import SeriesCache, Wish, stretch
 
 TEXTS = st.text(max_size=60)
@@ -178,3 +179,11 @@ def test_gaps_of_one_column_are_bridged_and_longer_ones_stay() -> None:
     values = SeriesCache().get(Wish("x", 10, None, 0.0, 100.0), 100.0, fetch)
     assert values == (1.0, 2.0, 3.0, None, None, None, None, None, None, 7.0)
     assert stretch((1.0, None), 4) == (1.0, 1.0, None, None)
+
+
+def test_what_depends_on_the_same_is_worked_out_once() -> None:
+    kept = Kept()
+    answers = iter("abcd")
+    asked = [kept.get("chart", (n,), lambda: next(answers)) for n in (1, 1, 2, 2, 1)]
+    assert asked == ["a", "a", "b", "b", "c"]
+    assert kept.get("another", (1,), lambda: next(answers)) == "d"
