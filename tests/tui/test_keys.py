@@ -5,20 +5,27 @@ import pytest
 from textual.widgets import Static
 
 from tests.fakes.feed import (
+    HOUR,
     FakeFeed,
     FakePicker,
     FakeReader,
     FakeStarter,
+    StoryTeller,
+    checkpoint,
     crashed,
     empty,
     finished,
     given_up,
     healthy,
+    healthy_story,
     hung,
     in_state,
+    progress,
+    situation,
     unwatched,
 )
 from tests.tui.conftest import app_of, look, showing, until
+from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.wire import Reply
 from trainwatch.tui.app import TrainwatchApp
@@ -96,6 +103,57 @@ async def test_the_price_of_a_kill_is_said() -> None:
         assert "1,152 steps since the newest good checkpoint " in text
         assert "(luca-step00006148-state, 45 min ago) would be lost" in text
         assert "try 2 (pid 4202)" in text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (45, 16), (30, 10)])
+async def test_what_is_typed_and_what_is_said_of_it_are_in_sight(size: tuple[int, int]) -> None:
+    async with showing(healthy(), size) as (app, pilot):
+        await pilot.press("x", *"luka", "enter")
+        await pilot.pause()
+        drawn = " ".join("\n".join(strip.text for strip in app.screen._compositor.render_strips()).split())
+        assert "luka" in drawn
+        assert "That is not" in drawn
+        await pilot.press("backspace")
+        assert str(app.screen.query_one("#objection", Static).render()) == ""
+
+
+async def test_the_price_is_renewed_while_the_question_stands_open() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("k", *"lu")
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        told = StoryTeller()
+        told.story, told._seq = feed.now.story, 10_000
+        later = told.tell(feed.now.now_t + 100, ProgressMade(attempt=2, progress=progress(7340))).story
+        feed.now = situation(later, feed.now.now_t + 100)
+        look(app)
+        await pilot.pause()
+        assert "1,192 steps since" in " ".join(str(app.screen.query_one("#said").render()).split())
+        await pilot.press(*"ca", "enter")
+        await until(pilot, lambda: [c.verb for c in sent(app)] == ["kill"])
+
+
+async def test_once_steps_would_be_lost_a_key_is_not_enough_any_more() -> None:
+    end = 5.2 * HOUR
+    told = StoryTeller()
+    told.story, told._seq = healthy_story(end), 10_000
+    step = told.story.progress.step
+    assert step is not None
+    saved = told.tell(end, CheckpointKnown(checkpoint=checkpoint(step, end))).story
+    async with showing(situation(saved, end)) as (app, pilot):
+        await pilot.press("k")
+        assert isinstance(app.screen, Confirm)
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        later = told.tell(end + 100, ProgressMade(attempt=2, progress=progress(step + 40))).story
+        feed.now = situation(later, end + 100)
+        look(app)
+        await until(pilot, lambda: isinstance(app.screen, ConfirmByName))
+        await pilot.press("y")
+        assert isinstance(app.screen, ConfirmByName)
+        assert sent(app) == []
+        await pilot.press("escape")
+        assert app.screen_stack[-1] is board(app)
 
 
 async def test_restart_from_the_newest_good_leaves_the_choice_to_the_policy() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -36,12 +37,19 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             box.border_title = Content(self._title)
             box.border_subtitle = Content(self._hint)
             with VerticalScroll(id="body", can_focus=False):
-                yield Static(self._body, markup=False)
+                yield Static(self._body, id="said", markup=False)
                 yield from self.more()
 
     def more(self) -> ComposeResult:
         """What stands below the body."""
         yield from ()
+
+    def say(self, body: str) -> None:
+        """Another body, while it stands open."""
+        if body != self._body:
+            self._body = body
+            for said in self.query("#said").results(Static):  # none yet, right after it was opened
+                said.update(body)
 
     def action_dismiss_dialog(self) -> None:
         """Close without an answer."""
@@ -71,6 +79,12 @@ class Ask(Dialog[str]):
     def on_mount(self) -> None:
         """Ready to type."""
         self.query_one(Input).focus()
+        self._to_the_end()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Being corrected."""
+        event.stop()
+        self.query_one("#objection", Static).update("")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Answer, unless there is an objection."""
@@ -78,8 +92,13 @@ class Ask(Dialog[str]):
         objection = self.objection(event.value.strip())
         if objection:
             self.query_one("#objection", Static).update(objection)
+            self._to_the_end()
         else:
             self.answer(event.value.strip())
+
+    def _to_the_end(self) -> None:
+        """A long body must not hide the line to type in, nor what is said of it."""
+        self.query_one("#body").scroll_end(animate=False)
 
     def objection(self, text: str) -> str:
         """Why this cannot be the answer; empty when it can."""
@@ -94,9 +113,14 @@ class ConfirmByName(Ask):
     """Asks for the run's name: steps would be lost, and a key is pressed too easily. Answers with the name or None."""
 
     def __init__(self, price: Price) -> None:
-        body = "\n".join((*price.lines, "", f"To {price.confirm}, type the name of the run: {price.typed}"))
-        super().__init__(price.title, body, f"[Enter] {price.confirm}   [Esc] leave it as it is", danger=True)
+        hint = f"[Enter] {price.confirm}   [Esc] leave it as it is"
+        super().__init__(price.title, _by_name(price), hint, danger=True)
         self.price = price
+
+    def renew(self, price: Price) -> None:
+        """It costs something else by now; the name is asked for all the same."""
+        self.price = msgspec.structs.replace(price, typed=self.price.typed)
+        self.say(_by_name(self.price))
 
     def objection(self, text: str) -> str:
         """Another name is no yes."""
@@ -117,6 +141,11 @@ class Confirm(Dialog[bool]):
         super().__init__(price.title, body, f"[y] {price.confirm}   [n] leave it as it is", danger=dangerous)
         self.price = price
 
+    def renew(self, price: Price) -> None:
+        """It costs something else by now."""
+        self.price = price
+        self.say("\n".join(price.lines))
+
     def action_answer(self, yes: bool) -> None:
         """Answer."""
         self.dismiss(yes)
@@ -126,14 +155,17 @@ class Confirm(Dialog[bool]):
         self.dismiss(False)
 
 
-def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> None:
+def _by_name(price: Price) -> str:
+    return "\n".join((*price.lines, "", f"To {price.confirm}, type the name of the run: {price.typed}"))
+
+
+def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Confirm | ConfirmByName:
     """Ask what fits the price, a key where nothing is lost, else the run's name; ``then`` only after a yes."""
 
     def answered(answer: bool | str | None) -> None:
         if answer:
             then()
 
-    if price.typed:
-        app.push_screen(ConfirmByName(price), answered)
-    else:
-        app.push_screen(Confirm(price), answered)
+    question = ConfirmByName(price) if price.typed else Confirm(price)
+    app.push_screen(question, answered)
+    return question

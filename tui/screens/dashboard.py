@@ -114,6 +114,7 @@ class Dashboard(PaneWalk):
         else:
             # What changes on a covered screen is repainted on the one that covers it: each second for nothing.
             self.in_front.draw()
+        self.operations.renew()
         self.attention.see(self.now, self.view.header)
 
     @property

@@ -1,7 +1,7 @@
 """What the keys of the dashboard do to the run: each asks first where it must, then sends one command."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 from textual.app import App
@@ -18,6 +18,7 @@ from ..keys import KeyContext
 
 if TYPE_CHECKING:
     from ..dialogs.choose_remedies import RemedyChoice
+    from ..dialogs.dialog import Confirm, ConfirmByName
 
 BY = "screen"
 
@@ -49,23 +50,32 @@ class Operated(Protocol):
         ...
 
 
+class Asked(NamedTuple):
+    """A question that stands open, what it costs at any moment, and what a yes sends."""
+
+    question: "Confirm | ConfirmByName"
+    price: Callable[[], Price]
+    command: Command
+
+
 class Operations:
     """Actions on the run of one dashboard. Commands travel in threads; answers come back as a line in the footer."""
 
     def __init__(self, on: Operated) -> None:
         self._on = on
+        self._asked: Asked | None = None
 
     def kill(self) -> None:
         """Ask, then end every process at once."""
-        self._ask(kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
+        self._ask(lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
 
     def stop(self) -> None:
         """Ask, then end with time to save."""
-        self._ask(stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
+        self._ask(lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
 
     def pause(self) -> None:
         """Ask, then freeze."""
-        self._ask(pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
+        self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
 
     def unpause(self) -> None:
         """Go on."""
@@ -121,7 +131,10 @@ class Operations:
             usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
             order = Command(t=0.0, verb=verb, by=BY, checkpoint=None if usual else path)
         order = msgspec.structs.replace(order, remedies=choice.take, without_remedies=choice.take_back)
-        price = resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
+
+        def price() -> Price:
+            return resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
+
         self._ask(price, order)
 
     def profile(self) -> None:
@@ -145,7 +158,7 @@ class Operations:
     def switch_to(self, name: str, *, at_once: bool) -> None:
         """See what switching to this profile costs, then switch."""
         order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
-        self._ask(profile_price(self._on.now, name, at_once=at_once), order)
+        self._ask(lambda: profile_price(self._on.now, name, at_once=at_once), order)
 
     def start_supervisor(self, then: Command | None = None) -> None:
         """Start one, detached."""
@@ -182,10 +195,25 @@ class Operations:
 
         self._on.in_thread(tell)
 
-    def _ask(self, price: Price, command: Command) -> None:
+    def renew(self) -> None:
+        """Tell the price of the question that stands open as it is now; the training goes on meanwhile."""
+        asked = self._asked
+        if asked is None:
+            return
+        question, price = asked.question, asked.price()
+        if not question.is_attached:
+            self._asked = None
+        elif not price.typed or question.price.typed:
+            question.renew(price)
+        elif question.is_current:  # steps would be lost by now: a key is not enough any more
+            question.dismiss(None)
+            self._ask(asked.price, asked.command)
+
+    def _ask(self, price: Callable[[], Price], command: Command) -> None:
         from ..dialogs.dialog import confirm
 
-        confirm(self._on.app, price, lambda: self.send(command))
+        question = confirm(self._on.app, price(), lambda: self.send(command))
+        self._asked = Asked(question, price, command)
 
 
 Act = Callable[[Operations], None]

@@ -49,7 +49,11 @@ class TrialWork:
                 said = str(error)
                 return lambda: self._on.say(said)
             price = trial_price(profile, MINUTES, rivals)
-            return lambda: confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
+
+            def ask() -> None:
+                confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
+
+            return ask
 
         self._on.in_thread(look)
 
