@@ -27,7 +27,7 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     launch could tell the trainer what to resume from, None = not known; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
     attempts; ``total_before``: total steps as the attempt before printed them. ``grain``: steps from the last printed
-    one to that before.
+    one to that before; ``grain_before``: of the attempt before.
     """
 
     number: int = 0
@@ -56,6 +56,7 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resume_epochs: int | None = None
     total_before: int | None = None
     grain: int = 1
+    grain_before: int = 1
     patient_until: float = 0.0
     """Active seconds before which no hang is declared (the operator said wait)."""
 

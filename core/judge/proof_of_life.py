@@ -63,7 +63,9 @@ def _recover(draft: Draft) -> None:
         unheard = attempt.told_resume is False and attempt.proof != "taken"
         resumed = attempt.resume_from is not None and attempt.proof != "ignored" and not unheard
         where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
-        at = f" at step {attempt.resume_step}" if resumed and attempt.resume_step is not None else ""
+        # Where the printed count begins anew, the run's own is the one that goes on.
+        resumed_step = attempt.resumed_at if attempt.weights_only else attempt.resume_step
+        at = f" at step {resumed_step}" if resumed and resumed_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
         ending = f"recovered: {where}{at}{cost}"
         draft.close_incident(
@@ -71,7 +73,7 @@ def _recover(draft: Draft) -> None:
             ending,
             lost_steps=lost,
             resumed_from=attempt.resume_from,
-            resumed_step=attempt.resume_step,
+            resumed_step=resumed_step,
         )
         draft.notify("recovery", "recovered", ending, incident=incident.id)
 

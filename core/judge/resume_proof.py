@@ -27,6 +27,12 @@ def prove(attempt: AttemptNow, reading: Reading) -> tuple[AttemptNow, Proof]:
     if attempt.resume_from is None:
         return attempt, "none"
     if attempt.weights_only:
+        if _counts_on(attempt):
+            # From here on it is as with a whole state: the printed step is the run's own.
+            before = (attempt.resumed_at or 0) - (attempt.resume_step or 0)
+            position = None if attempt.step is None else before + attempt.step
+            on = msgspec.structs.replace(attempt, weights_only=False, offset=before, position=position)
+            return on, "taken"
         return attempt, _prove_weights(attempt)
     at = attempt.resumed_at
     if at is None or attempt.step is None:
@@ -52,6 +58,17 @@ def _prove_weights(attempt: AttemptNow) -> Proof:
     if attempt.named:
         return "taken"
     return "unclear" if attempt.told_resume is None else "ignored"
+
+
+def _counts_on(attempt: AttemptNow) -> bool:
+    """Whether the first printed step comes just behind the checkpoint's, as none of a new count would.
+
+    A new count begins with a line at the usual distance of lines, so a first step of that size tells nothing.
+    """
+    at, first, grain = attempt.resume_step, attempt.first_step, max(1, attempt.grain_before)
+    if at is None or first is None or attempt.step is None or first <= grain:
+        return False
+    return at < first <= at + grain
 
 
 def _counts_the_rest(attempt: AttemptNow, total: int | None, at: int) -> bool:

@@ -104,6 +104,7 @@ def started(draft: Draft, start: Start) -> None:
         resume_epoch=known.epoch if known is not None else None,
         resume_epochs=known.epochs_done if known is not None else None,
         total_before=state.progress.total_steps,
+        grain_before=state.attempt.grain,
     )
     if same:
         # A new supervisor: the attempt is the known one, only its log is read anew.

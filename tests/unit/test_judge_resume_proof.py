@@ -143,6 +143,35 @@ def test_weights_are_proven_by_the_name_in_the_derived_config() -> None:
     assert [i.open for i in world.incidents] == [False]
 
 
+@pytest.mark.parametrize("every", [1, 10])
+def test_weights_of_a_script_whose_counter_goes_on(every: int) -> None:
+    # Given a script that is told the step, and counts on from it
+    world = World(judge(preset=KOHYA)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(60, every=every))
+    save(world, "out/m-step000060.safetensors", 60)
+    world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["command line"])
+    crash(world)
+
+    # When the first step that it prints is the next one
+    on = Story(meta=False, period_s=5.0)
+    on.step = 60
+    world.watch(on.load(10).train(30, every=every))
+
+    # Then nothing is added to it
+    assert f"resume proven: m-step000060.safetensors holds step 60, and the training goes on at {60 + every}" in _notes(
+        world
+    )
+    assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
+
+
+def test_a_new_count_whose_lines_are_far_apart_is_not_taken_for_one_that_goes_on() -> None:
+    world = World(judge(preset=KOHYA)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(100, every=50))
+    save(world, "out/m-step000040.safetensors", 40)
+    world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["command line"])
+    crash(world).watch(Story(meta=False, period_s=5.0).load(10).train(50, every=50))
+    assert "the printed step starts anew" in _notes(world)
+    assert world.state.attempt.step_offset > 0
+
+
 def test_or_by_the_name_in_the_log() -> None:
     world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
     world.answer("start_attempt", told_resume=True, resume="weights")
