@@ -30,6 +30,8 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
     period_s = state.timeline.period_s or 1.0
     if now - state.clock.last < patience.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
         return state, entries
+    if state.asks_since is not None:  # a restart would ask again
+        return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
     sight = patience.Sight(

@@ -5,7 +5,7 @@ import msgspec
 from ..model.fact import HealthChanged, Note
 from ..model.incident import IncidentKind
 from ..model.observation import GpuSample, HostSample, ProcessSample
-from . import disk, eta, health, recovery, step_clock, timeline, vitals
+from . import asking, disk, eta, health, recovery, step_clock, timeline, vitals
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
@@ -105,7 +105,12 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     signs = vitals.with_process(state.vitals, sample, now, knowledge.settings.hang, state.clock.last)
     if signs.stopped != line.stopped:
         return _stop_or_go(state, line, signs)
-    return overdue(knowledge, replace(state, timeline=line, vitals=signs), NOTHING)
+    state = replace(state, timeline=line, vitals=signs)
+    if sample.asks is None and state.asks_since is None:
+        return overdue(knowledge, state, NOTHING)
+    draft = Draft(knowledge, state)
+    asking.look(draft, sample)
+    return overdue(knowledge, draft.state, tuple(draft.entries))
 
 
 def _stop_or_go(state: JudgeState, line: timeline.Timeline, signs: vitals.Vitals) -> Result:

@@ -84,6 +84,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_position: int | None = None
     told_t: float | None = None
     gpu_trouble: str | None = None
+    asks_since: float | None = None
+    """Active seconds from which the trainer waits for an answer at its terminal; None = it does not."""
     profile: str | None = None
     profile_pending: str | None = None
     switch: bool = False

@@ -101,6 +101,8 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     procs: int | None = None
     states: dict[str, int] = field(default_factory=dict)
     rss_bytes: float | None = None
+    asks: Literal["yes", "maybe"] | None = None
+    """It waits at its terminal for somebody to type; "maybe": where the kernel does not say for sure."""
 
 
 class LogChunk(Base, frozen=True, kw_only=True, tag="log"):

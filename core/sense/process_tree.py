@@ -10,6 +10,7 @@ from ..model.run import ProcessIdentity
 from .identity import boot_id
 from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
 from .sampling import Sampler
+from .terminal_wait import TerminalWait
 from .tree_activity import Member, TreeActivity
 from .trouble import OnTrouble, unheard
 
@@ -62,6 +63,7 @@ class ProcessTree(Sampler):
         self._clock = clock
         self._followed: AttemptTarget | None = None
         self._activity = TreeActivity()
+        self._terminal = TerminalWait()
         self._looked_t: float | None = None
 
     def sample(self) -> None:
@@ -91,5 +93,6 @@ class ProcessTree(Sampler):
                 procs=len(tree),
                 states=dict(Counter(stat.state for stat in tree.values())),
                 rss_bytes=float(sum(stat.rss_bytes for stat in tree.values())),
+                asks=self._terminal.look(tree.values()),
             )
         )

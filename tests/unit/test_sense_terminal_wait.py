@@ -1,0 +1,78 @@
+"""Who waits at a terminal, asked of the kernel and of made-up /proc folders."""
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.sense.proc_stat import read_stat
+from trainwatch.core.sense.terminal_wait import TerminalWait
+
+ASKS = "input('Use wandb? (1/2/3) ')"
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+
+
+@pytest.mark.parametrize(("code", "seen"), [(ASKS, {"yes", "maybe"}), (SLEEPS, {None})])
+def test_a_real_process_at_a_real_terminal(code: str, seen: set[str | None]) -> None:
+    ours, theirs = pty.openpty()
+    trainer = subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs)
+    try:
+        os.read(ours, 100)  # it has begun to speak
+        look = TerminalWait()
+        deadline = time.monotonic() + 20.0
+        found: object = "not seen yet"
+        while found not in seen and time.monotonic() < deadline:
+            stat = read_stat(trainer.pid)
+            assert stat is not None
+            if stat.state == "S":
+                found = look.look([stat])
+        assert found in seen
+    finally:
+        trainer.kill()
+        trainer.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_without_a_terminal_nobody_is_waited_for() -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        stat = read_stat(sleeper.pid)
+        assert stat is not None
+        assert TerminalWait().look([stat._replace(state="S")]) is None
+    finally:
+        sleeper.kill()
+        sleeper.communicate()
+
+
+@pytest.mark.parametrize(
+    ("syscall", "wchan", "said"),
+    [
+        ("0 0x0 0x7f 0x1 0x0 0x0 0x0 0x7f 0x7f", "0", "yes"),
+        ("0 0x5 0x7f 0x1 0x0 0x0 0x0 0x7f 0x7f", "wait_woken", None),
+        ("270 0x1 0x7f 0x0 0x0 0x0 0x0 0x7f 0x7f", "do_select", "yes"),
+        ("270 0x9 0x7f 0x0 0x0 0x0 0x0 0x7f 0x7f", "do_select", None),
+        ("running", "0", None),
+        ("what is this", "0", None),
+        (None, "n_tty_read", "maybe"),
+        (None, "futex_wait_queue", None),
+        (None, None, None),
+    ],
+)
+def test_what_the_kernel_says(tmp_path: Path, syscall: str | None, wchan: str | None, said: str | None) -> None:
+    folder = tmp_path / "7"
+    (folder / "fd").mkdir(parents=True)
+    (folder / "fd" / "0").symlink_to("/dev/pts/3")
+    for name, text in (("syscall", syscall), ("wchan", wchan)):
+        if text is not None:
+            (folder / name).write_text(text)
+    stat = read_stat(os.getpid())
+    assert stat is not None
+    look = TerminalWait(str(tmp_path), "x86_64")
+    assert look.look([stat._replace(pid=7, state="S")]) == said
+    assert look.look([stat._replace(pid=7, state="R")]) is None
+    assert look.look([stat._replace(pid=8, state="S")]) is None
