@@ -1,4 +1,4 @@
-"""Branch coverage of the judge by the tests that need nothing but it: ``python bench/coverage.py [PYTEST…]``.
+"""Branch coverage of the judge by the tests that need nothing but it: ``python bench/branches.py [PYTEST…]``.
 
 Fails below 100 %. Measuring makes the tests twice as slow, so the suite itself does not; the numbers of single files
 and branches that are missing go to stdout. What the type checker proves unreachable does not count (pyproject.toml).
