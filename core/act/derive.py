@@ -17,6 +17,7 @@ from .derive_change import Setting, net
 from .derive_config import (
     TrainerConfig,
     config_copy,
+    config_in_command,
     load_config,
     names_config,
     places,
@@ -57,9 +58,11 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
         settings = dict(leaves(profile.settings))
         if key in settings and key not in profile.yields:
             return settings[key]
+    spec = config_in_command(spec)
     config = load_config(spec, preset) if spec.config is not None else None
-    _, locations = places(config, key) if config is not None else (False, ())
-    given = _given(spec.command, key, locations)
+    full = _full_name(spec.command, config, preset, key)
+    _, locations = places(config, full) if config is not None else (False, ())
+    given = _given(spec.command, full, locations)
     if given:
         return set_option(spec.command, given[-1], REMOVED).before
     found = [path for path in locations if config is not None and present(config.tree, path)]
@@ -68,6 +71,14 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
     if profile is None or _is_said(spec.command, config, preset, key):
         return None
     return dict(leaves(profile.settings)).get(key)
+
+
+def _full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
+    """The dotted name of a plain key that stands nowhere: nobody reads it at the top of a config, or as a bare flag."""
+    full = preset.dotted.get(key)
+    if full is None or _given(argv, key, ()) or (config is not None and places(config, key)[0]):
+        return key
+    return full
 
 
 def _given(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
@@ -119,12 +130,15 @@ def preview(  # noqa: PLR0917
     if profile is not None and not profile.is_for(preset.name):
         raise DeriveError(misfit(profile, preset.name))
     changes = (*spec.changes, *changes)
+    resume = _resume_path(spec, resume_from)
+    style = _resume_style(preset, resume)
+    settings, flags = _wanted(profile, changes)
+    if settings or (style is not None and style.key is not None):
+        spec = config_in_command(spec)
     config = load_config(spec, preset) if spec.config is not None else None
     named = config is not None and names_config(spec, config.path)
     config_path = attempt_directory / config.path.name if config is not None and named else None
 
-    resume = _resume_path(spec, resume_from)
-    style = _resume_style(preset, resume)
     splice = None if style is None else [part.replace("{path}", str(resume)) for part in style.args]
     argv, used = fill(
         with_placeholder(spec, config.path) if config is not None and named else spec.command,
@@ -138,7 +152,6 @@ def preview(  # noqa: PLR0917
     )
     _refuse_unfillable(spec, used)
 
-    settings, flags = _wanted(profile, changes)
     told = resume is not None and "resume" in used
     if resume is not None and style is not None and not told:
         why = f"go on from {resume.name}"
@@ -150,6 +163,7 @@ def preview(  # noqa: PLR0917
     made: list[Change] = []
     edits: list[Edit] = []
     for setting in settings:
+        setting = msgspec.structs.replace(setting, key=_full_name(argv, config, preset, setting.key))  # noqa: PLW2901
         in_config, locations = places(config, setting.key) if config is not None else (False, ())
         # A flag wins over the file wherever both exist, so a setting that stands on the command line changes there too.
         given = _given(argv, setting.key, locations)
@@ -160,6 +174,8 @@ def preview(  # noqa: PLR0917
         if config is not None and named and (in_config or not given):
             edits.extend(_config_edits(config, locations, setting, made))
         elif not given:
+            if not in_config:
+                _refuse_unknown_place(preset, setting)
             dotted = ".".join(locations[0]) if in_config and not preset.sections_ignored else setting.key
             argv = _option(argv, dotted, setting, made)
     for flag in flags:
@@ -218,6 +234,15 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
         elif change.where == "flag":
             flags.append(Setting(change.key.lstrip("-"), value, change.why))
     return settings, flags
+
+
+def _refuse_unknown_place(preset: Preset, setting: Setting) -> None:
+    """A trainer that knows dotted names only would pass over a bare flag, or die of it."""
+    if preset.dotted and "." not in setting.key:
+        raise DeriveError(
+            f"{setting.why}: where {setting.key} belongs is not known without the trainer's config; name it in the "
+            "command (--config FILE), or write the whole dotted key"
+        )
 
 
 def _refuse_unfillable(spec: RunSpec, used: frozenset[str]) -> None:

@@ -10,11 +10,14 @@ import msgspec
 
 from ..model.profile import Change, Preset
 from ..model.run import RunSpec
+from .derive_flags import options_start
 from .derive_toml import edit_toml, read_toml
 from .derive_tree import DeriveError, Edit, KeyPath, locate, one_line, present, same, shown
 from .derive_yaml import edit_yaml, read_yaml
 
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+_CONFIG_OPTIONS = frozenset({"config", "config_file"})
+"""What trainers call the option that names their config."""
 _READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {"toml": read_toml, "yaml": read_yaml}
 _EDITORS = {"toml": edit_toml, "yaml": edit_yaml}
 
@@ -57,6 +60,25 @@ def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
     path = Path(spec.cwd) / (spec.config or "")
     kind, text, tree = _load(path, preset.config_format)
     return TrainerConfig(path, kind, text, tree, preset.sections_ignored)
+
+
+def config_in_command(spec: RunSpec) -> RunSpec:
+    """The run with the trainer's config that only its command names (``--config train.yaml``), where that file exists.
+
+    The launch gets its changes in a copy then, as if the run's own ``config`` named it.
+    """
+    if spec.config is not None:
+        return spec
+    words = spec.command
+    for at in range(options_start(words), len(words)):
+        name, equals, value = words[at].partition("=")
+        if name.lstrip("-").replace("-", "_") not in _CONFIG_OPTIONS or not name.startswith("-"):
+            continue
+        value = value if equals else words[at + 1] if at + 1 < len(words) else ""
+        for path in (Path(spec.cwd) / value, Path(spec.cwd) / f"{value}.toml"):
+            if value and path.suffix.lower() in _FORMATS and path.is_file():
+                return msgspec.structs.replace(spec, config=str(path))
+    return spec
 
 
 def _same_path(spec: RunSpec, text: str, path: Path) -> bool:

@@ -70,6 +70,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     config_format: Literal["toml", "yaml", "none"] = "none"
     sections_ignored: bool = False
     """The framework flattens its config's sections into one name space (kohya): a key may stand in any of them."""
+    dotted: dict[str, str] = {}
+    """Where settings belong that neither config nor command name: ``batch_size`` → ``training.batch_size``."""
     resume: Literal["state", "weights", "none"] = "state"
     """What a resume restores: everything, or weights only (the step counter starts again by design)."""
     resume_file: ResumeStyle | None = None

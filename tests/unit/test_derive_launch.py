@@ -121,6 +121,46 @@ def test_dit_started_by_a_script_takes_dotted_overrides(tmp_path: Path) -> None:
     assert derived.argv[3:] == ("--training.gradient_accumulation_steps", "8", "--vae.use_slicing", "true")
 
 
+@pytest.mark.parametrize("option", [("--config", DIT), (f"--config={DIT}",)])
+def test_a_config_that_only_the_command_names_is_the_trainers_config(tmp_path: Path, option: tuple[str, ...]) -> None:
+    # Given a run that says nothing of its config, but in its command
+    run(tmp_path, "x", config=DIT)
+    spec = run(tmp_path, "python", "dit_trainer.py", *option, "--output_dir", "o1")
+    before = (tmp_path / DIT).read_bytes()
+    dit = preset("dit")
+
+    # When a profile is put on, then it stands in a copy that the trainer reads in its place
+    derived = derive(spec, dit, profile("dit-safe"), None, (), tmp_path / "a", base_env={})
+    assert derived.config_path == tmp_path / "a" / DIT
+    assert str(derived.config_path) in " ".join(derived.argv)
+    assert not any("batch_size" in part or "accumulation" in part for part in derived.argv)
+    training = read_config(derived.config_path)["training"]
+    assert (training["batch_size"], training["gradient_accumulation_steps"]) == (2, 8)
+    assert (tmp_path / DIT).read_bytes() == before
+    assert effective(spec, dit, None, "batch_size") == 4
+
+    # And where nothing is to be changed, the command is as it was typed
+    plain = preview(spec, dit, None, None, (), tmp_path / "b")
+    assert (plain.argv, plain.config_path) == (spec.command, None)
+
+
+def test_without_any_config_settings_have_their_dotted_names(tmp_path: Path) -> None:
+    spec = run(tmp_path, "python", "dit_trainer.py", "--config", "not_there.yaml")
+    argv = preview(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a").argv
+    assert argv[4:8] == ("--training.batch_size", "2", "--training.gradient_accumulation_steps", "8")
+    unknown = Change(where="config", key="noise", after=2, why="profile mine")
+    with pytest.raises(DeriveError, match="profile mine: where noise belongs is not known"):
+        preview(spec, preset("dit"), None, None, (unknown,), tmp_path / "a")
+
+
+def test_a_setting_that_stands_nowhere_in_the_config_goes_where_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text("training:\n  num_epochs: 4\n")
+    spec = run(tmp_path, "python", "dit_trainer.py", "--config", "small.yaml")
+    derived = derive(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a", base_env={})
+    assert derived.config_path is not None
+    assert read_config(derived.config_path)["training"]["batch_size"] == 2
+
+
 def test_hf_replaces_a_resume_the_user_wrote(tmp_path: Path) -> None:
     spec = run(tmp_path, "python", "run_clm.py", "--resume_from_checkpoint", "old", "--fp16")
     newest = checkpoint(tmp_path, "checkpoint-9", directory=True)
