@@ -12,6 +12,8 @@ from .timeline import checkpoint_t
 from .words import shown
 
 NOT_SET = "–"
+YOURS = "your own"
+"""The value of what a profile does not set."""
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,8 +117,42 @@ def leaves(profile: Profile) -> dict[str, object]:
 
     walk("", profile.settings)
     found |= {f"${name}": value for name, value in profile.env.items()}
-    if profile.flags:
-        found["flags"] = " ".join(profile.flags)
+    return found | _flags(profile.flags)
+
+
+def is_setting(key: str) -> bool:
+    """Whether a name of ``leaves`` is of the trainer's config, not a flag or a variable."""
+    return not key.startswith(("-", "$"))
+
+
+def profile_differences(before: Profile | None, after: Profile) -> tuple["Difference", ...]:
+    """What differs between two profiles as they are written; ``before`` None: your own config, or not known.
+
+    What one of them does not set is of your own config.
+    """
+    old, new = leaves(before) if before is not None else {}, leaves(after)
+    return tuple(
+        Difference(
+            where="env" if key.startswith("$") else "config" if is_setting(key) else "flag",
+            key=key,
+            before=shown(old[key]) if key in old else YOURS,
+            after=shown(new[key]) if key in new else YOURS,
+        )
+        for key in dict.fromkeys([*old, *new])
+        if key not in old or key not in new or old[key] != new[key]
+    )
+
+
+def _flags(flags: Sequence[str]) -> dict[str, object]:
+    """``--mode separated --safe_mode`` → ``{"--mode": "separated", "--safe_mode": True}``."""
+    found: dict[str, object] = {}
+    name = ""
+    for part in flags:
+        if part.startswith("-") and not part[1:2].isdigit():
+            name, _, value = part.partition("=")
+            found[name] = value or True
+        elif name:
+            found[name] = part if found[name] is True else f"{found[name]} {part}"
     return found
 
 
@@ -142,8 +178,8 @@ def _row(key: str, now: Situation, profiles: Sequence[Profile], own: Mapping[str
 
 def _names(changed: str, key: str) -> bool:
     """A change names a flag (``--key``) or a place in the config (``section.key``)."""
-    bare = changed.lstrip("-")
-    return bare == key or bare.endswith(f".{key}") or bare == key.removeprefix("$")
+    bare, wanted = changed.lstrip("-"), key.lstrip("-")
+    return bare == wanted or bare.endswith(f".{wanted}") or bare == wanted.removeprefix("$")
 
 
 def _why(now: Situation, current: str | None, waiting: str | None, ladder: Sequence[str]) -> list[str]:

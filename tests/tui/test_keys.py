@@ -27,6 +27,7 @@ from tests.fakes.feed import (
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.wire import Reply
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import ChooseProfile
@@ -206,6 +207,17 @@ async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now
         await pilot.press(*(("l", "u", "c", "a", "enter") if now else ("y",)))
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].profile, sent(app)[0].now) == ("aggressive", now)
+
+
+async def test_a_profile_made_of_flags_shows_them() -> None:
+    async with showing(healthy()) as (app, pilot):
+        run = board(app).run
+        triton = Profile(name="disable_triton", flags=("--disable_triton", "--force_pytorch_sepconv"))
+        board(app).run = msgspec.structs.replace(run, profiles=(*run.profiles, triton))
+        await pilot.press("p", "down", "down")
+        difference = str(app.screen.query_one("#difference").render())
+        assert "--disable_triton         your own → true" in difference
+        assert "--force_pytorch_sepconv  your own → true" in difference
 
 
 async def test_wait_applies_only_to_a_suspected_hang() -> None:

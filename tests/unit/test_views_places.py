@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
 from tests.fakes.screen_jobs import FILES, LADDER, Compared, FakeLaunch, Plan, Seen, Stays, dump, troubled
 from trainwatch.core.model.incident import EvidenceFile
-from trainwatch.core.model.profile import Change, Profile
+from trainwatch.core.model.profile import NO_PROFILE, Change, Profile
 from trainwatch.core.views.checkpoint_table import (
     Proof,
     checkpoint_rows,
@@ -19,7 +19,7 @@ from trainwatch.core.views.checkpoint_table import (
 )
 from trainwatch.core.views.incident_detail import incident_detail, incident_markdown
 from trainwatch.core.views.price import kill_price, profile_price, resume_price, stop_price
-from trainwatch.core.views.profiles import leaves, profiles_view, switch_differences
+from trainwatch.core.views.profiles import leaves, profile_differences, profiles_view, switch_differences
 from trainwatch.core.views.stacks import spreads
 from trainwatch.core.views.timeline import event_words, events, timeline_view
 
@@ -148,7 +148,32 @@ def test_nested_settings_flags_and_variables_have_a_name_each() -> None:
     profile = Profile(
         name="p", settings={"training": {"batch_size": 4}}, env={"OMP_NUM_THREADS": "4"}, flags=("--a", "b")
     )
-    assert leaves(profile) == {"training.batch_size": 4, "$OMP_NUM_THREADS": "4", "flags": "--a b"}
+    assert leaves(profile) == {"training.batch_size": 4, "$OMP_NUM_THREADS": "4", "--a": "b"}
+
+
+def test_flags_and_variables_differ_like_settings() -> None:
+    own = Profile(name=NO_PROFILE)
+    triton = Profile(name="disable_triton", flags=("--disable_triton", "--mode", "separated"))
+    safe = Profile(name="safe", flags=("--mode=whole", "--sizes", "1", "-2"), env={"CUDA_LAUNCH_BLOCKING": "1"})
+    told = [(d.where, d.key, d.before, d.after) for d in profile_differences(triton, safe)]
+    assert told == [
+        ("flag", "--disable_triton", "true", "your own"),
+        ("flag", "--mode", "separated", "whole"),
+        ("env", "$CUDA_LAUNCH_BLOCKING", "your own", "1"),
+        ("flag", "--sizes", "your own", "1 -2"),
+    ]
+    assert [(d.key, d.before, d.after) for d in profile_differences(triton, own)] == [
+        ("--disable_triton", "true", "your own"),
+        ("--mode", "separated", "your own"),
+    ]
+    assert profile_differences(own, own) == ()
+
+
+def test_the_flag_of_a_profile_in_use_is_what_runs() -> None:
+    now = healthy()
+    flagged = Profile(name="balanced", flags=("--disable_triton",))
+    (row,) = profiles_view(now, (flagged,), (), {}).rows
+    assert (row.key, row.running, row.differs) == ("--disable_triton", "true", False)
 
 
 def test_a_switch_is_compared_with_what_runs_not_with_the_config() -> None:

@@ -11,6 +11,7 @@ from textual.widgets.option_list import Option
 from ...core.model.profile import Profile
 from ...core.views import quantity
 from ...core.views.checkpoints import CheckpointView
+from ...core.views.profiles import profile_differences
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"
@@ -110,20 +111,9 @@ class ChooseProfile(Choice):
 
 
 def difference(before: Profile | None, after: Profile) -> list[str]:
-    """``batch_size 2 → 1`` a line, keys that differ only."""
-    old = before.settings if before is not None else {}
+    """``batch_size  2 → 1`` a line: settings, flags and variables that differ only."""
     if before is not None and before.name == after.name:
         return ["this is the profile in use"]
-    lines = []
-    for key in dict.fromkeys([*old, *after.settings]):
-        one, two = old.get(key), after.settings.get(key)
-        if one != two or before is None:
-            was = "" if before is None else f"{_shown(one)} → "
-            lines.append(f"  {key}  {was}{_shown(two)}")
-    return lines or ["  no setting differs"]
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "not set"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    found = profile_differences(before, after)
+    width = max((len(d.key) for d in found), default=0)
+    return [f"  {d.key:<{width}}  {d.before} → {d.after}" for d in found] or ["  nothing differs"]

@@ -7,7 +7,14 @@ from textual.binding import BindingType
 
 from ...core.model.profile import Change, Profile
 from ...core.model.trial import TrialResult
-from ...core.views.profiles import ProfilesView, leaves, next_checkpoint_words, profiles_view, switch_differences
+from ...core.views.profiles import (
+    ProfilesView,
+    is_setting,
+    leaves,
+    next_checkpoint_words,
+    profiles_view,
+    switch_differences,
+)
 from ..arrange import Box
 from ..keys import Key, KeyContext
 from ..paragraph import Paragraph
@@ -117,7 +124,7 @@ class ProfilesScreen(PlaceScreen):
             return
 
         def read() -> Callable[[], None]:
-            keys = list(dict.fromkeys(k for p in profiles for k in leaves(p) if k != "flags" and not k.startswith("$")))
+            keys = list(dict.fromkeys(k for p in profiles for k in leaves(p) if is_setting(k)))
             changes: dict[str, tuple[Change, ...] | str] = {}
             try:
                 own: Mapping[str, object] = door.values(None, keys)
