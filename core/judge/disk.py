@@ -1,9 +1,9 @@
 """When the disk will be full, from how much free space each checkpoint took and how often one comes.
 
-Measured, not assumed: a trainer that deletes its old checkpoints takes nothing, one that also writes optimizer states
-takes more than the file that is shown. Other programs write to the disk, too: what a checkpoint took is believed up to
-twice its own size. Known false alarms: something else of that size that fills the disk meanwhile; so the forecast says
-what it rests on, and it only warns.
+Measured, not assumed, and over some minutes: a trainer that deletes its old checkpoints takes nothing, one that also
+writes optimizer states takes more than the file that is shown. Other programs write to the disk, too: what a checkpoint
+took is believed up to twice its own size. Known false alarms: something else of that size that fills the disk
+meanwhile; so the forecast says what it rests on, and it only warns.
 """
 
 import msgspec
@@ -12,6 +12,10 @@ SAVES = 5
 """Newest checkpoints whose free space is remembered."""
 SAVES_LEARNED = 3
 """Fewer teach nothing: the first one often writes files that come once."""
+SPAN_S = 300.0
+"""What was seen over less time (a short run, a burst of saves) teaches nothing …"""
+URGENT_S = 600.0
+"""… unless the disk is full within this time."""
 HORIZON_S = 6 * 3600.0
 """Where the end of the training is unknown: a disk that is full within this time is told."""
 RELIEF = 1.5
@@ -64,13 +68,17 @@ def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | No
     return Forecast(full_s=int(free_bytes / each) * every + next_s, each_bytes=each, every_s=every)
 
 
-def is_short(coming: Forecast, need_s: float | None) -> bool:
+def is_short(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
     """The disk is full before the training is done (or soon, where its end is unknown)."""
+    if coming is None or (use.seen[-1][0] - use.seen[0][0] < SPAN_S and coming.full_s > URGENT_S):
+        return False
     return coming.full_s < (HORIZON_S if need_s is None else need_s)
 
 
-def is_enough(coming: Forecast | None, need_s: float | None) -> bool:
-    """There is room again, with a margin."""
+def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
+    """There is room again, with a margin. Where nothing is known (any more), nothing changes."""
+    if len(use.seen) < SAVES_LEARNED:
+        return False
     return coming is None or coming.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
 
 

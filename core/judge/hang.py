@@ -69,8 +69,11 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
     if sight.checkpoint_age_s is not None and hang.checkpoint_age_s is not None:
         late = silence >= min(hang.max_s, patience.overdue(sight, hang))
         if late and sight.checkpoint_age_s > hang.checkpoint_age_s:
-            kind: HangKind = "spin" if spinning or pinned else _dead_kind(sight)
-            return _verdict(sight, kind, "no step, and the newest checkpoint is older than allowed")
+            works = vitals.busy_at is not None and now - vitals.busy_at <= fresh
+            kind: HangKind = "spin" if spinning or pinned or (works and sees_gpu) else _dead_kind(sight)
+            busy = "although the GPU is busy" if works else "although the CPU is busy" if dead_s <= fresh else ""
+            why = "and the newest checkpoint is older than hang.checkpoint_age_s"
+            return _verdict(sight, kind, f"no step {busy}, {why}" if busy else f"no step, {why}")
     if spinning and patience.is_announced(voice) and _was_dim(sight, now - still_s):
         spinning, dim = False, True
     if spinning:

@@ -85,9 +85,12 @@ def _fill(draft: Draft, free_bytes: float, saves: int) -> Draft:
     coming = disk.forecast(use, now, free_bytes, max(sizes, default=None))
     need_s = eta.eta_s(state.pace, state.progress)
     if told is not None:
-        if disk.is_enough(coming, need_s):
+        if disk.is_enough(use, coming, need_s):
             draft.close_incident(told.id, "there is room again")
-    elif coming is not None and disk.is_short(coming, need_s):
+        return draft
+    if need_s is None and state.progress.total_steps is not None:
+        return draft  # how long it still takes is known soon
+    if coming is not None and disk.is_short(use, coming, need_s):
         reason = disk.say_forecast(coming)
         draft.warn("disk", FILLING, reason, title="the disk fills")
     return draft

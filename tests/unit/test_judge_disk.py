@@ -38,13 +38,25 @@ def test_the_same_count_teaches_nothing_and_fewer_begins_anew() -> None:
 
 def test_short_means_full_before_the_training_is_done() -> None:
     coming = Forecast(full_s=3600.0, each_bytes=GB, every_s=600.0)
-    assert disk.is_short(coming, 7200.0)
-    assert not disk.is_short(coming, 1800.0)
-    assert disk.is_short(coming, None)
-    assert disk.is_enough(None, None)
-    assert disk.is_enough(coming, 1800.0)
-    assert not disk.is_enough(coming, 3000.0)
-    assert not disk.is_enough(coming, None)
+    use = after(50 * GB, 45 * GB, 40 * GB)
+    assert disk.is_short(use, coming, 7200.0)
+    assert not disk.is_short(use, coming, 1800.0)
+    assert disk.is_short(use, coming, None)
+    assert not disk.is_short(use, None, None)
+    assert disk.is_enough(use, None, None)
+    assert disk.is_enough(use, coming, 1800.0)
+    assert not disk.is_enough(use, coming, 3000.0)
+    assert not disk.is_enough(use, coming, None)
+
+
+def test_a_burst_of_saves_tells_nothing_unless_the_disk_is_nearly_full() -> None:
+    burst = after(50 * GB, 45 * GB, 40 * GB, every_s=2.0)
+    assert not disk.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
+    assert disk.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
+
+
+def test_after_a_clean_up_a_warning_stays_until_more_is_known() -> None:
+    assert not disk.is_enough(DiskUse(saves=1), None, None)
 
 
 def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_room() -> None:

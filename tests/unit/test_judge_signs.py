@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import Story, World, judge, spin
+from tests.builders import Story, World, busy, judge, spin
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge import (
     budget,
@@ -301,6 +301,17 @@ def test_an_old_checkpoint_restarts_only_where_asked_and_never_an_advancing_run(
     world = World(judge(asked)).begin().watch(stuck)
     assert [i.class_ for i in world.incidents] == ["idle"]
     assert World().begin().watch(stuck).incidents == []
+
+
+def test_a_restart_for_an_old_checkpoint_says_that_it_looked_busy() -> None:
+    asked = Settings(hang=Hang(checkpoint_age_s=300.0, max_s=300.0))
+    stuck = Story(meta=False).load(10).train(200).go(800, gpu=busy, cpu=1.0)
+    world = World(judge(asked)).begin().watch(stuck)
+    assert world.incidents[0].class_ == "spin"
+    assert world.incidents[0].reason.startswith("no step although the GPU is busy, and the newest checkpoint is older")
+    waits = Story(meta=False).load(10).train(200).go(400, cpu=1.0)
+    world = World(judge(asked)).begin().watch(waits)
+    assert world.incidents[0].reason.startswith("no step although the CPU is busy")
 
 
 def test_a_checkpoint_in_between_makes_the_age_young() -> None:
