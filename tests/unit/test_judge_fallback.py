@@ -146,3 +146,9 @@ def test_remedies_that_ran_come_back_with_the_settings() -> None:
     crash(world, ARGPARSE, 2)
     assert world.state.applied == before
     assert before
+
+
+def test_what_a_person_chose_meanwhile_goes_before_what_ran() -> None:
+    world = crash(switched().command("profile", profile="third"), ARGPARSE, 2)
+    assert profiles(world) == [None, "safe_mode", "third"]
+    assert any("profile safe_mode does not start here: back to" in n.text for n in world.of(Note))

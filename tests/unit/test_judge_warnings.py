@@ -5,7 +5,7 @@ import pytest
 from tests.builders import GB, World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.model.decision import NotifyPeople
-from trainwatch.core.model.observation import CheckpointEvent, Exit, GpuReading, GpuSample, LogChunk
+from trainwatch.core.model.observation import CheckpointEvent, Exit, GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.settings import Notify, Profiles, Settings
 
 LINE = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 2.0s/it, avr_loss={}]"
@@ -96,3 +96,18 @@ def test_what_was_told_of_gpu_memory_ends_with_the_trainer() -> None:
     world = crash(see_vram(running(), 15.9), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
     see_vram(world, 0.5, times=2)
     assert [i.class_ for i in world.incidents if i.open] == []
+
+
+def test_what_is_wrong_beside_the_gpu_memory_does_not_end_with_the_trainer() -> None:
+    world = see_vram(running(), 15.9)
+    for _ in range(3):
+        world.see(HostSample(t=world.t + 11.0, disk_free_bytes=1.0))
+    see_vram(crash(world, "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"), 0.5, times=2)
+    assert [i.class_ for i in world.incidents if i.open] == ["disk_free"]
+
+
+def test_a_loss_that_came_to_rest_is_a_finding_and_tells_nobody() -> None:
+    world = losses(running(), *(2.0,) * 100, *(1.0,) * 3300)
+    found = [i for i in world.incidents if i.class_ == "plateau"]
+    assert [(i.kind, i.severity, i.open) for i in found] == [("loss", "info", False)]
+    assert warnings(world) == []
