@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.home import NoHomeError, trainwatch_home
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import AmbiguousRun, RunDirectory, RunNotFound, RunUnreadable, list_runs
@@ -13,6 +14,8 @@ from trainwatch.core.store.run_directory import find_run as find_known_run
 
 from .failure import CliError, ExitCode
 
+STAND_INS = ("demo", "drill")
+"""Verbs that run example trainers; the projects of each lie in a folder of its name in the state folder."""
 RUN_HELP = "name or id of a run (default: this project's, else the one started in this folder, else the only one)"
 
 
@@ -27,6 +30,12 @@ def home() -> Path:
 def all_runs() -> list[RunDirectory]:
     """Every run that can be opened, newest first."""
     return list_runs(home())
+
+
+def stand_in_of(spec: RunSpec) -> str | None:
+    """The verb whose example a run was; None for people's own."""
+    place, state = Path(spec.cwd).resolve(), home().resolve()
+    return next((verb for verb in STAND_INS if place.is_relative_to(state / verb)), None)
 
 
 def here() -> Path:

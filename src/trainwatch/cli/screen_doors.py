@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.run import LIVE_STATES
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.sense.log_lines import LogLines
 from trainwatch.core.sense.log_pages import LogPages
@@ -17,7 +18,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.doors import LogDoor, OpenRun, RunCard, RunPlan
 from trainwatch.tui.store_feed import StoreFeed
 
-from .known_runs import home
+from .known_runs import home, stand_in_of
 from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher, LateProfiles, LateSamples
 from .screen_trials import RunTrials
 
@@ -42,8 +43,17 @@ class MachineRuns:
     """Implements the screen's RunPicker."""
 
     def runs(self) -> Sequence[RunCard]:
-        """All known runs, newest first. Reads every journal: called in a thread."""
-        return [_card(run) for run in list_runs(home())]
+        """All known runs, newest first; those of the demo that are over come last.
+
+        Reads every journal: called in a thread.
+        """
+        own: list[RunCard] = []
+        last: list[RunCard] = []
+        for run in list_runs(home()):
+            card = _card(run)
+            over = card.state not in LIVE_STATES and not card.watched
+            (last if over and stand_in_of(run.load_spec()) else own).append(card)
+        return [*own, *last]
 
     def open(self, run_id: str) -> OpenRun:
         """The doors of one run. Raises RuntimeError with a sentence."""
@@ -98,8 +108,12 @@ class DetachedStarter:
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
         from .detached import start_detached
+        from .resume_from import unfit
 
-        start_detached(find_known_run(home(), run_id), then)
+        run = find_known_run(home(), run_id)
+        if then is not None and (why := unfit(run, then)) is not None:
+            raise RuntimeError(why)
+        start_detached(run, then)
 
 
 class RunAttacher:

@@ -3,8 +3,11 @@
 import argparse
 from typing import Any
 
+from trainwatch.core.model.run import LIVE_STATES
+from trainwatch.core.views import quantity
+
 from .failure import ExitCode
-from .known_runs import all_runs, read_status
+from .known_runs import all_runs, read_status, stand_in_of
 from .output import print_json, printable
 
 
@@ -13,10 +16,12 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "runs",
         help="all known runs",
-        description="Lists the runs that this machine remembers, newest first.",
+        description="Lists the runs that this machine remembers, newest first. Those of `demo` and `drill` that are "
+        "over are counted only; --json has all of them.",
         epilog="example: trainwatch runs --json",
     )
     parser.add_argument("--json", action="store_true", help='one JSON object: {"runs": […]}')
+    parser.add_argument("--all", action="store_true", help="list ended runs of demo and drill, too")
     parser.set_defaults(act=act)
 
 
@@ -24,11 +29,11 @@ def act(args: argparse.Namespace) -> int:
     """Print them; none at all is an answer, too."""
     rows = []
     for run in all_runs():
-        status = read_status(run)
+        status, spec = read_status(run), run.load_spec()
         last = status["incidents"][-1] if status["incidents"] else None
         rows.append(
             {
-                "run": run.load_spec().name,
+                "run": spec.name,
                 "id": run.path.name,
                 "state": status["state"],
                 "attempt": status["attempt"],
@@ -36,18 +41,27 @@ def act(args: argparse.Namespace) -> int:
                 "total_steps": status["overall"]["total_steps"],
                 "last_incident": last,
                 "supervisor": status["supervisor"],
-                "cwd": run.load_spec().cwd,
-                "created": run.load_spec().created_wall,
+                "cwd": spec.cwd,
+                "created": spec.created_wall,
+                "stand_in": stand_in_of(spec),
             }
         )
     if args.json:
         print_json({"runs": rows})
         return ExitCode.DONE
-    if not rows:
+    shown = [row for row in rows if args.all or not _is_over_for_show(row)]
+    if not shown:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
-    for row in rows:
+    for row in shown:
         step = f"step {row['step']:,}" if row["step"] is not None else "no step yet"
         watched = "watched" if row["supervisor"]["alive"] else "not watched"
         where = printable(row["cwd"])
         print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:16} {watched:12} {where}")
+    if len(shown) < len(rows):
+        print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
     return ExitCode.DONE
+
+
+def _is_over_for_show(row: dict[str, Any]) -> bool:
+    """An example's run that came to its end: nobody wants it before their own."""
+    return row["stand_in"] is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]

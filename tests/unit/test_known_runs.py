@@ -1,0 +1,60 @@
+"""The list of runs: people's own before the examples of demo and drill that are over."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainwatch.cli import main
+from trainwatch.cli.screen_doors import MachineRuns
+from trainwatch.core.model.fact import RunCreated, StateChanged
+from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def known(home: Path, name: str, cwd: Path, state: RunState, wall: float) -> RunDirectory:
+    cwd.mkdir(parents=True, exist_ok=True)
+    spec = RunSpec(id=f"{name}-1", name=name, command=("true",), cwd=str(cwd), created_wall=wall)
+    run = RunDirectory.create(home, spec)
+    journal = JournalWriter(run.journal)
+    journal.append(0.0, wall, fact=RunCreated(run=run.id, name=name, command=("true",), cwd=str(cwd), preset="generic"))
+    journal.append(1.0, wall + 1.0, fact=StateChanged(state=state, reason=""))
+    journal.close()
+    return run
+
+
+def test_ended_examples_do_not_stand_before_peoples_own(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known(home, "luca", home.parent / "luca", "finished", 100.0)
+    known(home, "demo", home / "demo" / "1", "finished", 200.0)
+    known(home, "drill", home / "drill" / "1", "given_up", 300.0)
+    watched = known(home, "second", home / "demo" / "2", "backing_off", 400.0)
+    with SupervisorLock(watched.lock):
+        assert main(["runs"]) == 0
+        *rows, more = capsys.readouterr().out.splitlines()
+        assert [row.split()[0] for row in rows] == ["second-1", "luca-1"]
+        assert more == "2 ended runs of demo and drill: trainwatch runs --all"
+        assert main(["runs", "--all"]) == 0
+        assert [row.split()[0] for row in capsys.readouterr().out.splitlines()] == [
+            "second-1", "drill-1", "demo-1", "luca-1",
+        ]  # fmt: skip
+        assert main(["runs", "--json"]) == 0
+        told = {row["id"]: row["stand_in"] for row in json.loads(capsys.readouterr().out)["runs"]}
+        assert told == {"second-1": "demo", "drill-1": "drill", "demo-1": "demo", "luca-1": None}
+        assert [card.id for card in MachineRuns().runs()] == ["second-1", "luca-1", "drill-1", "demo-1"]
+
+
+def test_where_only_examples_ran_there_is_no_run_yet(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known(home, "demo", home / "demo" / "1", "finished", 200.0)
+    assert main(["runs"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("no runs yet: ")
+    assert "1 ended run of demo and drill: trainwatch runs --all" in said
