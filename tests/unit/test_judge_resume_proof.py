@@ -208,3 +208,20 @@ def test_epochs_are_counted_on_over_attempts_of_weights() -> None:
 
 def _notes(world: World) -> str:
     return "\n".join(n.text for n in world.of(Note))
+
+
+def test_where_the_log_counts_batches_the_checkpoint_holds_its_own_step() -> None:
+    # Given two batches a step: checkpoint 10 comes at batch 20, checkpoint 20 at batch 40
+    world = save(running(steps=20), "out/step-10", 10)
+    on = Story(meta=False, period_s=5.0)
+    on.step = 20
+    save(world.watch(on.train(20)), "out/step-20", 20)
+
+    # When it is resumed from
+    on = Story(meta=False, period_s=5.0)
+    on.step = 40
+    crash(world).watch(on.load(10).train(10))
+
+    # Then nobody reads that it holds batch 40
+    told = "resume proven: step-20 holds step 20 (the log counts 40 there), and the training goes on at 41"
+    assert told in _notes(world)
