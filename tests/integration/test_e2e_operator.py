@@ -2,7 +2,6 @@
 
 import signal
 from pathlib import Path
-from typing import Any
 
 from tests.fakes.e2e_world import World, until, world
 from trainwatch.core.act import tree
@@ -92,14 +91,26 @@ def test_a_damaged_checkpoint_that_is_named_is_refused(world: World) -> None:
     checkpoint = world.out / "net-step00000040.safetensors"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-8])
 
-    said(world, "resume", "--from", str(checkpoint))
+    before = world.story()
 
-    def refused() -> Any:
-        story = world.story()
-        return story.state == "stopped" and "cannot be resumed from" in story.state_reason and story
+    why = said(world, "resume", "--from", str(checkpoint), code=1)
 
-    until(refused, "the refusal")
+    assert "net-step00000040.safetensors cannot be resumed from" in why
+    assert (world.story().state, world.story().incidents) == ("stopped", before.incidents)
     assert len(world.lives()) == 1
+
+
+def test_a_finished_run_stays_finished_where_the_checkpoint_that_is_named_is_damaged(world: World) -> None:
+    world.write("--steps", "45", "--save-every", "20")
+    assert world.headless().ends() == 0
+    checkpoint = world.out / "net-step00000040.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-8])
+    before = world.story()
+
+    assert "nothing was changed" in said(world, "resume", "--from", str(checkpoint), code=1)
+
+    after = world.story()
+    assert (after.state, after.seq, after.incidents) == ("finished", before.seq, before.incidents)
 
 
 def test_restart_begins_the_next_attempt(world: World) -> None:

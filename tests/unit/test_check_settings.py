@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.fakes import checkpoint_layouts as layouts
 from trainwatch.cli.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.cli.preflight_check import Check, Machine, Plan
 from trainwatch.cli.preflight_disk import check_disk, check_output_dir, check_resume_point, kept_checkpoints
@@ -255,6 +256,19 @@ def test_disk_and_resume_point_of_a_fresh_folder(tmp_path: Path) -> None:
     torn = check_resume_point(made, here)
     assert torn is not None
     assert (torn.result, "checkpoints list" in torn.remedy) == ("warn", True)
+
+
+def test_a_checkpoint_of_before_is_none_that_a_first_start_goes_on_from(tmp_path: Path) -> None:
+    here, made = machine(tmp_path), plan(tmp_path, output_dir=str(tmp_path / "out"))
+    layouts.safetensors_file(tmp_path / "out")
+    before = check_resume_point(made, here)
+    assert before is not None
+    assert (before.result, "a first start does not go on from it" in before.found) == ("warn", True)
+    assert "may be written over" in before.remedy
+    journal = here.home / "runs" / made.spec.id / "journal.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.touch()
+    assert result(check_resume_point(made, here)) == "pass", "the run was started before"
 
 
 @pytest.mark.parametrize(

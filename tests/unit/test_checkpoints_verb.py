@@ -90,3 +90,17 @@ def test_backup_never_overwrites(outputs: Path, tmp_path: Path, capsys: pytest.C
 def test_what_is_not_there_is_said(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["checkpoints", *words]) == 3
+
+
+def test_a_backup_into_a_folder_that_is_missing_makes_it(
+    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = outputs / "luca-000004.safetensors"
+    assert main(["checkpoints", "backup", str(file), str(tmp_path / "backups")]) == 0
+    assert (tmp_path / "backups" / file.name).read_bytes() == file.read_bytes()
+    assert str(tmp_path / "backups" / file.name) in capsys.readouterr().out
+    assert main(["checkpoints", "backup", str(file), str(tmp_path / "best.safetensors")]) == 0
+    assert (tmp_path / "best.safetensors").is_file()
+    directory = next(path for path in outputs.iterdir() if path.is_dir())
+    assert main(["checkpoints", "backup", str(directory), f"{tmp_path / 'more'}/"]) == 0
+    assert (tmp_path / "more" / directory.name).is_dir()

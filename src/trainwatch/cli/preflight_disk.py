@@ -10,6 +10,7 @@ from trainwatch.core.config.project import FILE_NAME
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.checkpoint import CheckpointListing
 from trainwatch.core.sense.filesystem import filesystem_type, is_network_filesystem
+from trainwatch.core.store.run_directory import RunDirectory
 
 from .preflight_check import GB, Check, Machine, Plan, existing, failed, passed, warned
 from .trainer_folders import output_folder
@@ -89,7 +90,7 @@ def kept_checkpoints(plan: Plan) -> int:
     return KEPT_CHECKPOINTS
 
 
-def check_resume_point(plan: Plan, _machine: Machine) -> Check | None:
+def check_resume_point(plan: Plan, machine: Machine) -> Check | None:
     """The checkpoint from which a restart would go on is good, every byte of it."""
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
@@ -104,6 +105,13 @@ def check_resume_point(plan: Plan, _machine: Machine) -> Check | None:
     if found.verdict != "complete":
         why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
         return warned("resume point", f"{why}; an older one would be tried", see)
+    if not RunDirectory(machine.home / "runs" / plan.spec.id).journal.exists():
+        return warned(
+            "resume point",
+            f"{found.name} lies there from before and is good: a first start does not go on from it, it begins anew",
+            "what lies there may be written over: move it aside, or set another output_dir; to go on from it: start, "
+            f"stop, trainwatch resume --from {found.name} (with its path)",
+        )
     position = f"step {found.step}" if found.step is not None else f"epoch {found.epoch}"
     known = found.step is not None or found.epoch is not None
     if Path(found.path).is_dir() and not known:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def add(subparsers: Any) -> None:
         parts, "backup", "copy, verify the copy, then say done", "backup best.safetensors /backup", act_backup
     )
     backup.add_argument("path", help="a checkpoint file or directory")
-    backup.add_argument("destination", help="a folder, or a name that does not exist yet; nothing is overwritten")
+    backup.add_argument(
+        "destination", help="a folder (made if missing), or a name that does not exist yet; nothing is overwritten"
+    )
 
 
 def _part(parts: Any, name: str, what: str, example: str, act: Part) -> argparse.ArgumentParser:
@@ -142,15 +145,24 @@ def act_backup(args: argparse.Namespace) -> int:
     """Copy and prove the copy; 1 when it could not be done, and then nothing is left of it."""
     from trainwatch.core.checkpoints import BackupRefusedError, backup
 
-    destination = Path(args.destination)
+    source, destination = _existing(args.path), Path(args.destination)
+    # A file goes by the suffix that it has: a name without one, or with a slash behind it, means a folder.
+    folder = args.destination.endswith("/") or (source.is_file() and not destination.suffix)
     if not destination.absolute().parent.is_dir():
         raise CliError(ExitCode.NOT_FOUND, f"{destination.parent}: no such directory; create it first")
+    made = folder and not destination.exists()
     try:
-        done = backup(_existing(args.path), destination)
+        if made:
+            destination.mkdir()
+        done = backup(source, destination)
     except BackupRefusedError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{args.destination}: {error.strerror or error}") from None
+    finally:
+        if made:
+            with suppress(OSError):  # it stays where something is in it
+                destination.rmdir()
     if args.json:
         print_json(done)
     else:

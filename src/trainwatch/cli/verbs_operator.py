@@ -13,6 +13,7 @@ from trainwatch.core.model.profile import NO_PROFILE
 from .failure import CliError, ExitCode
 from .known_runs import RUN_HELP, find_run, read_status
 from .output import printable
+from .resume_from import unfit
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +111,8 @@ def act(args: argparse.Namespace) -> int:
     )
     if verb.asks and not args.yes and sys.stdin.isatty():
         _ask(verb.asks.format(run=run.load_spec().name))
+    if (why := unfit(run, command)) is not None:
+        raise CliError(ExitCode.FAILED, why)
     try:
         reply = send(run, Request(command=command))
     except NoSupervisor:
