@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Mapping
 
 from ..model.ports import AttemptTarget
@@ -45,8 +44,3 @@ def _within(words: list[str], session: str) -> list[str]:
     popup = shlex.join([*words, "display-popup", "-E", "-w", "100%", "-h", "100%", nested])
     switch = shlex.join([*words, "switch-client", "-t", session])
     return ["sh", "-c", f"{popup} 2>/dev/null || {switch}"]
-
-
-def is_log_view(argv: list[str]) -> bool:
-    """Whether a command from :func:`attach_command` shows a log and not a terminal."""
-    return "trainwatch.core.act.log_view" in argv and sys.executable in argv

@@ -5,6 +5,7 @@ ever. Never ``set -g``; options only on the session and window that we made, whi
 id), so that nobody's session is taken for ours because of its name. Every fault is a sentence, never an exception.
 """
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ import msgspec
 from ..model.ports import AttemptTarget
 from ..model.run import RunSpec
 from ..model.settings import Tmux
-from .view import view_command
+from .view import is_log_view, view_command
 
 TIMEOUT_S = 5.0
 HISTORY_LINES = 50000
@@ -150,6 +151,7 @@ def _new_view(run: RunSpec, target: AttemptTarget, session: str, environ: Mappin
         "--", *_view_words(run, target, environ),
     )  # fmt: skip
     window, _, pane = text.strip().partition(" ")
+    _say_how_to_leave(run, target, session, environ)
     for option, value in ((VIEW, pane), ("remain-on-exit", "on"), ("automatic-rename", "off"), ("allow-rename", "off")):
         _call(settings, environ, "set-option", "-w", "-t", window, option, value)
 
@@ -161,8 +163,19 @@ def _renew_view(run: RunSpec, target: AttemptTarget, session: str, environ: Mapp
         pane, _, view = line.partition(" ")
         if pane == view:
             _call(settings, environ, "respawn-pane", "-k", "-t", pane, "--", *_view_words(run, target, environ))
+            _say_how_to_leave(run, target, session, environ)
             return
     _new_view(run, target, session, environ)  # someone closed it
+
+
+def _say_how_to_leave(run: RunSpec, target: AttemptTarget, session: str, environ: Mapping[str, str]) -> None:
+    """In the status line, which stays while the view scrolls. Decoration: without it the view is as good."""
+    name = "".join(sign for sign in run.name if sign.isprintable()).replace("#", "##")
+    prefix = "#{prefix} d: leave"
+    said = f"log of {name} · q or Ctrl-C: leave" if is_log_view(view_command(run, target, in_pane=True)) else prefix
+    with contextlib.suppress(TmuxTrouble):
+        for option, value in (("status", "on"), ("status-left-length", "80"), ("status-left", f" {said} · ")):
+            _call(run.settings.tmux, environ, "set-option", "-t", f"={session}:", option, value)
 
 
 def _view_words(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str]) -> list[str]:

@@ -15,3 +15,8 @@ def view_command(run: RunSpec, target: AttemptTarget, *, in_pane: bool) -> list[
         return [*python, "trainwatch.core.act.terminal", target.directory, *where]
     title = f"{run.name}, attempt {target.number}"
     return [*python, "trainwatch.core.act.log_view", target.log or "", title, *where]
+
+
+def is_log_view(argv: list[str]) -> bool:
+    """Whether a command from :func:`view_command` shows a log and not a terminal."""
+    return "trainwatch.core.act.log_view" in argv and sys.executable in argv

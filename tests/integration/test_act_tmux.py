@@ -1,5 +1,6 @@
 """The window on a trainer: real tmux servers of our own, real keys, real deaths."""
 
+import contextlib
 import os
 import pty
 import shutil
@@ -14,8 +15,9 @@ import pytest
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import tmux
-from trainwatch.core.act.attach import attach_command, is_log_view
+from trainwatch.core.act.attach import attach_command
 from trainwatch.core.act.launch import is_alive
+from trainwatch.core.act.view import is_log_view
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
@@ -127,6 +129,70 @@ def test_keys_in_the_log_view_cannot_reach_the_trainer(desk: Desk) -> None:
     desk.shows(session, later)  # and the view itself goes on too
     assert "INTERRUPTED" not in desk.run.log(target)
     assert is_alive(target.trainer)
+
+
+class Sitting:
+    """A program in a terminal of its own, as a person sits before it."""
+
+    def __init__(self, argv: list[str], environ: dict[str, str]) -> None:
+        self.keyboard, screen = pty.openpty()
+        self.program = subprocess.Popen(
+            argv, stdin=screen, stdout=screen, stderr=screen, env=environ | {"TERM": "xterm"}, start_new_session=True
+        )
+        os.close(screen)
+        os.set_blocking(self.keyboard, False)
+        self._seen = b""
+
+    def sees(self, text: str) -> bool:
+        with contextlib.suppress(OSError):
+            while data := os.read(self.keyboard, 65536):
+                self._seen += data
+        return text in self._seen.decode("utf-8", "replace")
+
+    def press(self, key: bytes) -> None:
+        os.write(self.keyboard, key)
+
+    def leave(self) -> None:
+        if self.program.poll() is None:
+            self.program.kill()
+        self.program.wait()
+        os.close(self.keyboard)
+
+
+@pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
+def test_a_view_in_tmux_is_left_with_a_key_and_says_so_all_the_time(desk: Desk, key: bytes) -> None:
+    target = desk.run.launch(*python(TICKING))
+    session = tmux.show(desk.spec(), target, desk.environ).session
+    assert session is not None
+    sitting = Sitting(attach_command(desk.spec(), target, desk.environ), desk.environ)
+    try:
+        wait_for(lambda: sitting.sees("log of luca · q or Ctrl-C: leave"), "the status line")
+        wait_for(lambda: sitting.sees("tick 60"), "the log, scrolled")
+        sitting.press(key)
+        wait_for(lambda: sitting.sees("detached") and sitting.program.poll() == 0, "the end of the view")
+    finally:
+        sitting.leave()
+    later = f"tick {desk.run.log(target).count(chr(10)) + 10}"
+    desk.shows(session, later)  # the next one to come finds it going on
+    assert is_alive(target.trainer)
+
+
+@pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
+def test_a_view_without_tmux_is_left_with_a_key(desk: Desk, key: bytes) -> None:
+    target = desk.run.launch(*python(TICKING))
+    sitting = Sitting(attach_command(desk.spec(), target, desk.environ, plain=True), desk.environ)
+    try:
+        wait_for(lambda: sitting.sees("tick 5"), "the log")
+        assert sitting.sees("\x1b]2;log of luca, attempt 1 (file mode): no key here reaches the trainer; q or Ctrl-C")
+        sitting.press(b"\x1a\x1c")
+        seen = f"tick {desk.run.log(target).count(chr(10)) + 10}"
+        wait_for(lambda: sitting.sees(seen), "that it goes on")
+        sitting.press(key)
+        wait_for(lambda: sitting.program.poll() == 0, "the end of the view")
+    finally:
+        sitting.leave()
+    assert is_alive(target.trainer)
+    assert "INTERRUPTED" not in desk.run.log(target)
 
 
 def test_a_new_attempt_is_shown_in_the_same_window(desk: Desk) -> None:
