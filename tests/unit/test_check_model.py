@@ -219,3 +219,29 @@ def test_a_data_set_that_cannot_be_counted_in_time_is_not_compared(tmp_path: Pat
 
 def test_without_an_earlier_launch_nothing_is_said_of_the_data(tmp_path: Path) -> None:
     assert check_data_changed(plan(tmp_path, {"dataset_path": "./a"}), machine(tmp_path)) is None
+
+
+def denoiser(channels: int) -> dict[str, Any]:
+    """The weights of the shipped DiT example."""
+    return {
+        "level.0.weight": torch.ones(channels, 2),
+        "level.2.weight": torch.ones(channels, channels),
+        "first.weight": torch.ones(channels, 1, 3, 3),
+        "middle.weight": torch.ones(channels, channels, 3, 3),
+        "last.weight": torch.ones(1, channels, 3, 3),
+    }
+
+
+@pytest.mark.parametrize(("held", "wanted", "result"), [(16, 32, "fail"), (32, 16, "fail"), (16, 16, "pass")])
+def test_the_channels_of_the_shipped_trainer(tmp_path: Path, held: int, wanted: int, result: str) -> None:
+    state_directory(tmp_path, denoiser(held))
+    found = checked(tmp_path, f"model:\n  image_size: 24\n  channels: {wanted}\n")
+    assert found.result == result
+    assert (f"model.channels is {wanted} in the config and {held} in the checkpoint" in found.found) == (held != wanted)
+
+
+def test_channels_that_layers_multiply_or_a_picture_has_tell_nothing(tmp_path: Path) -> None:
+    shapes = {f"down.{n}.weight": (64 * 2**n, 64, 3, 3) for n in range(4)}
+    assert misfits(Held(name="unet", shapes=shapes), Wanted(model={"channels": 32})) == ()
+    one = {f"block.{n}.weight": (64, 64, 3, 3) for n in range(4)}
+    assert misfits(Held(name="net", shapes=one), Wanted(model={"channels": 3})) == ()

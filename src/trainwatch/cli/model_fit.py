@@ -15,6 +15,11 @@ import msgspec
 
 WIDTHS = frozenset({"hidden_size", "embed_dim", "d_model", "n_embd", "model_dim"})
 """The width of the stream of tokens: norms, biases and inputs of layers have just this length."""
+CHANNELS = frozenset({"channels", "base_channels", "num_channels"})
+"""A width that certain layers may multiply: contradicted only where one length is all that a checkpoint has."""
+FEW_CHANNELS = 8
+"""Up to here a length may be the colours of a picture, a kernel, a pair of numbers."""
+FEWEST_OF_ONE_WIDTH = 4
 FEWEST = 8
 """Matrices that a checkpoint must have before a length that it lacks means anything (not flattened, not a fragment)."""
 DEPTHS = frozenset({"depth", "num_layers", "n_layer", "n_layers", "num_hidden_layers"})
@@ -108,6 +113,7 @@ def _hub(held: Held, wanted: Wanted) -> Iterator[Misfit]:
 def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
     """A config with a model section, against names and shapes."""
     matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
+    yield from _one_width(held, wanted, matrices)
     if len(matrices) < FEWEST or any("lora_" in key for key in held.shapes):
         return
     sizes = {length for shape in held.shapes.values() for length in shape}
@@ -123,6 +129,18 @@ def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
     kernels = {shape[2:] for key, shape in held.shapes.items() if _PATCHES.search(key) and len(shape) == 4}
     if patch is not None and len(kernels) == 1 and next(iter(kernels)) != (int(patch), int(patch)):
         yield Misfit(key="model.patch_size", held="x".join(map(str, next(iter(kernels)))), wanted=f"{int(patch)}")
+
+
+def _one_width(held: Held, wanted: Wanted, matrices: list[tuple[int, ...]]) -> Iterator[Misfit]:
+    """A small model whose layers all have one width: another one cannot take its weights."""
+    widths = {length for shape in matrices for length in shape[:2] if length > FEW_CHANNELS}
+    if len(matrices) < FEWEST_OF_ONE_WIDTH or len(widths) != 1 or any("lora_" in key for key in held.shapes):
+        return
+    width = next(iter(widths))
+    for key in sorted(CHANNELS & wanted.model.keys()):
+        number = _number(wanted.model[key])
+        if number is not None and number > FEW_CHANNELS and number != width:
+            yield Misfit(key=f"model.{key}", held=f"{width}", wanted=f"{number:g}")
 
 
 def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:
