@@ -14,7 +14,7 @@ import msgspec
 from ..model.failure import FAILURE_CLASSES, FailureCatalogue
 from ..model.incident import HangKind
 from ..model.profile import Preset, Profile
-from ..model.remedy import Remedy, RemedyCatalogue
+from ..model.remedy import HINTED, Remedy, RemedyCatalogue
 from .document import Document, Rule
 from .problem import ConfigError, Problem
 
@@ -89,7 +89,7 @@ def _place_in(message: str) -> tuple[str | int, ...]:
     return (found[1], int(found[2])) if found else ()
 
 
-_TREATABLE = {*FAILURE_CLASSES, *(f"hang:{kind}" for kind in get_args(HangKind))}
+_TREATABLE = {*FAILURE_CLASSES, *(f"hang:{kind}" for kind in get_args(HangKind)), *HINTED}
 
 
 @cache

@@ -8,6 +8,7 @@ from ..model.record import Entry
 from . import (
     attempt_now,
     eta,
+    hints,
     loss,
     loss_trend,
     proof_of_life,
@@ -158,12 +159,16 @@ def _on_beat(
         state, entries = _trend(knowledge, state, entries)
     if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
         state, more = _tell(state, changed=phase_changed)
-        state, entries = _check_saves(knowledge, state, (*entries, *more))
+        state, entries = _look_back(knowledge, state, (*entries, *more))
     return state, entries
 
 
-def _check_saves(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Steps advance: is a checkpoint overdue? Where nobody watches for them, none is missed."""
+def _look_back(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Steps advance: are they slow, is a checkpoint overdue? Where nobody watches for them, none is missed."""
+    if knowledge.preset.name in hints.STEP_S:
+        draft = Draft(knowledge, state)
+        hints.on_steps(draft)
+        state, entries = draft.state, (*entries, *draft.entries)
     if knowledge.output_dir is None and state.saves.last is None:
         return state, entries
     late = save_clock.overdue(state.saves, timeline.active(state.timeline), state.clock.start)
@@ -224,7 +229,8 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
     if after.open:
         reason = stall.say_stall(after, clock, state.vitals)
         name = stall.name_stall(state.vitals, state.bands)
-        draft.warn("stall", name, reason, title=f"slow ({name})")
+        help_ = hints.better(draft, "slow") if name == "slow" else ""
+        draft.warn("stall", name, f"{reason}{help_}", title=f"slow ({name})")
     else:
         for incident in state.incidents:
             if incident.kind == "stall":
@@ -245,7 +251,7 @@ def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
 def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     draft = Draft(knowledge, state)
     long = state.loss.long
-    reason = loss_trend.say_trend(long)
+    reason = f"{loss_trend.say_trend(long)}{hints.better(draft, 'plateau')}"
     if long.told == "diverging":
         draft.warn("loss", "diverging", reason, ending="told")
     else:

@@ -5,7 +5,7 @@ import msgspec
 from ..model.fact import HealthChanged, Note
 from ..model.incident import IncidentKind
 from ..model.observation import GpuSample, HostSample, ProcessSample
-from . import asking, disk, eta, health, recovery, step_clock, timeline, vitals
+from . import asking, disk, eta, health, hints, recovery, step_clock, timeline, vitals
 from .draft import Draft
 from .hang_watch import overdue
 from .knowledge import Knowledge
@@ -61,6 +61,9 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
             state, timeline=line, bands=bands, oom_kills=kills, oom_kills_before=before, disk_free_bytes=free
         )
     draft = _say_health(knowledge, state, changes) if changes else None
+    if state.tight_since is not None or (is_watched(state.machine) and hints.is_tight(sample)):
+        draft = draft if draft is not None else Draft(knowledge, state)
+        hints.on_host(draft, sample)
     machine = state.machine
     if isinstance(machine, Held) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
         draft = draft if draft is not None else Draft(knowledge, state)

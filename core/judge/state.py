@@ -91,6 +91,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     switch: bool = False
     oom_kills: int | None = None
     oom_kills_before: int | None = None
+    tight_since: float | None = None
+    """Run seconds from which RAM is tight; None = it is not."""
     warned: dict[str, float] = {}
     """When (run seconds) people were last told of a warning, by ``kind:class``."""
 

@@ -7,6 +7,9 @@ from msgspec import field
 
 from .profile import Change
 
+HINTED = ("slow", "plateau")
+"""What a remedy may also be for, although it ends no attempt: it is only ever proposed."""
+
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a setting must be now. ``default``: what the framework takes where nobody says.
@@ -36,7 +39,7 @@ class RemedyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``failures``: failure classes of crashes, ``hang:KIND`` for hangs. ``presets`` empty = any framework.
+    """``failures``: failure classes of crashes, ``hang:KIND`` for hangs, ``HINTED``. ``presets`` empty = any framework.
 
     ``equivalent``: the training's result stays what it was meant to be. ``after``: how often the class must have ended
     an attempt before. ``profile`` "down" = one rung down the run's ladder, to a profile of ``families``.

@@ -1,0 +1,96 @@
+"""Hints: what could be better while the training goes on."""
+
+from typing import Any
+
+from tests.builders import GB, Story, World, judge
+from trainwatch.core.config.shipped import load_profiles, load_remedies
+from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.decision import NotifyPeople
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.observation import HostSample, LogChunk
+from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.settings import Profiles, Settings
+
+
+def mind(preset: str, values: dict[str, Any], profile: str = "") -> Judge:
+    known = judge().knowledge
+    return Judge(
+        Knowledge(
+            catalogue=known.catalogue,
+            shapes=known.shapes,
+            preset=Preset(name=preset),
+            remedies=load_remedies(),
+            values={"": values, profile: values},
+            families={name: p.family for name, p in load_profiles().items()},
+            settings=Settings(profiles=Profiles(use=profile or None, ladder=("conservative", "balanced"))),
+        )
+    )
+
+
+def training(brain: Judge, step_s: float = 2.5, steps: int = 80) -> World:
+    return World(brain).begin().watch(Story(meta=False, step_s=step_s, period_s=5.0).load(10).train(steps))
+
+
+def ram(world: World, used_gb: float, seconds: float = 60.0) -> World:
+    for _ in range(int(seconds / 5.0)):
+        world.see(
+            HostSample(
+                t=world.t + 5.0,
+                ram_used_bytes=used_gb * GB,
+                ram_total_bytes=32 * GB,
+                ram_available_bytes=(32 - used_gb) * GB,
+            )
+        )
+    return world
+
+
+def hints(world: World, class_: str) -> list[Incident]:
+    assert world.of(NotifyPeople) == []
+    return [i for i in world.incidents if i.class_ == class_]
+
+
+def test_tight_ram_names_what_would_ease_it_once_and_stops_nothing() -> None:
+    world = training(mind("kohya", {"cache_latents": True}, "balanced"))
+    ram(ram(ram(world, 26.5), 20.0), 26.5)
+    told = hints(world, "ram_tight")
+    assert [(i.severity, i.open) for i in told] == [("info", False)]
+    assert told[0].reason.startswith("RAM is 83 % used, 5.5 GB available; what may help: ")
+    assert "(`trainwatch restart --with one-worker`)" in told[0].reason
+    assert world.decisions == ["start_attempt"]
+
+
+def test_the_safer_profile_is_named_with_the_verb_that_takes_it() -> None:
+    settled = {"max_data_loader_n_workers": 1, "lowram": True}
+    told = hints(ram(training(mind("kohya", settled, "balanced")), 26.5), "ram_tight")
+    assert "(`trainwatch profile conservative`)" in told[0].reason
+
+
+def test_a_peak_and_a_small_machine_are_no_news() -> None:
+    world = ram(ram(training(mind("kohya", {})), 26.5, 20.0), 10.0)
+    assert hints(world, "ram_tight") == []
+    for n in range(20):
+        world.see(HostSample(t=world.t + n, ram_used_bytes=3e9, ram_total_bytes=8e9, ram_available_bytes=5e9))
+    assert hints(world, "ram_tight") == []
+    assert hints(ram(World(mind("kohya", {})), 26.5), "ram_tight") == []
+
+
+def test_more_than_three_seconds_a_step_is_slow_for_kohya_alone() -> None:
+    world = training(mind("kohya", {"max_data_loader_n_workers": 1}), step_s=4.0)
+    told = hints(world, "slow_steps")
+    assert len(told) == 1
+    assert told[0].reason.startswith("a step takes 4.0 s, more than 3 s; what may help: two data-loading workers")
+    assert "restart --with vae-batch-2" in told[0].reason
+    assert hints(training(mind("kohya", {})), "slow_steps") == []
+    assert hints(training(mind("dit", {}), step_s=4.0), "slow_steps") == []
+
+
+def test_a_loss_that_came_to_rest_names_the_learning_rate() -> None:
+    world = World(mind("dit", {"learning_rate": 1e-4})).begin()
+    line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={:.4f}]"
+    for n in range(1, 4800):
+        world.see(LogChunk(t=float(n), text=line.format(n, max(0.5, 2.0 - n / 1000))))
+    told = hints(world, "plateau")
+    assert told[0].reason.endswith(
+        "what may help: half the learning rate (`trainwatch restart --with half-learning-rate`)"
+    )
