@@ -244,3 +244,29 @@ def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
     assert "it is stopped; `trainwatch resume` starts it" in said(world, "pause", code=1)
     assert len(world.lives()) == 1
     assert "pause: nothing is running that could be paused" in world.do("events").out, "the journal has it, too"
+
+
+def test_a_profile_that_the_script_does_not_know_gives_way_to_the_settings_that_ran(world: World) -> None:
+    # Given a run that is fine, and a script that refuses flags it does not know
+    world.write(*LONG)
+    world.headless()
+    world.at_step(50)
+
+    # When a person switches it to a safe mode
+    said(world, "profile", "safe_mode", "--now")
+
+    # Then it goes on as it was, and a resume does not try it again
+    world.at_step(70, 3)
+    story = world.story()
+    assert [a.profile for a in story.attempts] == [None, "safe_mode", None]
+    assert "unrecognized arguments: --safe_mode" in world.log(2)
+    assert (story.budget_used, [rung.profile for rung in story.dead_rungs]) == (0, ["safe_mode"])
+    assert "profile safe_mode does not start here: back to your own config as it stands" in said(world, "events")
+    assert [i.open for i in story.incidents] == [False]
+    said(world, "kill", "--yes")
+    world.in_state("stopped")
+    said(world, "resume")
+    world.at_step(90, 4)
+    assert world.story().attempts[-1].profile is None
+    said(world, "kill", "--yes")
+    world.in_state("stopped")
