@@ -30,6 +30,8 @@ def own_name(
     if key is None or (attempt < 2 and resume_from is None) or is_shell_line(spec.command):
         return ()
     before = effective(spec, preset, profile, key)
+    if not before and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
+        return ()  # a script of one's own may not know the setting, and die of it
     name = str(before) if before else preset.name_default
     there = tuple(_entries(spec, resume_from))
     if not any(re.fullmatch(re.escape(name) + _COUNT, entry) for entry in there):

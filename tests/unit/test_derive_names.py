@@ -60,6 +60,9 @@ def test_where_nothing_could_be_written_over_the_name_stays(tmp_path: Path) -> N
     checkpoint(tmp_path, "luca-000001.safetensors")
     assert named(spec, None, 1) is None, "a first launch writes as the user says"
     assert named(spec, None, 2, "dit") is None
+    checkpoint(tmp_path, "last.safetensors")
+    own = run(tmp_path, "python", "mine.py", output_dir=str(tmp_path))
+    assert named(own, None, 2) is None, "a script of one's own may not know the setting"
     shell = run(tmp_path, "bash", "-c", "python train_network.py --output_name luca", output_dir=str(tmp_path))
     assert named(shell, None, 2) is None
     assert own_name(spec, preset("kohya"), profile("stable"), None, 1) == ()
