@@ -31,6 +31,10 @@ CLASS_TITLES: dict[str, str] = {
     "spin": "no step, spinning",
     "starved": "no step, waiting for data",
     "exiting": "done but not exiting",
+    "asks": "waits for an answer",
+    "missing": "no checkpoint",
+    "ram_tight": "RAM is tight",
+    "slow_steps": "slow steps",
 }
 
 PHASE_WORDS: dict[str, str] = {
