@@ -14,6 +14,7 @@ from ..model.story import RunStory
 from . import run_machine
 from .attempt_now import AttemptNow
 from .budget import Budget
+from .ramp_state import Stood
 from .resume_point import GOOD, Known, Shelf
 from .run_machine import (
     Finished,
@@ -71,12 +72,19 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or _applied(story),
         tidying=None,
+        stood=state.stood or _stood(story),
         ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
         # Where somebody switched, no profile is a choice, too.
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
         told_t=None,
     )
+
+
+def _stood(story: RunStory) -> Stood | None:
+    """The settings that made steps last, as far as the journal tells."""
+    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
+    return None if ran is None else Stood(attempt=ran.number, profile=ran.profile, applied=_applied(story))
 
 
 def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
