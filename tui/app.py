@@ -175,13 +175,15 @@ class TrainwatchApp(App[None]):
         return board is not None and (name != "samples" or board.run.samples is not None)
 
     def action_leave_place(self) -> None:
-        """To the screen that this one was opened from; from the last one: leave."""
+        """To the screen that this one was opened from; from the first one to the list, which only q leaves."""
         if not isinstance(self.screen, PlaceScreen):
             return
-        if self.dashboard is None and sum(isinstance(s, PlaceScreen) for s in self.screen_stack) == 1:
-            self.action_leave()
-            return
-        self.pop_screen()
+        if self.dashboard is not None or sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
+            self.pop_screen()
+        elif self.screen.place != "runs" and self.offers("runs"):
+            self.action_runs()
+        else:
+            self.tell("This is the first screen: q leaves it.")
 
     def _uncover(self) -> None:
         """Take away what lies over the dashboard."""
@@ -238,7 +240,7 @@ class TrainwatchApp(App[None]):
             if pane.display and pane.id not in {"keys", "tabs"}:
                 lines += [*([str(pane.border_title)] if pane.border_title else []), *pane.plain_lines(), ""]
         self.copy_to_clipboard("\n".join(lines).strip() + "\n")
-        self.tell("Copied the text of this screen (if this terminal lets programs set its clipboard).")
+        self.tell("Copied (if this terminal allows it).")
 
     def action_save_picture(self) -> None:
         """Save the screen in front as SVG."""
@@ -256,7 +258,7 @@ class TrainwatchApp(App[None]):
     def copy(self, text: str) -> None:
         """Put something on the clipboard of the terminal, and say what."""
         self.copy_to_clipboard(text)
-        self.tell(f"Copied (if this terminal lets programs set its clipboard): {text}")
+        self.tell(f"Copied (if this terminal allows it): {text}")
 
     def tell(self, text: str) -> None:
         """A sentence in the footer of whatever is in front."""

@@ -161,3 +161,33 @@ def applying(context: KeyContext) -> tuple[Key, ...]:
     """Keys that do something now, what to do first in front."""
     found = [k for k in KEYS if k.when(context) and not (k.acts and context.read_only)]
     return tuple(sorted(found, key=lambda k: not k.first(context)))
+
+
+OVER: dict[str, str] = {
+    "finished": "The run is finished: r starts it again.",
+    "stopped": "The run is stopped: r resumes it.",
+    "given_up": "The run was given up: e says why, r resumes it.",
+}
+"""States in which no trainer is there to be told anything."""
+MISSING: dict[str, str] = {
+    "wait": "Nothing is hung.",
+    "unpause": "It is not paused.",
+    "acknowledge": "No incident is open.",
+    "supervisor": "A supervisor is there already.",
+}
+"""By action: what it would need."""
+
+
+def why_not(action: str, context: KeyContext) -> str:
+    """Why a key that acts on the run does nothing now."""
+    if not context.started:
+        return "It was not started yet."
+    if action == "acknowledge" and all(i.acknowledged for i in context.now.story.open_incidents):
+        return MISSING[action]
+    if context.state in OVER:
+        return OVER[context.state]
+    if not context.watched and action != "supervisor":
+        return "Nobody is watching it: S starts a supervisor."
+    if action in MISSING:
+        return MISSING[action]
+    return "It is paused: u goes on." if context.state == "paused" else "No trainer is running now."

@@ -29,6 +29,7 @@ from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.wire import Reply
+from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import ChooseProfile
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
@@ -288,6 +289,36 @@ async def test_enter_starts_nothing_once_it_ran() -> None:
         assert starter.started == []
 
 
+@pytest.mark.parametrize("key", ["p", "x", "k", "P", "w", "u", "S"])
+async def test_keys_on_a_finished_run_say_that_it_is(key: str) -> None:
+    async with showing(finished()) as (app, pilot):
+        await pilot.press(key)
+        assert "The run is finished: r starts it again." in footer(app)
+        assert app.screen is board(app)
+        assert sent(app) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "key", "said"),
+    [
+        (finished(), "c", "No incident is open."),
+        (given_up(), "k", "The run was given up: e says why"),
+        (unwatched(), "k", "Nobody is watching it: S starts a supervisor."),
+        (healthy(), "w", "Nothing is hung."),
+        (healthy(), "u", "It is not paused."),
+        (healthy(), "S", "A supervisor is there already."),
+        (in_state("paused"), "P", "It is paused: u goes on."),
+        (crashed(), "x", "No trainer is running now."),
+        (empty(), "k", "It was not started yet."),
+    ],
+)
+async def test_a_key_that_does_not_apply_says_why(now: Situation, key: str, said: str) -> None:
+    async with showing(now) as (app, pilot):
+        await pilot.press(key)
+        assert said in footer(app)
+        assert sent(app) == []
+
+
 async def test_read_only_changes_nothing() -> None:
     starter = FakeStarter()
     async with showing(hung(), starter=starter, read_only=True) as (app, pilot):
@@ -438,6 +469,9 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
         (runs,) = [s for s in app.screen_stack if isinstance(s, RunsScreen)]
         assert "run.json is damaged" in runs.key_bar.plain_lines()[0]
         await pilot.press("escape")
+        assert "q leaves it" in runs.key_bar.plain_lines()[0]
+        assert not app._exit
+        await pilot.press("q")
         await until(pilot, lambda: app._exit)
 
 
@@ -466,3 +500,9 @@ async def test_state_of_a_run_that_changes_moves_the_keys() -> None:
         look(app)
         await pilot.pause()
         assert footer(app).startswith("w wait")
+
+
+async def test_what_was_copied_is_said_in_full_where_there_is_little_room() -> None:
+    async with showing(healthy(), (45, 30)) as (app, pilot):
+        await pilot.press("y")
+        assert "Copied (if this terminal allows it)." in footer(app)

@@ -262,6 +262,18 @@ async def test_it_is_drawn_at_every_size(trouble: str) -> None:
                 assert "disk" in text(app, "checks")
 
 
+async def test_escape_on_the_first_screen_ends_nothing() -> None:
+    async with launching(FakeLauncher()) as (app, pilot):
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(front(app), RunsScreen))
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "q leaves it" in footer(app)
+        assert not app._exit
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(front(app), LaunchScreen))
+
+
 async def test_it_is_reached_from_the_runs_and_escape_leads_back() -> None:
     app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:

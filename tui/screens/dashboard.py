@@ -14,7 +14,7 @@ from ..attention import Attention
 from ..doors import OpenRun, Starter
 from ..glyphs import glyphs_for
 from ..job import Jobs
-from ..keys import ALSO, KEYS, Key, KeyContext, applying
+from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ..log.control import LogControl
 from ..messages import Answered, Called, JobMoved, Seen
 from ..pane_focus import PaneMemory
@@ -214,14 +214,20 @@ class Dashboard(PaneWalk):
         self.say(message.text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that do not apply now do nothing."""
+        """Keys that do not apply now do nothing; those that act on the run say why (but Enter means something else)."""
         name = str(parameters[0]) if action == "operate" else action
         key = next((k for k in KEYS if k.action.partition("(")[0] == name), None)
-        return key is None or (key.when(self.context) and not (key.acts and self.read_only))
+        if key is None or (key.acts and self.read_only):
+            return key is None
+        return key.when(self.context) or (action == "operate" and name != "start")
 
     def action_operate(self, name: str) -> None:
-        """Do something to the run."""
-        ACTS[name](self.operations)
+        """Do something to the run, or say why it cannot be done."""
+        key = next(k for k in KEYS if k.action == name)
+        if key.when(self.context):
+            ACTS[name](self.operations)
+        else:
+            self.say(why_not(name, self.context))
 
     def action_explain(self) -> None:
         """Everything about the newest incident."""

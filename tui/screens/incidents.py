@@ -179,7 +179,7 @@ class IncidentsScreen(PlaceScreen):
         if self.detail is None:
             return
         self.app.copy_to_clipboard(incident_markdown(self.detail, self.board.run.name))
-        self.say("Copied as markdown (if this terminal lets programs set its clipboard).")
+        self.say("Copied as markdown (if this terminal allows it).")
 
     def action_jump(self) -> None:
         """Go to the log at the marked line of evidence."""
