@@ -20,6 +20,7 @@ VIOLATIONS = {
     "no room knows the loop": ("core/store/lock.py", "from .. import supervisor"),
     "core knows no screen and no command line": ("core/views/words.py", "import textual"),
     "the screen knows views, model and the store only": ("tui/chart.py", "from ..core.act import tmux"),
+    "inside the screen each shelf knows only those below it": ("tui/widgets/tab_bar.py", "from .. import app"),
     "only wiring hands act and sense to the supervisor": ("core/supervisor.py", "from .sense import gpu"),
     "example trainers are programs of their own": ("configs/examples/demo_bar.py", "from trainwatch.core import views"),
 }
