@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.nvml.library import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import TRAINER, HandMade, hand_made
 from trainwatch.cli.gpu_survey import survey

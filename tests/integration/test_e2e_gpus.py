@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
-from tests.fakes.nvml.library import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]
 
 
 @pytest.fixture
 def driver(fake_nvml: FakeNvml, world: World) -> FakeNvml:
-    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.library), "FAKE_NVML_STATE": str(fake_nvml.state)}
+    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.folder), "FAKE_NVML_STATE": str(fake_nvml.state)}
     return fake_nvml
 
 

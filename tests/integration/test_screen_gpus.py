@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from tests.fakes.nvml.library import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.tmux, NO_TMUX]
 
 @pytest.fixture
 def driver(fake_nvml: FakeNvml, world: World) -> FakeNvml:
-    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.library), "FAKE_NVML_STATE": str(fake_nvml.state)}
+    world.env |= {"LD_LIBRARY_PATH": str(fake_nvml.folder), "FAKE_NVML_STATE": str(fake_nvml.state)}
     return fake_nvml
 
 

@@ -12,8 +12,8 @@ SOURCE = Path(__file__).parent / "fake_nvml.c"
 class FakeNvml:
     """One test's driver: what it shows stands in ``state``; edits are seen at the next call."""
 
-    def __init__(self, library: Path, state: Path) -> None:
-        self.library = library
+    def __init__(self, folder: Path, state: Path) -> None:
+        self.folder = folder
         self.state = state
 
     def show(self, text: str) -> None:
