@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..core.model.observation import Command
+from ..core.model.settings import Health
 from ..core.model.story import RunStory, apply
 from ..core.model.wire import Reply, Request
 from ..core.store.journal import JournalFollower, JournalTooNew
@@ -23,7 +24,7 @@ SEND_TIMEOUT_S = 10.0
 class StoreFeed:
     """A Feed. The folder need not exist yet; ``created_wall`` (epoch seconds) is the zero of run time.
 
-    ``as_found``: corrects the story of a run that nobody watches by what the machine shows.
+    ``as_found``: corrects the story of a run that nobody watches by what the machine shows. ``health``: its bounds.
     """
 
     def __init__(
@@ -31,7 +32,9 @@ class StoreFeed:
         directory: RunDirectory,
         created_wall: float,
         as_found: Callable[[RunDirectory, RunStory], RunStory] = lambda _, story: story,
+        health: Health | None = None,
     ) -> None:
+        self._health = health or Health()
         self._as_found = as_found
         self._directory = directory
         self._zero = created_wall
@@ -65,6 +68,7 @@ class StoreFeed:
             now_t=max(wall - zero, story.t),
             now_wall=wall,
             supervisor_alive=pid is not None,
+            health=self._health,
         )
 
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ..model.health import Level
+from ..model.health import VRAM_STABLE_PCT, Level
 from ..model.observation import GpuSample, HostSample
 from ..model.settings import Health as HealthSettings
 
@@ -52,8 +52,6 @@ def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
 
 FAR = 1e300
 """Beyond every reading, and still a JSON number."""
-VRAM_STABLE_PCT = 95.0
-"""Requirement A4: with the profile ``stable`` VRAM warns from here."""
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

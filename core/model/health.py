@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 
 Level = Literal["safe", "warning", "danger", "underused", "unknown"]
+VRAM_STABLE_PCT = 95.0
+"""Requirement A4: with the profile ``stable`` VRAM warns from here."""
 
 
 class HealthReading(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,9 +4,9 @@ import msgspec
 
 from ..model.observation import GpuReading
 from . import quantity
-from .level import ALL_SAFE, BOUNDS, Bounds, level_of
+from .level import ALL_SAFE, Bounds, level_of
 from .meter import Meter
-from .situation import Situation
+from .situation import Situation, bounds_now
 
 STALE_S = 5.0
 """Readings older than this are named with their age: a poll has a time limit of 3 s, and one may be missed."""
@@ -69,7 +69,7 @@ def _gpu(now: Situation, g: GpuReading, sample_trouble: str | None) -> GpuView:
     vram_pct = None
     if g.mem_used_bytes is not None and g.mem_total_bytes:
         vram_pct = 100 * g.mem_used_bytes / g.mem_total_bytes
-    prefix = f"gpu{g.index}"
+    prefix, bounds = f"gpu{g.index}", bounds_now(now)
     trouble = g.trouble
     if trouble is None and sample_trouble is None and g.util_pct is None and g.mem_used_bytes is None:
         trouble = "gives no readings"
@@ -82,43 +82,43 @@ def _gpu(now: Situation, g: GpuReading, sample_trouble: str | None) -> GpuView:
         util=Meter(
             label="util",
             text=quantity.percent(g.util_pct),
-            level=level_of(now.story, (f"{prefix}.util",), BOUNDS["util"], g.util_pct),
+            level=level_of(now.story, (f"{prefix}.util",), bounds["util"], g.util_pct),
             series=f"{prefix}.util",
-            bounds=BOUNDS["util"],
+            bounds=bounds["util"],
         ),
         vram=Meter(
             label="vram",
             text=quantity.percent(vram_pct) if vram_pct is not None else quantity.size(g.mem_used_bytes),
             extra=quantity.size_of(g.mem_used_bytes, g.mem_total_bytes),
-            level=level_of(now.story, (f"{prefix}.vram",), BOUNDS["vram"], vram_pct),
+            level=level_of(now.story, (f"{prefix}.vram",), bounds["vram"], vram_pct),
             series=f"{prefix}.vram",
             high=g.mem_total_bytes,
-            bounds=_scaled(g.mem_total_bytes),
+            bounds=_scaled(bounds["vram"], g.mem_total_bytes),
         ),
         temp=Meter(
             label="temp",
             text=quantity.UNKNOWN if g.temp_c is None else f"{g.temp_c:.0f} °C",
-            level=level_of(now.story, (f"{prefix}.temp",), BOUNDS["temp"], g.temp_c),
+            level=level_of(now.story, (f"{prefix}.temp",), bounds["temp"], g.temp_c),
             series=f"{prefix}.temp",
             low=20.0,
-            bounds=BOUNDS["temp"],
+            bounds=bounds["temp"],
         ),
         power=Meter(
             label="power",
             text=quantity.UNKNOWN if g.power_w is None else f"{g.power_w:.0f} W",
             extra="" if g.power_w is None or not g.power_limit_w else f"of {g.power_limit_w:.0f} W",
-            level=level_of(now.story, (f"{prefix}.power",), BOUNDS["power"], g.power_w),
+            level=level_of(now.story, (f"{prefix}.power",), bounds["power"], g.power_w),
             series=f"{prefix}.power",
             high=g.power_limit_w,
         ),
     )
 
 
-def _scaled(total_bytes: float | None) -> Bounds:
+def _scaled(bounds: Bounds, total_bytes: float | None) -> Bounds:
     """The bounds of VRAM in bytes: its history is kept in bytes, its levels are per cent."""
     if not total_bytes:
         return ALL_SAFE
-    return tuple((bound * total_bytes / 100, level) for bound, level in BOUNDS["vram"])
+    return tuple((bound * total_bytes / 100, level) for bound, level in bounds)
 
 
 def _short(name: str | None) -> str:

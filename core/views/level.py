@@ -1,38 +1,44 @@
-"""Levels of readings as the judge wrote them, and the bounds that colour a value it has not spoken of."""
+"""Levels of readings: by the bounds of the run's settings, and near a bound as the judge wrote them."""
 
 import math
+from collections.abc import Mapping
+from functools import lru_cache
 
-from ..model.health import Level
+from ..model.health import VRAM_STABLE_PCT, Level
 from ..model.settings import Health
 from ..model.story import RunStory
 
 Bounds = tuple[tuple[float, Level], ...]
 """(highest value that still has this level, level), rising; a bound belongs to the milder level."""
 
-_DEFAULTS = Health()
 ALL_SAFE: Bounds = ((math.inf, "safe"),)
-BOUNDS: dict[str, Bounds] = {
-    "util": ((5.0, "underused"), (math.inf, "safe")),
-    "vram": ((_DEFAULTS.vram_underused_pct, "underused"), (_DEFAULTS.vram_warning_pct, "safe"), (math.inf, "warning")),
-    "temp": ((_DEFAULTS.temp_warning_c, "safe"), (_DEFAULTS.temp_danger_c, "warning"), (math.inf, "danger")),
-    "power": ALL_SAFE,
-    "ram_used": ((_DEFAULTS.ram_warning_pct, "safe"), (_DEFAULTS.ram_danger_pct, "warning"), (math.inf, "danger")),
-    "ram_available": (
-        (_DEFAULTS.ram_available_danger_bytes, "danger"),
-        (_DEFAULTS.ram_available_warning_bytes, "warning"),
-        (math.inf, "safe"),
-    ),
-    "swap_used": (
-        (_DEFAULTS.swap_warning_bytes, "safe"),
-        (_DEFAULTS.swap_danger_bytes, "warning"),
-        (math.inf, "danger"),
-    ),
-    "disk_free": (
-        (_DEFAULTS.disk_danger_bytes, "danger"),
-        (_DEFAULTS.disk_warning_bytes, "warning"),
-        (math.inf, "safe"),
-    ),
-}
+MARGIN = 0.02
+"""Share of a value within which the judge's level stands: on a bound it would flap."""
+
+
+@lru_cache(maxsize=64)
+def bounds_of(health: Health, profile: str | None) -> Mapping[str, Bounds]:
+    """Bounds by row, for a run's settings and the profile it runs with."""
+    vram = VRAM_STABLE_PCT if profile == "stable" else health.vram_warning_pct
+    rising: dict[str, tuple[float, float]] = {
+        "temp": (health.temp_warning_c, health.temp_danger_c),
+        "ram_used": (health.ram_warning_pct, health.ram_danger_pct),
+        "swap_used": (health.swap_warning_bytes, health.swap_danger_bytes),
+    }
+    falling: dict[str, tuple[float, float]] = {
+        "ram_available": (health.ram_available_danger_bytes, health.ram_available_warning_bytes),
+        "disk_free": (health.disk_danger_bytes, health.disk_warning_bytes),
+    }
+    return {
+        "util": ((5.0, "underused"), (math.inf, "safe")),
+        "vram": ((health.vram_underused_pct, "underused"), (vram, "safe"), (math.inf, "warning")),
+        "power": ALL_SAFE,
+        **{row: ((one, "safe"), (two, "warning"), (math.inf, "danger")) for row, (one, two) in rising.items()},
+        **{row: ((one, "danger"), (two, "warning"), (math.inf, "safe")) for row, (one, two) in falling.items()},
+    }
+
+
+BOUNDS = bounds_of(Health(), None)
 SEVERITY: dict[Level, int] = {"unknown": 0, "safe": 1, "underused": 2, "warning": 3, "danger": 4}
 
 
@@ -47,14 +53,16 @@ def level_in(bounds: Bounds, value: float | None) -> Level:
 
 
 def level_of(story: RunStory, names: tuple[str, ...], bounds: Bounds, value: float | None) -> Level:
-    """What the judge said of the first of these metrics (its hysteresis included), else what the bounds say."""
-    if value is None:
+    """The level of the present value; near a bound, what the judge said of the first of these metrics.
+
+    The judge waits before it tells a change: its level beside the newest number would contradict it meanwhile.
+    """
+    present = level_in(bounds, value)
+    if value is None or present == "unknown":
         return "unknown"
-    for name in names:
-        reading = story.health.get(name)
-        if reading is not None and reading.level != "unknown":
-            return reading.level
-    return level_in(bounds, value)
+    judged = next((story.health[n].level for n in names if n in story.health), "unknown")
+    near = {level_in(bounds, value * (1.0 - MARGIN)), level_in(bounds, value * (1.0 + MARGIN))}
+    return judged if judged in near else present
 
 
 def worst(levels: tuple[Level, ...]) -> Level:

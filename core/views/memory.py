@@ -3,9 +3,9 @@
 import msgspec
 
 from . import quantity
-from .level import BOUNDS, Bounds, level_of
+from .level import Bounds, level_of
 from .meter import Meter
-from .situation import Situation
+from .situation import Situation, bounds_now
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ def memory_view(now: Situation) -> MemoryView:
     if host is None:
         watched = now.supervisor_alive is not False
         return MemoryView(message="No reading yet" if watched else "No reading: no supervisor is running")
-    story = now.story
+    story, bounds = now.story, bounds_now(now)
     used_pct = None
     if host.ram_used_bytes is not None and host.ram_total_bytes:
         used_pct = 100 * host.ram_used_bytes / host.ram_total_bytes
@@ -29,29 +29,29 @@ def memory_view(now: Situation) -> MemoryView:
         Meter(
             label="RAM",
             text=quantity.size_of(host.ram_used_bytes, host.ram_total_bytes),
-            level=level_of(story, ("ram_used", "host.ram_used"), BOUNDS["ram_used"], used_pct),
+            level=level_of(story, ("ram_used", "host.ram_used"), bounds["ram_used"], used_pct),
             series="host.ram_used",
             high=host.ram_total_bytes,
-            bounds=_scaled(BOUNDS["ram_used"], host.ram_total_bytes),
+            bounds=_scaled(bounds["ram_used"], host.ram_total_bytes),
         ),
         Meter(
             label="avail",
             text=quantity.size(host.ram_available_bytes),
             level=level_of(
-                story, ("ram_available", "host.ram_available"), BOUNDS["ram_available"], host.ram_available_bytes
+                story, ("ram_available", "host.ram_available"), bounds["ram_available"], host.ram_available_bytes
             ),
             series="host.ram_available",
             high=host.ram_total_bytes,
-            bounds=BOUNDS["ram_available"],
+            bounds=bounds["ram_available"],
         ),
         Meter(
             label="swap",
             text=quantity.size(host.swap_used_bytes),
             extra=f"of {quantity.size(host.swap_total_bytes)}" if host.swap_total_bytes else "",
-            level=level_of(story, ("swap_used", "host.swap_used"), BOUNDS["swap_used"], host.swap_used_bytes),
+            level=level_of(story, ("swap_used", "host.swap_used"), bounds["swap_used"], host.swap_used_bytes),
             series="host.swap_used",
             high=max(host.swap_total_bytes or 0.0, 2e9),
-            bounds=BOUNDS["swap_used"],
+            bounds=bounds["swap_used"],
         ),
     ]
     process = now.process
@@ -72,10 +72,10 @@ def memory_view(now: Situation) -> MemoryView:
             Meter(
                 label="disk",
                 text=f"{quantity.size(host.disk_free_bytes)} free",
-                level=level_of(story, ("disk_free", "host.disk_free"), BOUNDS["disk_free"], host.disk_free_bytes),
+                level=level_of(story, ("disk_free", "host.disk_free"), bounds["disk_free"], host.disk_free_bytes),
                 series="host.disk_free",
                 high=None,
-                bounds=BOUNDS["disk_free"],
+                bounds=bounds["disk_free"],
             )
         )
     return MemoryView(meters=tuple(meters))

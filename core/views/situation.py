@@ -1,10 +1,14 @@
 """All that a screen is drawn from: the story, the newest readings and the time."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ..model.observation import GpuSample, HostSample, ProcessSample
 from ..model.progress import Progress
+from ..model.settings import Health
 from ..model.story import RunStory
+from .level import Bounds, bounds_of
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +16,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``progress`` (taken at ``progress_t``) is the newest reading; it is fresher than the story's, which is written about
     every 30 s.
-    ``supervisor_alive`` None: nobody looked yet.
+    ``supervisor_alive`` None: nobody looked yet. ``health``: the run's own bounds.
     """
 
     story: RunStory = RunStory()
@@ -24,6 +28,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     now_t: float = 0.0
     now_wall: float = 0.0
     supervisor_alive: bool | None = None
+    health: Health = Health()
 
 
 def live_progress(now: Situation) -> Progress:
@@ -84,3 +89,9 @@ def fraction(progress: Progress) -> float | None:
     if progress.epoch is not None and progress.total_epochs:
         return min(1.0, max(0.0, progress.epoch / progress.total_epochs))
     return None
+
+
+def bounds_now(now: Situation) -> Mapping[str, Bounds]:
+    """Bounds of the levels of this run's readings, by row."""
+    attempt = now.story.attempt
+    return bounds_of(now.health, attempt.profile if attempt is not None else None)

@@ -25,9 +25,11 @@ from tests.fakes.feed import (
     training,
     unwatched,
 )
-from trainwatch.core.model.fact import CheckpointKnown, HealthChanged
+from trainwatch.core.model.fact import CheckpointKnown
+from trainwatch.core.model.health import HealthReading, Level
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import RunState
+from trainwatch.core.model.settings import Health
 from trainwatch.core.views.checkpoints import checkpoint_views, resume_point
 from trainwatch.core.views.dashboard import dashboard_view
 from trainwatch.core.views.gpu import gpu_pane_view
@@ -68,17 +70,6 @@ def test_every_state_has_a_sentence_even_with_nothing_known(state: RunState) -> 
 )  # fmt: skip
 def test_a_bound_belongs_to_the_milder_level(metric: str, value: float | None, level: str) -> None:
     assert level_in(BOUNDS[metric], value) == level
-
-
-def test_the_judges_level_goes_before_the_bounds() -> None:
-    now = healthy()
-    told = StoryTeller()
-    told.story = now.story
-    story = told.tell(
-        now.now_t, HealthChanged(metric="gpu0.vram", value=95.0, unit="%", level="warning", before="safe")
-    ).story
-    view = gpu_pane_view(msgspec.structs.replace(now, story=story))
-    assert view.gpus[0].vram.level == "warning"
 
 
 def test_worst_of_nothing_is_unknown() -> None:
@@ -181,3 +172,33 @@ def test_a_host_that_hides_things_shows_them_as_unknown() -> None:
 def test_levels_of_verdicts(now: Situation) -> None:
     levels = {"running": "warning", "given_up": "danger", "backing_off": "warning", "finished": "safe"}
     assert verdict(now).level == levels[now.story.state]
+
+
+@pytest.mark.parametrize(
+    ("judged", "percent", "health", "profile", "shown"),
+    [
+        ("underused", 91.0, Health(), "balanced", "underused"),  # near the bound the judge's word stands
+        ("underused", 93.0, Health(), "balanced", "safe"),
+        ("safe", 78.0, Health(), "balanced", "underused"),
+        ("safe", 78.0, Health(vram_underused_pct=50.0), "balanced", "safe"),
+        ("warning", 97.5, Health(), "stable", "warning"),
+        ("warning", 97.0, Health(), "balanced", "warning"),  # was beyond it: it does not flap
+        (None, 99.0, Health(), "balanced", "warning"),
+    ],
+)
+def test_a_level_does_not_contradict_the_number_beside_it(
+    judged: Level | None, percent: float, health: Health, profile: str, shown: Level
+) -> None:
+    now = healthy()
+    assert now.gpu is not None
+    assert now.story.attempt is not None
+    gpu = msgspec.structs.replace(now.gpu.gpus[0], mem_used_bytes=percent, mem_total_bytes=100.0)
+    told = {} if judged is None else {"gpu0.vram": HealthReading(metric="gpu0.vram", value=0, unit="%", level=judged)}
+    attempt = msgspec.structs.replace(now.story.attempt, profile=profile)
+    now = msgspec.structs.replace(
+        now,
+        health=health,
+        gpu=msgspec.structs.replace(now.gpu, gpus=(gpu,)),
+        story=msgspec.structs.replace(now.story, health=told, attempts=(*now.story.attempts[:-1], attempt)),
+    )
+    assert gpu_pane_view(now).gpus[0].vram.level == shown

@@ -65,7 +65,7 @@ class MachineRuns:
         return OpenRun(
             run_id=run.id,
             name=spec.name,
-            feed=StoreFeed(run, spec.created_wall, _as_found),
+            feed=StoreFeed(run, spec.created_wall, _as_found, spec.settings.health),
             profiles=LateProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=LateIncidents(run),
