@@ -8,8 +8,8 @@ from typing import Protocol
 import psutil
 import pytest
 
-from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
 from tests.integration.sense_world import ListInbox, RunClock, identity, python, said, target, wait_until
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.ports import Sensor
