@@ -1,6 +1,5 @@
 """The run of this folder that is being looked after, found without reading any settings: the screen is there sooner."""
 
-
 from trainwatch.core.config.location import find_project
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory, RunUnreadable, list_runs
