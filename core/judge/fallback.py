@@ -36,6 +36,8 @@ def applies(draft: Draft, failure: str, *, started: bool = True) -> bool:
     stood = state.stood
     if stood is None or failure in OUTSIDE or state.profile == stood.profile:
         return False
+    if any(rung.profile == stood.profile for rung in state.ramp.dead):
+        return False  # what ran last did not hold either: there is nothing to go back to
     return not started or (state.attempt.beat_t is None and state.attempt.profile == state.profile)
 
 

@@ -50,8 +50,8 @@ def on_saved(draft: Draft, known: resume_point.Known) -> None:
     ramp = _counted(draft)
     ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
     draft.set(ramp=ramp)
-    if draft.state.profile_pending is not None:
-        return  # a person or a remedy chose already
+    if draft.state.profile_pending is not None or draft.state.attempt.beat_t is None:
+        return  # a person or a remedy chose already; or no step was made on this rung, so nothing speaks for it
     spilled = next((i for i in draft.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
         _fall(draft, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)

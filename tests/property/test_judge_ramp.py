@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import Story, World, judge
@@ -21,6 +21,8 @@ ENDS = {
 happenings = st.one_of(st.just("save"), st.just("train"), st.just("pause"), st.sampled_from(sorted(ENDS)))
 
 
+@example(begins="a", goal="1 checkpoint", story=["train", "save", "train", "bug", "bug"])
+@example(begins="a", goal="1 checkpoint", story=["train", "save", "save", "bug", "bug"])
 @settings(max_examples=60, deadline=None)
 @given(
     begins=st.sampled_from(LADDER),

@@ -72,7 +72,8 @@ def after_step(step: int, *, batch: int) -> None:
     if due("hang", step):
         wait_for_ever()
     if due("killed", step):  # by somebody else: another process sends the signal
-        subprocess.run(["kill", "-INT", str(os.getpid())], check=True)
+        sends = f"import os, signal; os.kill({os.getpid()}, signal.SIGINT)"
+        subprocess.run([sys.executable, "-c", sends], check=True)
 
 
 def loader_sticks(step: int, workers: int) -> bool:
