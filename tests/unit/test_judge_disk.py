@@ -1,5 +1,6 @@
 """When the disk will be full."""
 
+from tests.builders import Story, World
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge import disk
 from trainwatch.core.judge.disk import DiskUse, Forecast
@@ -94,4 +95,16 @@ def test_small_checkpoints_beside_a_busy_disk_fill_nothing() -> None:
         path = f"out/model-{n:06d}.safetensors"
         world.see(CheckpointEvent(t=t, path=path, size_bytes=40_000.0, event="complete"))
         world.see(HostSample(t=t, disk_free_bytes=(100 - 2 * n) * GB))
+    assert [i for i in world.incidents if i.class_ == "filling"] == []
+
+
+def test_nothing_is_forecast_before_the_pace_of_a_known_length_is_known() -> None:
+    world = World().begin().watch(Story(meta=False, period_s=5.0).load(10))
+    t = world.state.timeline.t
+    world.see(LogChunk(t=t, text="Step 3/9000, Loss: 0.1\n"))
+    assert world.state.progress.total_steps == 9000
+    for n in range(1, 6):
+        t += 100.0
+        world.see(CheckpointEvent(t=t, path=f"out/model-{n:06d}.safetensors", size_bytes=12 * GB, event="complete"))
+        world.see(HostSample(t=t, disk_free_bytes=(100 - 12 * n) * GB))
     assert [i for i in world.incidents if i.class_ == "filling"] == []

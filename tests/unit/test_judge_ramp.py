@@ -244,3 +244,24 @@ def test_no_climb_in_the_last_epoch() -> None:
     world.see(LogChunk(t=world.t, text="\nEpoch 10/10: 5%| | 6/100 [1:00<1:00, 1.00s/it, loss=0.1]"))
     saves(world, 906)
     assert profiles(world) == ["low"]
+
+
+def test_a_training_of_unknown_length_is_never_nearly_done() -> None:
+    settings = Settings(profiles=Profiles(use="low", ladder=LADDER, ramp=("1 checkpoint",)))
+    world = World(judge(settings)).begin().watch(Story(meta=False, period_s=5.0).load(10))
+    for step in range(1, 6):
+        world.see(LogChunk(t=world.t + 5.0, text=f"Step {step}, Loss: 0.5\n"))
+    saves(world, 5)
+    assert moves(world) == [("up", "low", "middle")]
+
+
+def test_a_switch_waits_while_the_run_is_paused() -> None:
+    world = climber("1 checkpoint")
+    world.command("profile", profile="middle").command("pause")
+    saves(world, 5)
+    assert world.of(StopAttempt) == []
+
+
+def test_waiting_may_be_asked_for_before_anything_looks_stuck() -> None:
+    world = climber().command("wait")
+    assert any("no hang is declared for" in str(entry) for entry in world.entries)
