@@ -57,7 +57,7 @@ def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: 
         assert trial["vram_peak_bytes"] is None
         assert trial["exit"] == "ended after its time"
         assert trial["stable"] is not False
-    assert calm["s_per_step"] > 0.04
+    assert calm["s_per_step"] > 2 * brisk["s_per_step"]  # measured at a grain of one second
     assert fingerprint(world.project) == before
     assert not any((world.home / "trials" / "scratch").iterdir()), "what it wrote is gone"
     assert world.runs() == [], "a trial is no run of the user's"
