@@ -27,7 +27,7 @@ from .screen_memory import Remembered, keep, recall
 from .screens.dashboard import Dashboard
 from .screens.open_place import place_screen
 from .screens.place import PlaceScreen
-from .terminal import believe_the_terminal, end_with_terminal
+from .terminal import believe_the_terminal, end_with_terminal, may_watch_the_mouse
 from .themes import DARK, LIGHT, ROLES
 
 HERE = Path(__file__).parent
@@ -90,6 +90,7 @@ class TrainwatchApp(App[None]):
         if not headless:
             believe_the_terminal()
             end_with_terminal()
+            rest = {"mouse": may_watch_the_mouse(os.environ), **rest}
         result = super().run(headless=headless, **rest)
         if self.farewell and not headless:
             print(self.farewell)  # noqa: T201  the terminal is ours again

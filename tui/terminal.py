@@ -6,10 +6,16 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 
 LOOK_S = 1.0
 GONE = 129
 """Exit code of a process ended by a hang-up (128 + SIGHUP)."""
+
+
+def may_watch_the_mouse(env: Mapping[str, str]) -> bool:
+    """False inside GNU screen: while a program watches the mouse there, a lone Escape is held back for the next key."""
+    return not env.get("STY")
 
 
 def can_show_screen() -> bool:

@@ -1,0 +1,31 @@
+"""Inside GNU screen keys go before the mouse."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tmux_terminal import NO_TMUX, terminal
+from trainwatch.tui.terminal import may_watch_the_mouse
+
+
+def test_the_mouse_is_left_alone_in_gnu_screen_only() -> None:
+    assert may_watch_the_mouse({"TERM": "screen-256color", "TMUX": "/tmp/tmux-0/default,1,0"})
+    assert not may_watch_the_mouse({"STY": "4242.pts-0.host"})
+
+
+@NO_TMUX
+@pytest.mark.tmux
+@pytest.mark.skipif(shutil.which("screen") is None, reason="no GNU screen")
+def test_escape_leads_back_in_gnu_screen(tmp_path: Path) -> None:
+    with terminal((100, 30), tmp_path, {"PATH": "/usr/bin:/bin", "TRAINWATCH_HOME": str(tmp_path / "home")}) as person:
+        person.run(f"SCREENDIR={tmp_path / 'sockets'} exec screen -c /dev/null sh")
+        person.until(lambda text: "$" in text or "#" in text, "a shell in it")
+        person.trainwatch()
+        person.see("No run is open")
+        person.press("l")
+        person.see("type one: no file is needed")
+        person.press("Escape")
+        person.see("No run is open")
+        person.press("q")
+        person.until(lambda _: person.ended, "it ends, and GNU screen with it")
