@@ -43,7 +43,7 @@ def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: 
     prepare(world)
     before = fingerprint(world.project)
 
-    done = world.do("trial", "--all", "--minutes", "0.11", "--json", patience_s=90.0)
+    done = world.do("trial", "--all", "--minutes", "0.2", "--json", patience_s=110.0)
 
     assert done.code == 0, done.err
     calm, brisk = done.json["trials"]
@@ -51,13 +51,15 @@ def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: 
     for trial in (calm, brisk):
         assert trial["started"]
         assert trial["no_error"]
-        assert trial["steps"] >= 5  # on a busy machine
-        assert trial["loss_falling"] is not False
+        assert trial["steps"] >= 20
+        assert trial["loss_falling"] is True
         assert trial["ram_peak_bytes"] > 1e7
         assert trial["vram_peak_bytes"] is None
         assert trial["exit"] == "ended after its time"
         assert trial["stable"] is not False
-    assert calm["s_per_step"] > 2 * brisk["s_per_step"]  # measured at a grain of one second
+    # A step cannot take less than its sleep of 0.04 s; both ends of about nine seconds are known to the second.
+    assert calm["s_per_step"] > 0.04 * (1 - 2 / 9)
+    assert calm["s_per_step"] > 2 * brisk["s_per_step"]
     assert fingerprint(world.project) == before
     assert not any((world.home / "trials" / "scratch").iterdir()), "what it wrote is gone"
     assert world.runs() == [], "a trial is no run of the user's"
