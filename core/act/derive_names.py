@@ -39,7 +39,10 @@ def own_name(
     number = max(attempt, 2)
     while any(re.match(re.escape(f"{name}-try{number}") + r"(?!\d)", entry) for entry in there):
         number += 1
-    why = f"what was saved as {name} stays as it is: {preset.name} counts from the beginning again"
+    why = (
+        f"what was saved as {name} stays as it is, where the trainer heeds that name: {preset.name} counts from the "
+        "beginning again"
+    )
     return (Change(where="config", key=key, before=before, after=f"{name}-try{number}", why=why),)
 
 
