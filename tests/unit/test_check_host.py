@@ -1,12 +1,13 @@
 """Pre-flight checks of the host's habits, on file systems made for it."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainwatch.cli.preflight import preflight
+from trainwatch.cli.preflight import MACHINE_CHECKS, RUN_CHECKS, preflight
 from trainwatch.cli.preflight_check import Machine
 from trainwatch.cli.preflight_disk import check_state_folder
 from trainwatch.cli.preflight_host import check_gpu_channel, check_logout, check_sleep, check_tmux, check_wsl_idle
@@ -114,6 +115,25 @@ def test_the_gpu_channel_of_windows(tmp_path: Path, files: dict[str, str], expec
     assert found is not None
     assert found.result == expected
     assert expected == "pass" or "wsl --shutdown" in found.remedy
+
+
+def test_check_on_wsl_reports_a_missing_gpu_channel(tmp_path: Path) -> None:
+    checks = {c.name: c for c in preflight(None, machine=machine(tmp_path, kernel=WSL))}
+    assert checks["gpu channel"].result == "fail"
+    assert "gpu channel" not in {c.name for c in preflight(None, machine=machine(tmp_path))}
+
+
+def test_every_check_is_in_one_list_of_checks() -> None:
+    listed = [look.__name__ for look in (*RUN_CHECKS, *MACHINE_CHECKS)]
+    defined = {
+        name
+        for module in {look.__module__ for look in (*RUN_CHECKS, *MACHINE_CHECKS)}
+        for name, value in vars(sys.modules[module]).items()
+        if name.startswith("check_") and getattr(value, "__module__", None) == module
+    }
+    assert len(listed) == len(set(listed))
+    # check_gpus replaces check_gpus_of when there is no project.
+    assert defined - set(listed) == {"check_gpus"}
 
 
 def test_no_channel_is_looked_for_elsewhere(tmp_path: Path) -> None:

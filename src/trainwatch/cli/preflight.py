@@ -9,6 +9,7 @@ from .preflight_check import Check, Machine, Plan, failed, look_at_machine, pass
 from .preflight_disk import check_disk, check_output_dir, check_resume_point, check_state_folder
 from .preflight_gpu import check_gpus, check_gpus_of, check_torch, check_vram
 from .preflight_host import (
+    check_gpu_channel,
     check_logout,
     check_old_sessions,
     check_sleep,
@@ -61,6 +62,7 @@ MACHINE_CHECKS: tuple[Callable[[Machine], Check | None], ...] = (
     check_logout,
     check_sleep,
     check_wsl_idle,
+    check_gpu_channel,
 )
 
 
