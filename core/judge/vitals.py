@@ -20,10 +20,8 @@ WINDOW_MIN, WINDOW_MAX = 3, 15
 IO_AT_ONCE_S = 256.0
 """What the idle bound allows in this time, moved in one sample (17 MB), is a sign by itself: writers of big files come
 in bursts. A metrics writer that flushes a few MB a minute beside a dead trainer is none."""
-CPU_CORES_ALIVE = 0.25
-"""One trainer process that does something uses more; a metrics thread less."""
 CPU_CORES_PER_GPU = 0.6
-"""Each further GPU has a further process with threads of its own: share of CPU_CORES_ALIVE it adds."""
+"""Each further GPU has a further process with threads of its own: share of ``idle_cpu_cores`` it adds."""
 CPU_NORMAL_SHARE = 0.3
 """Where the run's usual CPU is below the bound: this share of it counts as a sign."""
 CPU_STARVED_SHARE = 0.5
@@ -156,7 +154,7 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang, 
     cpu = sample.cpu_cores
     cpu_bits = (vitals.cpu_bits << 1) & mask
     many = False
-    if cpu is not None and cpu >= alive_cores(vitals):
+    if cpu is not None and cpu >= alive_cores(vitals, hang.idle_cpu_cores):
         cpu_bits |= 1
         # Ranks that wait for a spinning GPU burn a core each: that is no work.
         waits = vitals.gpu_at in {None, vitals.spin_at, vitals.pinned_at, vitals.dim_at}
@@ -280,9 +278,9 @@ def after_gap(vitals: Vitals, now: float) -> Vitals:
     )
 
 
-def alive_cores(vitals: Vitals) -> float:
-    """CPU of the tree from which it counts as doing something."""
-    bound = CPU_CORES_ALIVE * (1.0 + CPU_CORES_PER_GPU * max(0, len(vitals.normals) - 1))
+def alive_cores(vitals: Vitals, idle_cpu_cores: float) -> float:
+    """CPU of the tree, in cores, from which it counts as a sign of life."""
+    bound = idle_cpu_cores * (1.0 + CPU_CORES_PER_GPU * max(0, len(vitals.normals) - 1))
     usual = vitals.cpu_normal
     if usual is None:
         return bound

@@ -37,8 +37,9 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Restart when the newest checkpoint is older than this and no step advances (A4; off by default)."""
     idle_util_pct: float = 5.0
     """GPU utilisation below this is idle (A4)."""
-    idle_cpu_cores: float = 0.05
-    """CPU of the whole tree below this is idle; a metrics thread alone stays below 0.05 cores."""
+    idle_cpu_cores: float = 0.25
+    """CPU of the whole tree, in cores, below this is idle: a trainer that works uses more, a metrics thread 0.05 to
+    0.2. Each further GPU adds 60 % of it. A trainer that usually needs less is compared with its own usual CPU."""
     idle_io_bytes_per_s: float = 65536.0
     """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
     quiet_s: float = 20.0

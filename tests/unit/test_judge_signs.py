@@ -116,6 +116,15 @@ def test_counters_that_fall_back_are_no_bytes() -> None:
     assert second.io_at is None
 
 
+@pytest.mark.parametrize(("idle_cpu_cores", "alive"), [(0.25, False), (0.15, True)])
+def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores: float, alive: bool) -> None:
+    signs = Vitals()
+    for second in range(10):
+        t = float(second)
+        signs = vitals.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
+    assert (signs.cpu_alive_at == 9.0) is alive
+
+
 # --- time -----------------------------------------------------------------------------------------------------------
 
 
