@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from trainwatch.core.judge.diagnosis import compile_catalogue, diagnosis_of
-from trainwatch.core.judge.progress import progress_of
+from trainwatch.core.judge.failure.diagnosis import compile_catalogue, diagnosis_of
+from trainwatch.core.judge.progress.log_progress import progress_of
 from trainwatch.core.model.failure import FailureCatalogue
 
 FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")

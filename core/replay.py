@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from .judge import Judge, JudgeState, Knowledge
-from .judge.catalogue import own_signatures
-from .judge.diagnosis import compile_catalogue
-from .judge.line_shapes import shapes_of
+from .judge.failure.catalogue import own_signatures
+from .judge.failure.diagnosis import compile_catalogue
 from .judge.run_machine import WORDS, name_of
+from .judge.text.line_shapes import shapes_of
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened
 from .model.failure import FailureCatalogue

@@ -29,17 +29,17 @@ from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget
 from ..model.profile import Preset, Profile
 from ..model.run import RunSpec
-from . import desk
-from .autopsy import KernelTail, examine, no_kernel_log
-from .derive import Derived, DeriveError, derive
-from .derive_names import own_name
-from .derive_remaining import remaining
-from .gpu_clearing import GpuHelp, clear_gpus
-from .launch import LaunchError, is_alive, launch, read_start
-from .notify import NotifyReport, notify, notify_urls
-from .pause import pause_attempt, unpause_attempt
-from .readiness import READY, Readiness
-from .stop import stop_attempt
+from .config.derive import Derived, DeriveError, derive
+from .config.output_names import own_name
+from .config.remaining_steps import remaining
+from .evidence.capture import KernelTail, examine, no_kernel_log
+from .gpu.gpu_clearing import GpuHelp, clear_gpus
+from .launch import spool
+from .launch.launching import LaunchError, is_alive, launch, read_start
+from .launch.readiness import READY, Readiness
+from .notify.notifier import NotifyReport, notify, notify_urls
+from .stop.pause import pause_attempt, unpause_attempt
+from .stop.stopping import stop_attempt
 
 BASELINE = "gpu_baseline.json"
 """Beside the attempt's other papers: GPU memory that others held before it began, bytes per GPU index."""
@@ -254,7 +254,7 @@ class RunActor:
         except LaunchError as error:
             return False, str(error), {"retryable": False}
         with contextlib.suppress(OSError):  # without it the gate says that the baseline is not known
-            desk.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
+            spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
         self._target, self._baseline = target, baseline
         self._remember(folder, derived)
         start = read_start(folder)
@@ -322,12 +322,12 @@ def _unused(folder: Path) -> Path:
     """A launch that failed leaves its papers; the next one gets a folder of its own beside them."""
     number = 1
     candidate = folder
-    while (candidate / desk.ORDER).exists():
+    while (candidate / spool.ORDER).exists():
         number += 1
         candidate = folder.with_name(f"{folder.name}-{number}")
     return candidate
 
 
 def _read_baseline(directory: str) -> dict[int, float]:
-    found = desk.read(directory, BASELINE) or {}
+    found = spool.read(directory, BASELINE) or {}
     return {int(k): float(v) for k, v in found.items()}

@@ -8,8 +8,9 @@ from ..model.profile import Preset
 from ..model.remedy import Remedy
 from ..model.resuming import Telling
 from ..model.settings import Settings
-from . import health, resume_point
-from .remedy import Values
+from .findings import health_levels
+from .recovery.remedies import Values
+from .resume import checkpoint_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +36,10 @@ class Knowledge:
     values: Values = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
-    telling: Telling = resume_point.ANYTHING
-    levels: dict[str, dict[str, health.Metric]] = field(init=False)
+    telling: Telling = checkpoint_index.ANYTHING
+    levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 
     def __post_init__(self) -> None:
-        tables = {profile: health.metrics(self.settings.health, profile) for profile in ("", "stable")}
+        tables = {profile: health_levels.metrics(self.settings.health, profile) for profile in ("", "stable")}
         object.__setattr__(self, "levels", tables)

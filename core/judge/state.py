@@ -13,25 +13,25 @@ from ..model.incident import Incident
 from ..model.progress import Progress
 from ..model.record import Entry
 from ..model.remedy import AppliedRemedy
-from .attempt_now import AttemptNow
-from .budget import Budget
-from .cause import Trail
-from .diagnosis import DiagnosisState
-from .disk import DiskUse
-from .eta import Pace
-from .health import Bands
-from .loss import Loss
-from .progress import START, ProgressState
-from .ramp_state import Ramp, Stood
-from .resume_point import Shelf
-from .routine import Routine
+from .attempt_progress import AttemptNow
+from .failure.diagnosis import DiagnosisState
+from .findings.disk_forecast import DiskUse
+from .findings.eta import Pace
+from .findings.health_levels import Bands
+from .findings.loss import Loss
+from .findings.slow import Stall
+from .hang.active_time import Timeline
+from .hang.liveness import Vitals
+from .hang.log_activity import Voice
+from .hang.phase_times import Routine
+from .hang.step_clock import StepClock
+from .progress.log_progress import START, ProgressState
+from .recovery.budget import Budget
+from .recovery.failure_history import Trail
+from .recovery.ramp_state import Ramp, Stood
+from .resume.checkpoint_index import Shelf
+from .resume.save_overdue import SaveClock
 from .run_machine import NEVER, Idle, Machine
-from .save_clock import SaveClock
-from .stall import Stall
-from .step_clock import StepClock
-from .timeline import Timeline
-from .vitals import Vitals
-from .voice import Voice
 
 SNAPSHOT_VERSION = 1
 

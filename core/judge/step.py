@@ -27,29 +27,15 @@ from ..model.observation import (
 )
 from ..model.story import RunStory
 from ..model.wire import Reply
-from . import (
-    commands,
-    crash,
-    habits,
-    hang_watch,
-    hearing,
-    permission,
-    recovery,
-    retention,
-    sampling,
-    saving,
-    step_clock,
-    takeover,
-    timeline,
-    vitals,
-    voice,
-)
-from .adoption import from_story
-from .diagnosis import kernel_evidence
-from .draft import Draft
+from .failure.diagnosis import kernel_evidence
+from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
+from .hang import active_time, liveness, log_activity, step_clock
 from .knowledge import Knowledge
+from .recovery import commands, crash, permission, restart_stages, takeover
+from .recovery.restored_state import from_story
 from .run_machine import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying, is_live, is_watched
 from .state import NOTHING, JudgeState, Result, due
+from .step_builder import Draft
 
 replace = msgspec.structs.replace
 
@@ -63,11 +49,11 @@ class Judge:
             Meta: _on_nothing,
             Learned: _on_learned,
             Start: _on_start,
-            GpuSample: sampling.on_gpu,
-            HostSample: sampling.on_host,
-            ProcessSample: sampling.on_process,
-            LogChunk: hearing.on_log,
-            CheckpointEvent: saving.on_checkpoint,
+            GpuSample: on_samples.on_gpu,
+            HostSample: on_samples.on_host,
+            ProcessSample: on_samples.on_process,
+            LogChunk: on_log.on_log,
+            CheckpointEvent: on_checkpoints.on_checkpoint,
             KernelLine: _on_kernel,
             Exit: _on_exit,
             Tick: _on_tick,
@@ -121,12 +107,12 @@ class Judge:
     def _after_sleep(self, state: JudgeState, observation: Observation, slept_s: float) -> Result:
         before = NOTHING
         if is_watched(state.machine):
-            now = timeline.active(state.timeline)
+            now = active_time.active(state.timeline)
             state = replace(
                 state,
                 clock=step_clock.grace_after(state.clock, now),
-                vitals=vitals.after_gap(state.vitals, now),
-                voice=voice.after_gap(state.voice, now),
+                vitals=liveness.after_gap(state.vitals, now),
+                voice=log_activity.after_gap(state.voice, now),
             )
             said = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
             before = (Note(text=said),)
@@ -138,7 +124,7 @@ def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
     line = state.timeline
     if t <= line.t:
         return state, 0.0
-    line, slept_s = timeline.advance(line, t)
+    line, slept_s = active_time.advance(line, t)
     return replace(state, timeline=line), slept_s
 
 
@@ -147,11 +133,11 @@ def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observat
 
 
 def _on_learned(_knowledge: Knowledge, state: JudgeState, learned: Learned) -> Result:
-    return habits.with_habits(state, learned.habits), (Note(text=habits.say_habits(learned.habits)),)
+    return learned_habits.with_habits(state, learned.habits), (Note(text=learned_habits.say_habits(learned.habits)),)
 
 
 def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
-    return hang_watch.overdue(knowledge, state, NOTHING)
+    return hang_check.overdue(knowledge, state, NOTHING)
 
 
 def _on_kernel(_knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
@@ -168,11 +154,11 @@ def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Resu
     draft = Draft(knowledge, state)
     machine = state.machine
     if isinstance(machine, Stopping):
-        recovery.on_exit_while_stopping(draft, machine, observation)
+        restart_stages.on_exit_while_stopping(draft, machine, observation)
     elif is_live(machine) and crash.succeeded(draft, observation):
         if crash.steps_remain(state):
             draft.note(f"it ended with success at step {state.progress.step} of {state.progress.total_steps}")
-        recovery.finish(draft, observation, "the training is done")
+        restart_stages.finish(draft, observation, "the training is done")
     elif is_live(machine):
         crash.on_crash(draft, observation)
     return draft.state, tuple(draft.entries)
@@ -188,21 +174,21 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     """An action's outcome concerns the state that waits for it; any other is history."""
     draft = Draft(knowledge, state)
     if outcome.decision == state.tidying:
-        retention.on_planned(draft, outcome)
+        deletion_plan.on_planned(draft, outcome)
         return draft.state, tuple(draft.entries)
     match state.machine:
         case Hung(capture=order) as machine if order == outcome.decision:
-            hang_watch.end_hung(draft, machine, outcome)
+            hang_check.end_hung(draft, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:
-            recovery.on_stop_outcome(draft, machine, outcome)
+            restart_stages.on_stop_outcome(draft, machine, outcome)
         case Cleaning(order=order) as machine if order == outcome.decision:
-            recovery.on_clear_outcome(draft, machine, outcome)
+            restart_stages.on_clear_outcome(draft, machine, outcome)
         case Verifying(order=order) as machine if order == outcome.decision:
-            recovery.on_verify_outcome(draft, machine, outcome)
+            restart_stages.on_verify_outcome(draft, machine, outcome)
         case Starting(order=order, launched=False) if order == outcome.decision and not outcome.ok:
-            recovery.on_start_failed(draft, outcome)
+            restart_stages.on_start_failed(draft, outcome)
         case Starting(order=order, launched=False) as machine if order == outcome.decision:
-            recovery.on_launched(draft, machine, outcome)
+            restart_stages.on_launched(draft, machine, outcome)
         case Paused(order=order) if order == outcome.decision and not outcome.ok:
             draft.note(f"pausing failed: {outcome.detail}")
             commands.awake(draft, "it could not be paused")
@@ -217,10 +203,10 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
     match state.machine:
         case Hung() as machine:
             draft.note("the evidence of the hang did not come in time")
-            hang_watch.end_hung(draft, machine)
+            hang_check.end_hung(draft, machine)
         case Stopping() as machine:
-            recovery.on_status_lost(draft, machine)
+            restart_stages.on_status_lost(draft, machine)
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
-            recovery.launch(draft, machine.plan)
+            restart_stages.launch(draft, machine.plan)
     return draft.state, tuple(draft.entries)

@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from trainwatch.core.act import tree
-from trainwatch.core.act.launch import find_attempt, is_alive
-from trainwatch.core.act.stop import members
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch.launching import find_attempt, is_alive
+from trainwatch.core.act.stop.stopping import members
 from trainwatch.core.model.decision import Decision
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.record import Record
@@ -84,8 +84,8 @@ def until(look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_
 
 def lives(pid: int) -> bool:
     """Whether this pid runs and is no zombie."""
-    process = tree.look(pid)
-    return process is not None and process.state not in tree.GONE_STATES
+    process = processes.look(pid)
+    return process is not None and process.state not in processes.GONE_STATES
 
 
 class Watcher:
@@ -278,9 +278,9 @@ def _end(folder: Path) -> None:
     if target is None:
         return
     for process in members(target):
-        tree.send(process.key, signal.SIGKILL)
+        processes.send(process.key, signal.SIGKILL)
     if target.runner is not None:
-        tree.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
+        processes.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
 
 
 @contextlib.contextmanager

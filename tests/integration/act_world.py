@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from trainwatch.core.act import tree
-from trainwatch.core.act.launch import launch, read_exit
-from trainwatch.core.act.stop import members
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch.launching import launch, read_exit
+from trainwatch.core.act.stop.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
 from trainwatch.core.model.ports import AttemptTarget
 
@@ -81,9 +81,9 @@ class World:
     def clear(self) -> None:
         for target in self.targets:
             for process in members(target):
-                tree.send(process.key, signal.SIGKILL)
+                processes.send(process.key, signal.SIGKILL)
             if target.runner is not None:
-                tree.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
+                processes.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
 
 
 @contextmanager
@@ -96,5 +96,5 @@ def world(root: Path) -> Iterator[World]:
 
 
 def lives(pid: int) -> bool:
-    process = tree.look(pid)
-    return process is not None and process.state not in tree.GONE_STATES
+    process = processes.look(pid)
+    return process is not None and process.state not in processes.GONE_STATES

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import wait_for
-from trainwatch.cli.known_runs import read_status
-from trainwatch.core.act import tree
+from trainwatch.core.act import processes
+from trainwatch.core.app.runs.known_runs import read_status
 from trainwatch.core.store.run_directory import list_runs
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
@@ -108,19 +108,19 @@ class HandMade:
         home = self.root / "home"
         for lock in home.glob("runs/*/supervisor.lock"):
             pid = lock.read_text().strip()
-            if pid and tree.look(int(pid)) is not None:
+            if pid and processes.look(int(pid)) is not None:
                 os.kill(int(pid), signal.SIGKILL)
         for made in self.started:
             made.kill()
             made.wait()
         mark = os.fsencode(f"TRAINWATCH_HOME={home}")
-        for process in tree.everyone().values():
+        for process in processes.everyone().values():
             try:
                 ours = mark in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
             except OSError:
                 continue
             if ours and process.pid != os.getpid():
-                tree.send(process.key, signal.SIGKILL)
+                processes.send(process.key, signal.SIGKILL)
         subprocess.run(
             ["tmux", "-L", self.socket, "kill-server"], env=self.environ, capture_output=True, check=False, timeout=10
         )

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
-from trainwatch.core.act import desk
-from trainwatch.core.act.autopsy import examine, gpu_text
-from trainwatch.core.act.gpu_holders import Holder, gpu_holders
-from trainwatch.core.act.launch import is_alive
-from trainwatch.core.act.stack_probe import find_py_spy
-from trainwatch.core.act.stacks import StackReport
-from trainwatch.core.judge.stack_signs import Sign, signs_of
+from trainwatch.core.act.evidence.capture import examine, gpu_text
+from trainwatch.core.act.evidence.stack_capture import StackReport
+from trainwatch.core.act.evidence.stack_probe import find_py_spy
+from trainwatch.core.act.gpu.gpu_holders import Holder, gpu_holders
+from trainwatch.core.act.launch import spool
+from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core.judge.hang.stack_evidence import Sign, signs_of
 from trainwatch.core.model.observation import GpuReading, Outcome
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
@@ -175,10 +175,10 @@ def test_without_the_right_to_look_the_rest_is_kept_and_said(run: World) -> None
         "log": target.log, "log_lines": 200, "rounds": 2, "pause_s": 0.1, "timeout_s": 5.0, "budget_s": 20.0,
         "native": True, "py_spy": find_py_spy(),
     }  # fmt: skip
-    desk.write(str(desk_folder), desk.STACKS, request)
-    program = [sys.executable, "-P", "-m", "trainwatch.core.act.stack_probe", str(desk_folder / desk.STACKS)]
+    spool.write(str(desk_folder), spool.STACKS, request)
+    program = [sys.executable, "-P", "-m", "trainwatch.core.act.evidence.stack_probe", str(desk_folder / spool.STACKS)]
     assert subprocess.run([*words, *program], check=False, cwd="/").returncode == 0
-    answer = desk.read(str(desk_folder), desk.STACKS_DONE)
+    answer = spool.read(str(desk_folder), spool.STACKS_DONE)
     assert answer is not None
     assert answer["frames"] == {}
     assert any(f"py-spy may not look into process {pid}" in note and "/proc" in note for note in answer["notes"])

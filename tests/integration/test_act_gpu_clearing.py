@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act import gpu_ghost
-from trainwatch.core.act.gpu_clearing import GpuHelp, clear_gpus
-from trainwatch.core.act.gpu_gate import GateReport
+from trainwatch.core.act.gpu import ghost_utilisation
+from trainwatch.core.act.gpu.gpu_clearing import GpuHelp, clear_gpus
+from trainwatch.core.act.gpu.memory_gate import GateReport
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Restart, Settings
@@ -60,8 +60,8 @@ def test_a_ghost_is_calmed_by_opening_a_context(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        (f"exit {gpu_ghost.WITHOUT_TORCH}", "has no torch"),
-        (f"exit {gpu_ghost.SEES_NO_GPU}", "sees no GPU"),
+        (f"exit {ghost_utilisation.WITHOUT_TORCH}", "has no torch"),
+        (f"exit {ghost_utilisation.SEES_NO_GPU}", "sees no GPU"),
         ("echo RuntimeError: CUDA error: unknown error >&2; exit 1", "status 1): RuntimeError: CUDA error"),
     ],
 )
@@ -96,16 +96,16 @@ def test_one_that_calms_down_by_itself_is_no_ghost() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    found = gpu_ghost.lasting_ghosts(lambda: looks.pop(0), calm_s=4.0, clock=lambda: now[0], sleep=sleep)
+    found = ghost_utilisation.lasting_ghosts(lambda: looks.pop(0), calm_s=4.0, clock=lambda: now[0], sleep=sleep)
     assert found == ()
-    assert now[0] == 2 * gpu_ghost.POLL_S
+    assert now[0] == 2 * ghost_utilisation.POLL_S
 
 
 def test_an_interpreter_that_never_answers_costs_its_time_limit(tmp_path: Path) -> None:
     python = interpreter(tmp_path, "exec sleep 600")
-    said = gpu_ghost.touch(python, cwd=str(tmp_path), env=os.environ, own=(0,), timeout_s=0.2)
+    said = ghost_utilisation.touch(python, cwd=str(tmp_path), env=os.environ, own=(0,), timeout_s=0.2)
     assert said == f"opening a context with {python[0]} took more than 0.2 s"
-    assert "could not be started" in gpu_ghost.touch(["/no/such"], cwd=str(tmp_path), env={}, own=None)
+    assert "could not be started" in ghost_utilisation.touch(["/no/such"], cwd=str(tmp_path), env={}, own=None)
 
 
 def test_who_holds_the_memory_is_named(tmp_path: Path) -> None:

@@ -12,8 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, lives, python, wait_for, world
-from trainwatch.core.act import desk, tree
-from trainwatch.core.act.launch import LaunchError, find_attempt, is_alive, launch, read_exit, read_start
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch import spool
+from trainwatch.core.act.launch.launching import (
+    LaunchError,
+    find_attempt,
+    is_alive,
+    launch,
+    read_exit,
+    read_start,
+)
 
 STAY = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -98,7 +106,7 @@ def test_records_are_private(run: World) -> None:
     run.exit(target)
     folder = Path(target.directory)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for name in (desk.ORDER, desk.START, desk.EXIT):
+    for name in (spool.ORDER, spool.START, spool.EXIT):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     assert target.log is not None
     assert stat.S_IMODE(Path(target.log).stat().st_mode) == 0o600
@@ -118,7 +126,7 @@ def test_the_runner_is_small_and_loads_nothing_heavy(run: World) -> None:
             sys.executable,
             "-P",
             "-c",
-            "import sys, trainwatch.core.act.runner, trainwatch.core.act.pane; print(*sys.modules)",
+            "import sys, trainwatch.core.act.launch.runner, trainwatch.core.act.launch.trainer_pty; print(*sys.modules)",
         ],
         capture_output=True,
         text=True,
@@ -157,7 +165,7 @@ def test_the_runner_stays_for_the_orphans(run: World) -> None:
     assert run.exit(target).code == 0
     child = run.pid_said(target, "child")
     assert target.runner is not None
-    wait_for(lambda: tree.look(child).parent == target.runner.pid, "the orphan was taken over")  # type: ignore[union-attr]
+    wait_for(lambda: processes.look(child).parent == target.runner.pid, "the orphan was taken over")  # type: ignore[union-attr]
     os.kill(child, signal.SIGKILL)
     wait_for(lambda: not is_alive(target.runner), "the runner ends with the last of them")
 
@@ -209,13 +217,18 @@ def test_a_directory_is_used_once(run: World) -> None:
 def test_a_second_runner_on_the_same_directory_starts_nothing(run: World) -> None:
     target = run.launch(*python(STAY))
     run.log_has(target, "up")
-    before = (Path(target.directory) / desk.START).read_bytes()
+    before = (Path(target.directory) / spool.START).read_bytes()
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "trainwatch.core.act.runner", target.directory], check=False, cwd="/", timeout=20
+        [sys.executable, "-P", "-m", "trainwatch.core.act.launch.runner", target.directory],
+        check=False,
+        cwd="/",
+        timeout=20,
     )
     assert done.returncode == 0
-    assert (Path(target.directory) / desk.START).read_bytes() == before
-    assert [p.pid for p in tree.marked_with(target.directory, tree.everyone().values())] == [target.trainer.pid]
+    assert (Path(target.directory) / spool.START).read_bytes() == before
+    assert [p.pid for p in processes.marked_with(target.directory, processes.everyone().values())] == [
+        target.trainer.pid
+    ]
 
 
 def test_a_folder_of_the_same_name_in_the_current_directory_is_not_taken_for_ours(
@@ -229,5 +242,5 @@ def test_a_folder_of_the_same_name_in_the_current_directory_is_not_taken_for_our
 def test_nothing_is_left_behind_as_our_child(run: World) -> None:
     target = run.launch(*python(STAY))
     assert target.runner is not None
-    assert os.getpid() not in {tree.look(target.runner.pid).parent, tree.look(target.trainer.pid).parent}  # type: ignore[union-attr]
+    assert os.getpid() not in {processes.look(target.runner.pid).parent, processes.look(target.trainer.pid).parent}  # type: ignore[union-attr]
     assert lives(target.runner.pid)

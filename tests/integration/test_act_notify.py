@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.integration.act_world import lives, python, wait_for
-from trainwatch.core.act.notify import KEPT_BYTES, notify
+from trainwatch.core.act.notify.notifier import KEPT_BYTES, notify
 
 EVENT = {"event": "incident", "title": "crash ✓", "incident": 3}
 

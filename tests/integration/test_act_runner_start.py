@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, wait_for, world
-from trainwatch.core.act import launch as launching
-from trainwatch.core.act import scope
-from trainwatch.core.act.launch import LaunchError
+from trainwatch.core.act.launch import launching, scope
+from trainwatch.core.act.launch.launching import LaunchError
 
 
 @pytest.fixture

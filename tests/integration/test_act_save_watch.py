@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
-from trainwatch.core.act.save_watch import LIMIT_S, STILL_S, SaveWatch
-from trainwatch.core.act.stop import members, stop_attempt
+from trainwatch.core.act.stop.save_in_progress import LIMIT_S, STILL_S, SaveWatch
+from trainwatch.core.act.stop.stopping import members, stop_attempt
 from trainwatch.core.model.ports import AttemptTarget
 
 SLOW_SAVE = """if True:

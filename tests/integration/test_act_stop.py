@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, lives, python, wait_for, world
-from trainwatch.core.act import tree
-from trainwatch.core.act.launch import identify, is_alive
-from trainwatch.core.act.pause import pause_attempt, unpause_attempt
-from trainwatch.core.act.stop import StopReport, members, stop_attempt
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch.launching import identify, is_alive
+from trainwatch.core.act.stop.pause import pause_attempt, unpause_attempt
+from trainwatch.core.act.stop.stopping import StopReport, members, stop_attempt
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.proc_stat import read_stat
@@ -145,7 +145,7 @@ def test_a_stopped_runner_does_not_make_a_run_unstoppable(run: World) -> None:
 def test_a_suspended_trainer_is_woken_so_that_it_can_react(run: World) -> None:
     target = started(run, POLITE)
     assert pause_attempt(target).ok
-    assert tree.look(target.trainer.pid).state == "T"  # type: ignore[union-attr]
+    assert processes.look(target.trainer.pid).state == "T"  # type: ignore[union-attr]
     report = stop(target)
     assert (report.gone, report.signal) == (True, "SIGINT")
     assert "saved" in run.log(target)
@@ -204,7 +204,7 @@ def test_a_reused_pid_is_never_signalled(run: World) -> None:
             report = stop(target, "kill")
             assert (report.gone, report.processes) == (True, 0)
             assert pause_attempt(target).processes == 0
-        assert not tree.send((stale.pid, stale.start_ticks), signal.SIGKILL)
+        assert not processes.send((stale.pid, stale.start_ticks), signal.SIGKILL)
         assert bystander.poll() is None
     finally:
         bystander.kill()

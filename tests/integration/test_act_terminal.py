@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
-from trainwatch.core.act import desk, spawn
-from trainwatch.core.act.launch import is_alive
-from trainwatch.core.act.pane import CLIENT_BACKLOG_BYTES, LogFile
-from trainwatch.core.act.terminal import connect, frame
+from trainwatch.core.act.launch import spawn, spool
+from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core.act.launch.trainer_pty import CLIENT_BACKLOG_BYTES, LogFile
+from trainwatch.core.act.view.pty_client import connect, frame
 
 ECHO = """if True:
     import os, signal, sys
@@ -46,7 +46,7 @@ class Person:
         spawn.set_size(self.master, 30, 90)
         self.slave = slave
         self.program = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trainwatch.core.act.terminal", directory, *more],
+            [sys.executable, "-P", "-m", "trainwatch.core.act.view.pty_client", directory, *more],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -125,7 +125,7 @@ def test_two_people_see_the_same_and_the_end(run: World) -> None:
         for person in people:
             person.leave()
     assert run.exit(target).signal == 9
-    wait_for(lambda: not (Path(target.directory) / desk.SOCKET).exists(), "the socket is removed")
+    wait_for(lambda: not (Path(target.directory) / spool.SOCKET).exists(), "the socket is removed")
 
 
 def test_attaching_to_an_ended_attempt_is_a_sentence(run: World) -> None:
@@ -133,7 +133,7 @@ def test_attaching_to_an_ended_attempt_is_a_sentence(run: World) -> None:
     run.exit(target)
     wait_for(lambda: not is_alive(target.runner), "the runner is gone")
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "trainwatch.core.act.terminal", target.directory],
+        [sys.executable, "-P", "-m", "trainwatch.core.act.view.pty_client", target.directory],
         capture_output=True,
         text=True,
         check=False,

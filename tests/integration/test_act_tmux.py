@@ -14,10 +14,10 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
-from trainwatch.core.act import tmux
-from trainwatch.core.act.attach import attach_command
-from trainwatch.core.act.launch import is_alive
-from trainwatch.core.act.view import is_log_view
+from trainwatch.core.act.launch.launching import is_alive
+from trainwatch.core.act.view import tmux
+from trainwatch.core.act.view.attach import attach_command
+from trainwatch.core.act.view.view_command import is_log_view
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux

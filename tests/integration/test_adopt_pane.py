@@ -11,9 +11,9 @@ import pytest
 
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade, hand_made
-from trainwatch.core.act import tree
-from trainwatch.core.act.adoption import AdoptionError, look_at
-from trainwatch.core.act.adoption_pane import PaneSeen, pane_on, panes_of, tap, trainer_in
+from trainwatch.core.act import processes
+from trainwatch.core.act.adopt.adoption import AdoptionError, look_at
+from trainwatch.core.act.adopt.tmux_panes import PaneSeen, pane_on, panes_of, tap, trainer_in
 from trainwatch.core.model.settings import Tmux
 
 pytestmark = [pytest.mark.tmux, pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")]
@@ -130,11 +130,11 @@ def test_a_pane_that_is_copied_already_is_left_alone(user: HandMade) -> None:
 
 def copiers(log: Path) -> list[int]:
     found = []
-    for process in tree.everyone().values():
+    for process in processes.everyone().values():
         try:
             words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"trainwatch.core.act.pane_copy" in words and os.fsencode(log) in words:
+        if b"trainwatch.core.act.adopt.pane_copy" in words and os.fsencode(log) in words:
             found.append(process.pid)
     return found

@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, until, world
-from trainwatch.core.act import tree
+from trainwatch.core.act import processes
 from trainwatch.core.model.decision import StopAttempt
 
 __all__ = ["world"]
@@ -19,7 +19,7 @@ def said(world: World, *words: str, code: int = 0) -> str:
 
 
 def states(world: World) -> set[str]:
-    process = tree.look(world.attempt(world.story().attempts[-1].number).trainer.pid)
+    process = processes.look(world.attempt(world.story().attempts[-1].number).trainer.pid)
     return {process.state} if process is not None else set()
 
 

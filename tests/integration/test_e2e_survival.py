@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world
-from trainwatch.core.act import desk, tree
-from trainwatch.core.act.launch import is_alive, settle_launch
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch import spool
+from trainwatch.core.act.launch.launching import is_alive, settle_launch
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.ports import AttemptTarget
@@ -168,7 +169,7 @@ def decided(world: World) -> bool:
 
 
 @pytest.mark.parametrize(
-    "moment", [decided, paper(desk.ORDER), paper(desk.CLAIM), paper(desk.START)],
+    "moment", [decided, paper(spool.ORDER), paper(spool.CLAIM), paper(spool.START)],
     ids=["decided", "ordered", "claimed", "started"],
 )  # fmt: skip
 def test_a_supervisor_killed_while_it_launches_leaves_one_trainer(
@@ -211,12 +212,14 @@ def stuck_runner(world: World, tmp_path: Path) -> Iterator[tuple[Path, int]]:
     log = folder / "train.log"
     os.mkfifo(log)
     order = LaunchOrder(attempt=1, argv=("sleep", "60"), cwd="/", env=dict(os.environ), log=str(log))
-    desk.write(str(folder), desk.ORDER, msgspec.to_builtins(order))
-    subprocess.run([sys.executable, "-P", "-m", "trainwatch.core.act.runner", str(folder)], env=world.env, check=True)
-    until((folder / desk.CLAIM).exists, "the claim")
-    runner = next(p.pid for p in tree.everyone().values() if str(folder).encode() in command_line(p.pid))
+    spool.write(str(folder), spool.ORDER, msgspec.to_builtins(order))
+    subprocess.run(
+        [sys.executable, "-P", "-m", "trainwatch.core.act.launch.runner", str(folder)], env=world.env, check=True
+    )
+    until((folder / spool.CLAIM).exists, "the claim")
+    runner = next(p.pid for p in processes.everyone().values() if str(folder).encode() in command_line(p.pid))
     yield folder, runner
-    for pid in (runner, *(p.pid for p in tree.marked_with(str(folder), tree.everyone().values()))):
+    for pid in (runner, *(p.pid for p in processes.marked_with(str(folder), processes.everyone().values()))):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -251,9 +254,9 @@ def test_a_runner_that_died_before_it_launched_is_not_waited_for(stuck_runner: t
 def test_a_trainer_whose_runner_died_before_it_could_say_so_is_found(stuck_runner: tuple[Path, int]) -> None:
     folder, runner = stuck_runner
     with (folder / "train.log").open("rb"):
-        until((folder / desk.START).exists, "the start")
+        until((folder / spool.START).exists, "the start")
         os.kill(runner, signal.SIGKILL)
-        (folder / desk.START).unlink()
+        (folder / spool.START).unlink()
         target = settle_launch(folder)
     assert target is not None
     assert (target.number, target.runner) == (1, None)
@@ -315,7 +318,7 @@ def test_a_restart_goes_on_when_the_supervisor_dies_in_the_backoff(world: World)
     assert len(world.lives()) == 2
 
 
-@pytest.mark.parametrize("name", [desk.ORDER, desk.START])
+@pytest.mark.parametrize("name", [spool.ORDER, spool.START])
 def test_a_resume_that_was_not_written_down_any_more_is_known_as_one(world: World, name: str) -> None:
     world.write(*LONG, "--crash-at", "50")
     first = world.headless()

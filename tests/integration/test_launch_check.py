@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from trainwatch.cli import launch_check
-from trainwatch.cli.launch_check import QuickCheck, look
-from trainwatch.core.act.readiness import READY
+from trainwatch.core.act.launch.readiness import READY
+from trainwatch.core.app.start import launch_check
+from trainwatch.core.app.start.launch_check import QuickCheck, look
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings
 

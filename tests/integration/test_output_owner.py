@@ -9,12 +9,16 @@ import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
-from trainwatch.cli.failure import CliError, ExitCode
-from trainwatch.cli.launcher import FolderLauncher
-from trainwatch.cli.output_owner import require_own_output, require_own_output_to_start, rival_of
-from trainwatch.cli.preflight_check import Machine, Plan
-from trainwatch.cli.preflight_host import check_supervisor
-from trainwatch.cli.project_run import project_run
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.host_checks import check_supervisor
+from trainwatch.core.app.start.folder_launcher import FolderLauncher
+from trainwatch.core.app.start.output_owner import (
+    require_own_output,
+    require_own_output_to_start,
+    rival_of,
+)
+from trainwatch.core.app.start.project_run import project_run
 from trainwatch.core.model.launching import LaunchOrder
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock

@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.e2e_world import World, world
 from tests.fakes.tmux_terminal import NO_TMUX, terminal
-from trainwatch.cli import watched_run as module
-from trainwatch.cli.watched_run import watched_run
+from trainwatch.core.app.runs import watched_run as module
+from trainwatch.core.app.runs.watched_run import watched_run
 
 __all__ = ["world"]
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
-from trainwatch.cli.preflight_check import Machine, Plan
-from trainwatch.cli.preflight_trial import check_measured
-from trainwatch.cli.trial_results import measured_here
+from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.trial_check import check_measured
+from trainwatch.core.app.trial.trial_results import measured_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 

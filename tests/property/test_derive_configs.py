@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from trainwatch.core.act.derive_flags import find_option, set_option
-from trainwatch.core.act.derive_toml import edit_toml, read_toml
-from trainwatch.core.act.derive_tree import REMOVED, DeriveError, Edit, edited, same
-from trainwatch.core.act.derive_yaml import edit_yaml, read_yaml
-from trainwatch.core.act.derive_yaml_scalar import CORE, PYYAML, yaml_text
+from trainwatch.core.act.config.flags import find_option, set_option
+from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError, Edit, edited, same
+from trainwatch.core.act.config.toml_edit import edit_toml, read_toml
+from trainwatch.core.act.config.yaml_edit import edit_yaml, read_yaml
+from trainwatch.core.act.config.yaml_scalars import CORE, PYYAML, yaml_text
 
 names = st.one_of(
     st.sampled_from(

@@ -5,12 +5,12 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwatch.core.judge.line_shapes import SHAPES
-from trainwatch.core.judge.lines import Finished, lines_with
-from trainwatch.core.judge.progress import START, progress_of, read_progress
-from trainwatch.core.judge.reading import Reading
-from trainwatch.core.judge.redraws import read_dense
-from trainwatch.core.judge.segments import read_segment
+from trainwatch.core.judge.progress.log_progress import START, progress_of, read_progress
+from trainwatch.core.judge.progress.redraws import read_dense
+from trainwatch.core.judge.text.line_shapes import SHAPES
+from trainwatch.core.judge.text.lines import Finished, lines_with
+from trainwatch.core.judge.text.reading import Reading
+from trainwatch.core.judge.text.segments import read_segment
 
 KINDS = (
     "steps: {pct:3d}%|{glyphs:10}| {n}/4000 [{m:02d}:{s:02d}<1:00:00, {rate}, avr_loss={loss}]",

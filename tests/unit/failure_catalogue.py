@@ -5,7 +5,7 @@ from importlib import resources
 
 import msgspec
 
-from trainwatch.core.judge.diagnosis import compile_catalogue
+from trainwatch.core.judge.failure.diagnosis import compile_catalogue
 from trainwatch.core.model.failure import FailureCatalogue
 
 TEXT = resources.files("trainwatch.configs").joinpath("failures.toml").read_text(encoding="utf-8")

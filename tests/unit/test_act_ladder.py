@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainwatch.core.act import tree
-from trainwatch.core.act.ladder import (
+from trainwatch.core.act import processes
+from trainwatch.core.act.stop.stop_sequence import (
     KILL_GRACE_S,
     WSL_INTERRUPT_S,
     WSL_TERMINATE_S,
@@ -38,8 +38,8 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
     process.stdout.close()
 
 
-def seen(process: "subprocess.Popen[bytes]") -> list[tree.Process]:
-    found = tree.look(process.pid)
+def seen(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
+    found = processes.look(process.pid)
     return [] if found is None else [found]
 
 
@@ -68,7 +68,7 @@ def test_kill_has_one_rung() -> None:
 def test_what_cannot_be_killed_is_a_survivor_with_its_state() -> None:
     """pid 2 (kthreadd), or pid 1, takes no SIGKILL from a test: here it is only looked at, with signal 0."""
     clock = Clock()
-    process = tree.look(1)
+    process = processes.look(1)
     assert process is not None
     ladder = Ladder((rungs("kill", 0, 0)[0]._replace(signal=0),), lambda: [process], clock)
     ladder._signal = lambda living: None  # type: ignore[method-assign]
@@ -93,7 +93,7 @@ def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: ob
     with subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = tree.look(process.pid)
+        found = processes.look(process.pid)
         process.kill()
     assert found is not None
     assert found.name == "a) R (b c"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trainwatch.cli.adopted_again import take_over_options
-from trainwatch.cli.failure import CliError, ExitCode
-from trainwatch.core.act.adoption_log import LogPlace
+from trainwatch.core.act.adopt.log_place import LogPlace
+from trainwatch.core.app.adopt.adopted_again import take_over_options
+from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory

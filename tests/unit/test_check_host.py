@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from trainwatch.cli.preflight import MACHINE_CHECKS, RUN_CHECKS, preflight
-from trainwatch.cli.preflight_check import Machine
-from trainwatch.cli.preflight_disk import check_state_folder
-from trainwatch.cli.preflight_host import check_gpu_channel, check_logout, check_sleep, check_tmux, check_wsl_idle
-from trainwatch.core.act import scope
+from trainwatch.core.act.launch import scope
+from trainwatch.core.app.preflight.check import Machine
+from trainwatch.core.app.preflight.checklist import MACHINE_CHECKS, RUN_CHECKS, preflight
+from trainwatch.core.app.preflight.disk_checks import check_state_folder
+from trainwatch.core.app.preflight.host_checks import (
+    check_gpu_channel,
+    check_logout,
+    check_sleep,
+    check_tmux,
+    check_wsl_idle,
+)
 
 WSL = "5.15.167.4-microsoft-standard-WSL2"
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.unit.test_check_settings import machine, plan
-from trainwatch.cli.data_inventory import count_files
-from trainwatch.cli.model_fit import Held, Wanted, misfits
-from trainwatch.cli.preflight_check import Check
-from trainwatch.cli.preflight_launch import settings_of
-from trainwatch.cli.preflight_model import check_data_changed, check_model, remember_data
-from trainwatch.cli.torch_shapes import torch_shapes
-from trainwatch.core.act import desk
+from trainwatch.core.act.launch import spool
+from trainwatch.core.app.preflight.check import Check
+from trainwatch.core.app.preflight.data_inventory import count_files
+from trainwatch.core.app.preflight.launch_checks import settings_of
+from trainwatch.core.app.preflight.model_checks import check_data_changed, check_model, remember_data
+from trainwatch.core.app.preflight.model_fit import Held, Wanted, misfits
+from trainwatch.core.app.preflight.torch_shapes import torch_shapes
 
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.torch").save_file
@@ -173,7 +173,7 @@ def launched_before(tmp_path: Path, *argv: str) -> None:
     folder = tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001"
     folder.mkdir(parents=True)
     order = {"attempt": 1, "argv": argv, "cwd": str(tmp_path), "env": {}, "log": str(folder / "train.log")}
-    desk.write(str(folder), desk.ORDER, order)
+    spool.write(str(folder), spool.ORDER, order)
 
 
 @pytest.mark.parametrize(("now", "result"), [("./a", "pass"), ("./b", "warn")])

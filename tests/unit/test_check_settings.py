@@ -9,11 +9,16 @@ import msgspec
 import pytest
 
 from tests.fakes import checkpoint_layouts as layouts
-from trainwatch.cli.gpu_survey import GpuSeen, GpuSurvey, GpuUser
-from trainwatch.cli.preflight_check import Check, Machine, Plan
-from trainwatch.cli.preflight_disk import check_disk, check_output_dir, check_resume_point, kept_checkpoints
-from trainwatch.cli.preflight_gpu import check_gpus, check_torch, check_vram, interpreter
-from trainwatch.cli.preflight_launch import (
+from trainwatch.core.app.preflight.check import Check, Machine, Plan
+from trainwatch.core.app.preflight.disk_checks import (
+    check_disk,
+    check_output_dir,
+    check_resume_point,
+    kept_checkpoints,
+)
+from trainwatch.core.app.preflight.gpu_checks import check_gpus, check_torch, check_vram, interpreter
+from trainwatch.core.app.preflight.gpu_survey import GpuSeen, GpuSurvey, GpuUser
+from trainwatch.core.app.preflight.launch_checks import (
     check_command,
     check_notify,
     check_paths,
@@ -22,7 +27,7 @@ from trainwatch.cli.preflight_launch import (
     plan_of,
     settings_of,
 )
-from trainwatch.cli.preflight_memory import check_advice, check_memory, check_need
+from trainwatch.core.app.preflight.memory_checks import check_advice, check_memory, check_need
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
 

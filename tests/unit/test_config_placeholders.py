@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainwatch.cli.failure import CliError
-from trainwatch.cli.preflight_check import Machine, Plan
-from trainwatch.cli.preflight_launch import check_ladder
 from trainwatch.cli.verb_replay import act as replay
+from trainwatch.core.app.errors import CliError
+from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.launch_checks import check_ladder
 from trainwatch.core.config.placeholders import misspelt
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import load_project

@@ -2,8 +2,15 @@
 
 import pytest
 
-from trainwatch.core.act.derive_flags import fill, find_option, is_shell_line, option_groups, options_start, set_option
-from trainwatch.core.act.derive_tree import REMOVED, DeriveError
+from trainwatch.core.act.config.flags import (
+    fill,
+    find_option,
+    is_shell_line,
+    option_groups,
+    options_start,
+    set_option,
+)
+from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError
 
 NOTHING = {"config": None, "output_dir": "out", "resume": None, "profile": None}
 CHECKPOINT = {**NOTHING, "resume": "/c/ck 1", "profile": "safe"}

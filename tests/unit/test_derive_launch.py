@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trainwatch.core.act.derive import DeriveError, derive, effective, preview, read_config
+from trainwatch.core.act.config.derive import DeriveError, derive, effective, preview, read_config
 from trainwatch.core.model.profile import Change, Preset, Profile
 from trainwatch.core.model.run import RunSpec
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
-from trainwatch.core.act.derive_remaining import remaining
+from trainwatch.core.act.config.remaining_steps import remaining
 
 
 @pytest.mark.parametrize(("done", "left"), [(4, 8), (11, 1), (12, 1), (40, 1)])

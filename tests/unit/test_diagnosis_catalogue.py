@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.unit.failure_catalogue import SHIPPED
-from trainwatch.core.judge.diagnosis import SPECIFIC, compile_catalogue
-from trainwatch.core.judge.exits import NAMES, SIGNALS
-from trainwatch.core.judge.messages import MESSAGES
-from trainwatch.core.judge.tracebacks import EXCEPTIONS, find_exception
-from trainwatch.core.judge.xid import XIDS, read_kernel_line
+from trainwatch.core.judge.failure.diagnosis import SPECIFIC, compile_catalogue
+from trainwatch.core.judge.failure.exception_messages import MESSAGES
+from trainwatch.core.judge.failure.exit_status import NAMES, SIGNALS
+from trainwatch.core.judge.failure.kernel_lines import XIDS, read_kernel_line
+from trainwatch.core.judge.failure.tracebacks import EXCEPTIONS, find_exception
 from trainwatch.core.model.failure import FAILURE_CLASSES, FailureCatalogue, FailureSignature
 
 parser: Any = re._parser  # type: ignore[attr-defined]

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.unit.failure_catalogue import CATALOGUE, SHIPPED
-from trainwatch.core.judge.catalogue import compile_catalogue, own_signatures
-from trainwatch.core.judge.diagnosis import (
+from trainwatch.core.judge.failure.catalogue import compile_catalogue, own_signatures
+from trainwatch.core.judge.failure.diagnosis import (
     START_EVIDENCE,
     DiagnosisState,
     diagnose,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from trainwatch.cli.expected import expected_of
-from trainwatch.cli.preflight_check import Machine, Plan
-from trainwatch.cli.preflight_length import check_length, expected_of_run
+from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.length_check import check_length, expected_of_run
+from trainwatch.core.app.start.expected_run_length import expected_of
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.expected_length import ExpectedLength, LengthKeys, expected_length
 from trainwatch.core.model.fact import RunCreated

@@ -22,13 +22,13 @@ def roots(modules: set[str]) -> set[str]:
 
 
 def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
-    modules = loaded_by("import trainwatch.cli.headless")
+    modules = loaded_by("import trainwatch.core.app.supervise.headless")
     assert not roots(modules) & {"textual", "rich", "numpy", "torch", "libtmux"}
     assert not any(name.startswith("trainwatch.tui") for name in modules)
 
 
 def test_the_runner_is_made_of_the_standard_library() -> None:
-    modules = loaded_by("import trainwatch.core.act.runner")
+    modules = loaded_by("import trainwatch.core.act.launch.runner")
     foreign = {n for n in roots(modules) - {"trainwatch"} if n not in sys.stdlib_module_names and not n.startswith("_")}
     assert foreign <= {"sitecustomize", "usercustomize"}
     assert not any(n.startswith(("trainwatch.core.model", "trainwatch.core.judge")) for n in modules)

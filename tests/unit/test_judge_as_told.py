@@ -1,6 +1,6 @@
 """What people are told of the pace: the trainer's own word, else what was measured."""
 
-from trainwatch.core.judge.eta import Pace, as_told
+from trainwatch.core.judge.findings.eta import Pace, as_told
 from trainwatch.core.model.progress import Progress
 
 

@@ -1,11 +1,11 @@
 """Answers of the judge's small parts where little is known."""
 
-from trainwatch.core.judge.attempt_now import AttemptNow
-from trainwatch.core.judge.cause import Cause, in_a_row
-from trainwatch.core.judge.lines import QUIET_KEPT, Finished, gates_of, says_nothing
-from trainwatch.core.judge.progress import START
-from trainwatch.core.judge.resume_proof import prove
+from trainwatch.core.judge.attempt_progress import AttemptNow
+from trainwatch.core.judge.progress.log_progress import START
+from trainwatch.core.judge.recovery.failure_history import Cause, in_a_row
+from trainwatch.core.judge.resume.resume_check import prove
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
+from trainwatch.core.judge.text.lines import QUIET_KEPT, Finished, gates_of, says_nothing
 
 
 def test_a_damaged_snapshot_of_the_right_version_is_not_read() -> None:

@@ -2,8 +2,8 @@
 
 from tests.builders import Story, World
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge import disk
-from trainwatch.core.judge.disk import DiskUse, Forecast
+from trainwatch.core.judge.findings import disk_forecast
+from trainwatch.core.judge.findings.disk_forecast import DiskUse, Forecast
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, LogChunk
 
 GB = 1e9
@@ -12,20 +12,20 @@ GB = 1e9
 def after(*free: float, every_s: float = 600.0) -> DiskUse:
     use = DiskUse()
     for n, each in enumerate(free, start=1):
-        use = disk.with_free(use, n * every_s, each, n)
+        use = disk_forecast.with_free(use, n * every_s, each, n)
     return use
 
 
 def test_a_forecast_needs_three_checkpoints_that_took_something() -> None:
-    assert disk.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
-    assert disk.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
-    assert disk.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
+    assert disk_forecast.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
+    assert disk_forecast.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
+    assert disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
 
 
 def test_time_to_full_is_free_space_by_size_and_cadence() -> None:
-    coming = disk.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
+    coming = disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
     assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
-    assert disk.say_forecast(coming) == (
+    assert disk_forecast.say_forecast(coming) == (
         "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
         "free some space or keep fewer"
     )
@@ -33,31 +33,31 @@ def test_time_to_full_is_free_space_by_size_and_cadence() -> None:
 
 def test_the_same_count_teaches_nothing_and_fewer_begins_anew() -> None:
     use = after(50 * GB, 45 * GB, 40 * GB)
-    assert disk.with_free(use, 5000.0, 1.0, 3) is use
-    assert disk.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
+    assert disk_forecast.with_free(use, 5000.0, 1.0, 3) is use
+    assert disk_forecast.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
 
 
 def test_short_means_full_before_the_training_is_done() -> None:
     coming = Forecast(full_s=3600.0, each_bytes=GB, every_s=600.0)
     use = after(50 * GB, 45 * GB, 40 * GB)
-    assert disk.is_short(use, coming, 7200.0)
-    assert not disk.is_short(use, coming, 1800.0)
-    assert disk.is_short(use, coming, None)
-    assert not disk.is_short(use, None, None)
-    assert disk.is_enough(use, None, None)
-    assert disk.is_enough(use, coming, 1800.0)
-    assert not disk.is_enough(use, coming, 3000.0)
-    assert not disk.is_enough(use, coming, None)
+    assert disk_forecast.is_short(use, coming, 7200.0)
+    assert not disk_forecast.is_short(use, coming, 1800.0)
+    assert disk_forecast.is_short(use, coming, None)
+    assert not disk_forecast.is_short(use, None, None)
+    assert disk_forecast.is_enough(use, None, None)
+    assert disk_forecast.is_enough(use, coming, 1800.0)
+    assert not disk_forecast.is_enough(use, coming, 3000.0)
+    assert not disk_forecast.is_enough(use, coming, None)
 
 
 def test_a_burst_of_saves_tells_nothing_unless_the_disk_is_nearly_full() -> None:
     burst = after(50 * GB, 45 * GB, 40 * GB, every_s=2.0)
-    assert not disk.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
-    assert disk.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
+    assert not disk_forecast.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
+    assert disk_forecast.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
 
 
 def test_after_a_clean_up_a_warning_stays_until_more_is_known() -> None:
-    assert not disk.is_enough(DiskUse(saves=1), None, None)
+    assert not disk_forecast.is_enough(DiskUse(saves=1), None, None)
 
 
 def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_room() -> None:
@@ -80,11 +80,11 @@ def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_roo
 
 def test_what_others_wrote_meanwhile_is_no_need_of_a_checkpoint() -> None:
     use = after(50 * GB, 45 * GB, 40 * GB)
-    assert disk.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
-    bounded = disk.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
+    assert disk_forecast.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
+    bounded = disk_forecast.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
     assert bounded is not None
     assert bounded.each_bytes == 3 * GB
-    assert disk.forecast(use, 1900.0, 40 * GB, 12 * GB) == disk.forecast(use, 1900.0, 40 * GB)
+    assert disk_forecast.forecast(use, 1900.0, 40 * GB, 12 * GB) == disk_forecast.forecast(use, 1900.0, 40 * GB)
 
 
 def test_small_checkpoints_beside_a_busy_disk_fill_nothing() -> None:

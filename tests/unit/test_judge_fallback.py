@@ -9,7 +9,7 @@ from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_failures, load_remedies
 from trainwatch.core.judge import Judge, from_snapshot, to_snapshot
-from trainwatch.core.judge.diagnosis import compile_catalogue
+from trainwatch.core.judge.failure.diagnosis import compile_catalogue
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
 from trainwatch.core.model.record import Record

@@ -2,8 +2,8 @@
 
 from tests.builders import World
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge import health
-from trainwatch.core.judge.ended_well import ended_well
+from trainwatch.core.judge.findings import health_levels
+from trainwatch.core.judge.recovery.training_done import ended_well
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.settings import Settings
 
@@ -77,8 +77,8 @@ def test_a_loss_that_comes_and_goes_as_nan_between_two_steps_is_told_once() -> N
 
 
 def test_a_value_beyond_its_band_that_is_still_of_its_level_is_no_news() -> None:
-    before = {"ram_used": health.Band(level="warning", low=69.0, high=80.0, outside_t=0.0)}
-    table = health.metrics(Settings().health, None)
-    bands, changes = health.take(before, iter([("ram_used", "ram_used", 82.0)]), table, 30.0)
+    before = {"ram_used": health_levels.Band(level="warning", low=69.0, high=80.0, outside_t=0.0)}
+    table = health_levels.metrics(Settings().health, None)
+    bands, changes = health_levels.take(before, iter([("ram_used", "ram_used", 82.0)]), table, 30.0)
     assert changes == ()
     assert bands["ram_used"].high == Settings().health.ram_danger_pct

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.builders import Story, busy, evaluating, idle, judge, spin
-from trainwatch.core.judge import routine
-from trainwatch.core.judge.habits import habits_of, say_habits
+from trainwatch.core.judge.handlers.learned_habits import habits_of, say_habits
+from trainwatch.core.judge.hang import phase_times
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.habits import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
@@ -167,7 +167,7 @@ def test_habits_are_said_to_people() -> None:
 
 
 def test_a_phase_is_quiet_for_no_longer_than_it_lasts() -> None:
-    known = routine.ended(routine.Routine(), "save", 10.0, 300.0)
+    known = phase_times.ended(phase_times.Routine(), "save", 10.0, 300.0)
     assert known.phases["save"] == PhaseHabit(times=1, longest_s=10.0, quiet_s=10.0)
 
 

@@ -7,7 +7,15 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.config.shipped import load_profiles, load_remedies
-from trainwatch.core.judge.remedy import Around, Option, fit, is_allowed, merged, number, options
+from trainwatch.core.judge.recovery.remedies import (
+    Around,
+    Option,
+    fit,
+    is_allowed,
+    merged,
+    number,
+    options,
+)
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed

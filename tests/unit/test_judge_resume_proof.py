@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
-from trainwatch.core.judge.attempt_now import AttemptNow, with_beat
-from trainwatch.core.judge.reading import Reading
-from trainwatch.core.judge.resume_proof import prove
+from trainwatch.core.judge.attempt_progress import AttemptNow, with_beat
+from trainwatch.core.judge.resume.resume_check import prove
+from trainwatch.core.judge.text.reading import Reading
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk

@@ -2,8 +2,8 @@
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import running
-from trainwatch.core.judge import save_clock
-from trainwatch.core.judge.save_clock import SaveClock
+from trainwatch.core.judge.resume import save_overdue
+from trainwatch.core.judge.resume.save_overdue import SaveClock
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 
@@ -13,36 +13,36 @@ LINE = "\rsteps: 1%| | {}/9000 [01:00<9:00:00, 20s/it, avr_loss=0.1]"
 def after(*saves_s: float) -> SaveClock:
     clock = SaveClock()
     for now in saves_s:
-        clock = save_clock.saved(clock, now, 0.0)
+        clock = save_overdue.saved(clock, now, 0.0)
     return clock
 
 
 def test_nothing_is_overdue_within_three_hours_where_no_distance_is_known() -> None:
-    assert save_clock.overdue(SaveClock(), 10700.0, 0.0) is None
-    assert save_clock.overdue(SaveClock(), 10900.0, 0.0) == "no checkpoint for 3.0 h of training"
-    assert save_clock.overdue(after(5.0), 10700.0, 0.0) is None
-    assert save_clock.overdue(after(7200.0), 7200.0 + 10900.0, 0.0) is None
+    assert save_overdue.overdue(SaveClock(), 10700.0, 0.0) is None
+    assert save_overdue.overdue(SaveClock(), 10900.0, 0.0) == "no checkpoint for 3.0 h of training"
+    assert save_overdue.overdue(after(5.0), 10700.0, 0.0) is None
+    assert save_overdue.overdue(after(7200.0), 7200.0 + 10900.0, 0.0) is None
 
 
 def test_three_times_the_usual_distance_is_overdue_but_never_before_half_an_hour() -> None:
     clock = after(600.0, 1200.0, 1800.0)
-    assert save_clock.overdue(clock, 1800.0 + 1799.0, 0.0) is None
-    assert save_clock.overdue(clock, 1800.0 + 1800.0, 0.0) == "no checkpoint for 30 min, usually one every 10 min"
+    assert save_overdue.overdue(clock, 1800.0 + 1799.0, 0.0) is None
+    assert save_overdue.overdue(clock, 1800.0 + 1800.0, 0.0) == "no checkpoint for 30 min, usually one every 10 min"
     slow = after(4200.0, 8400.0)
-    assert save_clock.overdue(slow, 8400.0 + 3 * 4190.0, 0.0) is None
-    assert save_clock.overdue(slow, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
+    assert save_overdue.overdue(slow, 8400.0 + 3 * 4190.0, 0.0) is None
+    assert save_overdue.overdue(slow, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
 
 
 def test_several_files_of_one_save_and_one_of_step_0_are_no_habit() -> None:
     assert after(1.0, 2.0, 3.0).gaps == ()
     pairs = after(2.0, 4.0, 2400.0, 2402.0)
-    assert save_clock.overdue(pairs, 2400.0 + 7000.0, 0.0) is None
+    assert save_overdue.overdue(pairs, 2400.0 + 7000.0, 0.0) is None
 
 
 def test_the_time_before_an_attempt_is_no_waiting() -> None:
     clock = after(600.0, 1200.0)
-    assert save_clock.overdue(clock, 9000.0, 8000.0) is None
-    assert save_clock.saved(clock, 8100.0, 8000.0).gaps[-1] == 100.0
+    assert save_overdue.overdue(clock, 9000.0, 8000.0) is None
+    assert save_overdue.saved(clock, 8100.0, 8000.0).gaps[-1] == 100.0
 
 
 def train(world: World, seconds: float) -> World:

@@ -4,24 +4,17 @@ import pytest
 
 from tests.builders import Story, World, busy, judge, spin
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge import (
-    budget,
-    eta,
-    gpu_signs,
-    loss,
-    resume_point,
-    run_machine,
-    stall,
-    step_clock,
-    timeline,
-    vitals,
-)
-from trainwatch.core.judge.attempt_now import AttemptNow, lost_steps, with_beat, with_saved
-from trainwatch.core.judge.gpu_signs import GpuNormal
-from trainwatch.core.judge.health import Band
-from trainwatch.core.judge.step_clock import StepClock
-from trainwatch.core.judge.timeline import Timeline
-from trainwatch.core.judge.vitals import Vitals
+from trainwatch.core.judge import run_machine
+from trainwatch.core.judge.attempt_progress import AttemptNow, lost_steps, with_beat, with_saved
+from trainwatch.core.judge.findings import eta, loss, slow
+from trainwatch.core.judge.findings.health_levels import Band
+from trainwatch.core.judge.hang import active_time, gpu_activity, liveness, step_clock
+from trainwatch.core.judge.hang.active_time import Timeline
+from trainwatch.core.judge.hang.gpu_activity import GpuNormal
+from trainwatch.core.judge.hang.liveness import Vitals
+from trainwatch.core.judge.hang.step_clock import StepClock
+from trainwatch.core.judge.recovery import budget
+from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     GpuReading,
@@ -70,49 +63,49 @@ def test_what_a_gpu_says(
     normal: GpuNormal, util: float | None, power: float | None, limit: float | None, state: str
 ) -> None:
     reading = GpuReading(index=0, util_pct=util, power_w=power, power_limit_w=limit)
-    assert gpu_signs.read(normal, reading, idle_util_pct=5.0) == state
+    assert gpu_activity.read(normal, reading, idle_util_pct=5.0) == state
 
 
 def test_no_power_has_no_share() -> None:
-    assert gpu_signs.power_share(LEARNED, GpuReading(index=0)) is None
+    assert gpu_activity.power_share(LEARNED, GpuReading(index=0)) is None
 
 
 def test_usual_power_is_learned_from_work_that_led_to_steps() -> None:
     normals: tuple[GpuNormal, ...] = ()
     for util, power in [(0, 40.0), *[(97, 300.0)] * 6, (None, None)]:
-        normals = gpu_signs.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
-    (normal,) = gpu_signs.learn(normals)
+        normals = gpu_activity.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
+    (normal,) = gpu_activity.learn(normals)
     assert (normal.rest_w, normal.busy_w, normal.util_pct) == (40.0, 300.0, 97.0)
-    assert gpu_signs.forget_lesson(gpu_signs.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
+    assert gpu_activity.forget_lesson(gpu_activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
 
 
 def test_a_gpu_that_came_late_is_learned_too() -> None:
-    two = gpu_signs.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
+    two = gpu_activity.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
     assert [n.busy_w for n in two] == [290.0, None]
 
 
 def test_own_gpus_are_those_marked() -> None:
     mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
-    assert gpu_signs.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
-    assert len(gpu_signs.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
+    assert gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
+    assert len(gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
 
 
 def test_no_gpu_is_no_sign() -> None:
-    assert vitals.with_gpus(Vitals(), GpuSample(t=1.0), 1.0, Hang()) == Vitals()
-    unknown = vitals.with_gpus(Vitals(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
+    assert liveness.with_gpus(Vitals(), GpuSample(t=1.0), 1.0, Hang()) == Vitals()
+    unknown = liveness.with_gpus(Vitals(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
     assert unknown.gpu_at is None
 
 
 def test_a_file_of_the_same_size_has_not_grown() -> None:
-    grown = vitals.with_file(Vitals(), "a", 10.0, 5.0)
+    grown = liveness.with_file(Vitals(), "a", 10.0, 5.0)
     assert grown.file_at == 5.0
-    assert vitals.with_file(grown, "a", 10.0, 9.0) is grown
-    assert vitals.with_file(grown, "a", None, 9.0).file_at == 9.0
+    assert liveness.with_file(grown, "a", 10.0, 9.0) is grown
+    assert liveness.with_file(grown, "a", None, 9.0).file_at == 9.0
 
 
 def test_counters_that_fall_back_are_no_bytes() -> None:
-    first = vitals.with_process(Vitals(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
-    second = vitals.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
+    first = liveness.with_process(Vitals(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
+    second = liveness.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
     assert second.io_at is None
 
 
@@ -121,7 +114,7 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
     signs = Vitals()
     for second in range(10):
         t = float(second)
-        signs = vitals.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
+        signs = liveness.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
     assert (signs.cpu_alive_at == 9.0) is alive
 
 
@@ -130,25 +123,25 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
 
 def test_a_jump_is_a_suspend_and_a_long_period_is_none() -> None:
     line = Timeline(t=10.0, period_s=2.0)
-    assert timeline.advance(line, 45.0)[1] == 0.0
-    line, slept = timeline.advance(line, 3610.0)
+    assert active_time.advance(line, 45.0)[1] == 0.0
+    line, slept = active_time.advance(line, 3610.0)
     assert slept == 3598.0
-    assert timeline.active(line) == 12.0
-    assert timeline.advance(Timeline(t=10.0, period_s=30.0), 200.0)[1] == 0.0
+    assert active_time.active(line) == 12.0
+    assert active_time.advance(Timeline(t=10.0, period_s=30.0), 200.0)[1] == 0.0
 
 
 def test_time_does_not_go_back_and_stands_while_stopped() -> None:
     line = Timeline(t=10.0)
-    assert timeline.advance(line, 5.0) == (line, 0.0)
-    stopped, _ = timeline.advance(Timeline(t=10.0, stopped=True), 500.0)
-    assert timeline.active(stopped) == 10.0
+    assert active_time.advance(line, 5.0) == (line, 0.0)
+    stopped, _ = active_time.advance(Timeline(t=10.0, stopped=True), 500.0)
+    assert active_time.active(stopped) == 10.0
 
 
 def test_the_period_is_that_of_rounds() -> None:
     line = Timeline()
     for t in (0.0, 0.1, 2.0, 2.1, 4.0, 4.1):
-        line, _ = timeline.advance(line, t)
-        line = timeline.sampled(line)
+        line, _ = active_time.advance(line, t)
+        line = active_time.sampled(line)
     assert line.period_s == pytest.approx(2.0)
 
 
@@ -274,14 +267,14 @@ def test_a_nan_that_is_no_step_counts_too() -> None:
 
 def test_stall_is_named_by_what_the_gpus_show() -> None:
     seen = Vitals(normals=(LEARNED,), gpu=("spin",))
-    assert stall.name_stall(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
-    assert stall.name_stall(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
-    assert stall.name_stall(seen, {}) == "slow"
+    assert slow.name_stall(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
+    assert slow.name_stall(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
+    assert slow.name_stall(seen, {}) == "slow"
     hot = GpuReading(index=0, util_pct=97, power_w=200, throttle=("power cap", "thermal (hardware)"))
-    held = vitals.with_gpus(vitals.Vitals(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
+    held = liveness.with_gpus(liveness.Vitals(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
     assert held.throttle == ("thermal (hardware)",)
-    assert stall.name_stall(held, {}) == "throttled"
-    told = stall.say_stall(stall.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)
+    assert slow.name_stall(held, {}) == "throttled"
+    told = slow.say_stall(slow.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)
     assert told == "a progress line every 4 s instead of 1 s; the GPU's clocks are held down: thermal (hardware)"
 
 
@@ -428,7 +421,7 @@ def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
         world.see(CheckpointEvent(t=130.0 + n, path="a", event="complete", step=40, mtime=50.0))
     (known,) = world.state.shelf.known
     assert known.t == 130.0
-    assert resume_point.find(world.state.shelf, None) is None
+    assert checkpoint_index.find(world.state.shelf, None) is None
 
 
 def test_ticks_make_waits_due() -> None:
@@ -441,7 +434,7 @@ def test_ticks_make_waits_due() -> None:
 
 def watched(normal: GpuNormal, *, util_pct: float, power_w: float, power_limit_w: float | None = None) -> GpuNormal:
     reading = GpuReading(index=0, util_pct=util_pct, power_w=power_w, power_limit_w=power_limit_w)
-    (seen,) = gpu_signs.watch((normal,), (reading,))
+    (seen,) = gpu_activity.watch((normal,), (reading,))
     return seen
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builders import Story, World
-from trainwatch.core.judge.attempt_now import AttemptNow
-from trainwatch.core.judge.step_check import disagreement
+from trainwatch.core.judge.attempt_progress import AttemptNow
+from trainwatch.core.judge.resume.step_agreement import disagreement
 from trainwatch.core.model.observation import CheckpointEvent
 
 

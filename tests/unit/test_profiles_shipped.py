@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from trainwatch.core.act.derive_flags import option_groups
-from trainwatch.core.act.derive_yaml import read_yaml
+from trainwatch.core.act.config.flags import option_groups
+from trainwatch.core.act.config.yaml_edit import read_yaml
 from trainwatch.core.model.profile import Preset, Profile
 
 CONFIGS = files("trainwatch.configs")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainwatch.core.judge.line_shapes import SHAPES, shapes_of, user_shapes
-from trainwatch.core.judge.progress import progress_of
+from trainwatch.core.judge.progress.log_progress import progress_of
+from trainwatch.core.judge.text.line_shapes import SHAPES, shapes_of, user_shapes
 from trainwatch.core.model.progress import Progress
 
 NAMES = {

@@ -3,7 +3,12 @@
 import msgspec
 import pytest
 
-from trainwatch.core.judge.progress import START, ProgressState, progress_of, read_progress
+from trainwatch.core.judge.progress.log_progress import (
+    START,
+    ProgressState,
+    progress_of,
+    read_progress,
+)
 
 BAR = "\rsteps:  10%|█         | {0}/100 [00:10<01:30,  1.00s/it, loss=0.5]"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.derive import DeriveError, preview
-from trainwatch.core.act.redirect import redirected
+from trainwatch.core.act.config.derive import DeriveError, preview
+from trainwatch.core.act.config.redirect import redirected
 from trainwatch.core.model.profile import Preset, Profile
 from trainwatch.core.model.run import RunSpec
 

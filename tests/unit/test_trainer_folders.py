@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.cli.preflight_check import Machine, Plan
-from trainwatch.cli.preflight_disk import check_output_dir
-from trainwatch.cli.specs import spec_of_command
-from trainwatch.cli.trainer_folders import logging_folder, output_folder
+from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.disk_checks import check_output_dir
+from trainwatch.core.app.start.specs import spec_of_command
+from trainwatch.core.app.start.trainer_folders import logging_folder, output_folder
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.run import RunSpec

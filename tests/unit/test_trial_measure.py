@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import StoryTeller, created
-from trainwatch.cli.trial_measure import evaluations, falls, measure, rises
 from trainwatch.cli.verb_trial import table, trial_object
+from trainwatch.core.app.trial.trial_measure import evaluations, falls, measure, rises
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from trainwatch import __version__
+from trainwatch.core.app.errors import CliError, ExitCode
 
-from .failure import CliError, ExitCode
 from .streams import discard_stdout, make_writable
 from .words import OneLineParser, refuse_unknown
 

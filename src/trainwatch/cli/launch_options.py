@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from .failure import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
 
 if TYPE_CHECKING:
     from trainwatch.core.store.run_directory import RunDirectory
@@ -39,10 +39,10 @@ def look_after(run: "RunDirectory", args: argparse.Namespace, word: str) -> int:
     """
     screen = _wants_screen(args)
     if not args.detach and not screen:
-        from .headless import supervise
+        from .event_printer import supervise_and_print
 
-        return supervise(run, as_json=args.json)
-    from .detached import start_detached
+        return supervise_and_print(run, as_json=args.json)
+    from trainwatch.core.app.start.detached import start_detached
 
     try:
         pid = start_detached(run)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from .failure import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
 
 BLOCK_BYTES = 1 << 20
 """Large enough that the fast scan dominates, small enough to stay below 80 MB of memory."""

@@ -3,6 +3,16 @@
 import time
 from collections.abc import Sequence
 
+from trainwatch.core.app.runs.known_runs import home, stand_in_of
+from trainwatch.core.app.screen.late_doors import (
+    LateCheckpoints,
+    LateIncidents,
+    LateLaunch,
+    LateLauncher,
+    LateProfiles,
+    LateSamples,
+)
+from trainwatch.core.app.screen.screen_trials import RunTrials
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import LIVE_STATES
 from trainwatch.core.model.story import RunStory
@@ -17,10 +27,6 @@ from trainwatch.core.store.run_directory import find_run as find_known_run
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.doors import LogDoor, OpenRun, RunCard, RunPlan
 from trainwatch.tui.store_feed import StoreFeed
-
-from .known_runs import home, stand_in_of
-from .late_doors import LateCheckpoints, LateIncidents, LateLaunch, LateLauncher, LateProfiles, LateSamples
-from .screen_trials import RunTrials
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
@@ -107,8 +113,8 @@ class DetachedStarter:
 
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
-        from .detached import start_detached
-        from .resume_from import unfit
+        from trainwatch.core.app.start.detached import start_detached
+        from trainwatch.core.app.start.resume_from import unfit
 
         run = find_known_run(home(), run_id)
         if then is not None and (why := unfit(run, then)) is not None:
@@ -121,13 +127,15 @@ class RunAttacher:
 
     def command(self, run_id: str) -> Sequence[str]:
         """argv for the foreground. Raises RuntimeError with a sentence."""
-        from .wiring import attach_argv  # loads all of core: the first picture does not wait for it
+        from trainwatch.core.app.wiring import attach_argv  # loads all of core: the first picture does not wait for it
 
         return attach_argv(find_known_run(home(), run_id))
 
 
 def _as_found(run: RunDirectory, story: RunStory) -> RunStory:
-    from .unwatched import as_found  # loads the launching part of core: only where nobody watches
+    from trainwatch.core.app.runs.unwatched import (
+        as_found,  # loads the launching part of core: only where nobody watches
+    )
 
     return as_found(run, story)
 

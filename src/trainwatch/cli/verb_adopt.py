@@ -4,7 +4,8 @@ import argparse
 import sys
 from typing import Any
 
-from .failure import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
+
 from .launch_options import add_launch_options, look_after
 
 
@@ -35,9 +36,8 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Adopt and look after it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
-    from trainwatch.core.act.adoption import AdoptionError
-
-    from .adopted_run import adopt
+    from trainwatch.core.act.adopt.adoption import AdoptionError
+    from trainwatch.core.app.adopt.adopted_run import adopt
 
     codes = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused": ExitCode.FAILED}
     if args.words:

@@ -5,8 +5,8 @@ import os
 import sys
 from typing import Any
 
-from .failure import CliError, ExitCode
-from .known_runs import RUN_HELP, find_run
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 
 
 def add(subparsers: Any) -> None:
@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Replace this process by the view; 1 when nothing can be shown."""
-    from .wiring import attach_argv
+    from trainwatch.core.app.wiring import attach_argv
 
     try:
         argv = attach_argv(find_run(args.run))

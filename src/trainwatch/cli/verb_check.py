@@ -3,11 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .failure import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
+
 from .output import print_json
 
 if TYPE_CHECKING:
-    from .preflight_check import Check
+    from trainwatch.core.app.preflight.check import Check
 
 
 def add(subparsers: Any) -> None:
@@ -50,15 +51,15 @@ def act(args: argparse.Namespace) -> int:
 
 
 def _after(args: argparse.Namespace) -> "list[Check]":
-    from .known_runs import find_run
-    from .preflight_after import after_checks, look_after
+    from trainwatch.core.app.preflight.after_run import after_checks, look_after
+    from trainwatch.core.app.runs.known_runs import find_run
 
     return after_checks(look_after(find_run(args.run_name, newest=True)))
 
 
 def _before(args: argparse.Namespace) -> "list[Check]":
-    from .preflight import preflight
-    from .project_run import project_spec
+    from trainwatch.core.app.preflight.checklist import preflight
+    from trainwatch.core.app.start.project_run import project_spec
 
     spec, problem = None, None
     try:

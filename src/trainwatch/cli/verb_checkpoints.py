@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.checkpoint import Checkpoint
 
 from . import checkpoint_text as text
-from .failure import CliError, ExitCode
 from .output import print_json, printable
 
 Part = Callable[[argparse.Namespace], int]

@@ -4,11 +4,11 @@ import argparse
 import sys
 from typing import Any
 
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.start.stand_in import stand_in_run
 from trainwatch.core.model.story import RunStory
 
-from .failure import CliError, ExitCode
 from .output import print_json
-from .stand_in import stand_in_run
 
 
 def add(subparsers: Any) -> None:
@@ -38,7 +38,8 @@ def act(args: argparse.Namespace) -> int:
     template = "demo_torch.toml" if args.torch else "demo.toml"
     run = stand_in_run("demo", template, simulated_gpu=args.fake_gpu)
     if not args.demo_headless and not args.json and can_show_screen():
-        from .detached import start_detached
+        from trainwatch.core.app.start.detached import start_detached
+
         from .verb_screen import open_screen
 
         try:
@@ -48,9 +49,9 @@ def act(args: argparse.Namespace) -> int:
         code = open_screen(run)
         print(f"The demo's story: trainwatch events {run.id}")
         return code
-    from .headless import supervise
+    from .event_printer import supervise_and_print
 
-    code = supervise(run, as_json=args.json, stop_trainer=True)  # who interrupts a demo wants no trainer left
+    code = supervise_and_print(run, as_json=args.json, stop_trainer=True)  # who interrupts a demo wants no trainer left
     from trainwatch.core.store.journal import load_story
 
     outcome = result(load_story(run.journal))

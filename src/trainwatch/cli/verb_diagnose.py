@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from .failure import ExitCode
+from trainwatch.core.app.errors import ExitCode
+
 from .log_input import text_blocks
 from .output import print_json
 from .own_lines import project_settings
@@ -27,8 +28,8 @@ def add(subparsers: Any) -> None:
 def act(args: argparse.Namespace) -> int:
     """Print the diagnosis; 0 whenever an answer (``unknown`` included) could be given."""
     from trainwatch.core.config.shipped import load_failures
-    from trainwatch.core.judge.catalogue import own_signatures
-    from trainwatch.core.judge.diagnosis import compile_catalogue, diagnosis_of
+    from trainwatch.core.judge.failure.catalogue import own_signatures
+    from trainwatch.core.judge.failure.diagnosis import compile_catalogue, diagnosis_of
 
     catalogue = compile_catalogue(load_failures(), own_signatures(project_settings().diagnose.patterns))
     diagnosis = diagnosis_of(text_blocks(args.log), catalogue, args.exit_code)

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.start.stand_in import stand_in_run
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 
-from .failure import ExitCode
 from .output import print_json
-from .stand_in import stand_in_run
 
 
 class Exercise(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +68,12 @@ def act(args: argparse.Namespace) -> int:
 
 
 def _play(exercise: Exercise) -> RunStory:
+    from trainwatch.core.app.supervise.headless import supervise
     from trainwatch.core.store.journal import load_story
-
-    from .headless import supervise
 
     words = ", ".join(f'"{flag}"' for flag in exercise.flags)
     run = stand_in_run("drill", "drill.toml", {"@FAULT@": words})
-    supervise(run, listener=_unheard)
+    supervise(run, listener=lambda _story: _unheard)
     return load_story(run.journal)
 
 

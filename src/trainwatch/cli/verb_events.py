@@ -4,11 +4,11 @@ import argparse
 import time
 from typing import Any
 
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 from trainwatch.core.model.record import Record
 
 from .event_text import event_line
-from .failure import ExitCode
-from .known_runs import RUN_HELP, find_run
 from .output import print_json
 
 POLL_S = 0.25

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from .failure import CliError, ExitCode
-from .known_runs import here
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import here
 
 
 def add(subparsers: Any) -> None:
@@ -31,13 +31,12 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Write it; 2 when it exists or something does not fit."""
-    from trainwatch.core.act.adoption import config_of
+    from trainwatch.core.act.adopt.adoption import config_of
+    from trainwatch.core.app.start.trainer_folders import logging_folder, output_folder
     from trainwatch.core.config.init import config_text, survey_folder, write_config
     from trainwatch.core.config.project import FILE_NAME
     from trainwatch.core.config.shipped import load_presets
     from trainwatch.core.model.run import RunSpec
-
-    from .trainer_folders import logging_folder, output_folder
 
     folder = here()
     presets = load_presets(folder / FILE_NAME)

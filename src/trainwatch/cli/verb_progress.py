@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from .failure import ExitCode
+from trainwatch.core.app.errors import ExitCode
+
 from .log_input import text_blocks
 from .output import print_json
 from .own_lines import project_settings
@@ -27,8 +28,8 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the progress; unknown values are null (JSON) or left out (text)."""
-    from trainwatch.core.judge.line_shapes import shapes_of
-    from trainwatch.core.judge.progress import progress_of
+    from trainwatch.core.judge.progress.log_progress import progress_of
+    from trainwatch.core.judge.text.line_shapes import shapes_of
 
     progress = progress_of(text_blocks(args.log), shapes_of(project_settings().progress.shapes))
     if args.json:

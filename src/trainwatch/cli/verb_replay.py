@@ -4,8 +4,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .failure import CliError, ExitCode
-from .known_runs import here
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import here
+
 from .log_input import byte_lines
 from .output import print_json
 

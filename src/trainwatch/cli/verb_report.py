@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .failure import CliError, ExitCode
-from .known_runs import RUN_HELP, find_run
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
+
 from .output import jsonable, print_json
 
 FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
@@ -30,10 +31,9 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Write it; 0 whenever the run is known. 2 when the file exists."""
+    from trainwatch.core.app.runs.report_sources import gather
     from trainwatch.core.store.journal import JournalTooNew
     from trainwatch.core.views.report_building import build_report
-
-    from .report_sources import gather
 
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):

@@ -6,8 +6,9 @@ import shlex
 import sys
 from typing import Any
 
-from .failure import CliError, ExitCode
-from .known_runs import home
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import home
+
 from .launch_options import add_launch_options, look_after
 
 
@@ -29,16 +30,15 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Create the run and look after it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
+    from trainwatch.core.app.start.specs import spec_of_command
     from trainwatch.core.store.run_directory import RunDirectory
-
-    from .specs import spec_of_command
 
     command = tuple(args.command_after_dashes or args.words)
     spec = spec_of_command(command, args)
     if args.dry_run:
         return _show_plan(spec, as_json=args.json)
-    from .output_owner import require_own_output
-    from .startable import require_startable
+    from trainwatch.core.app.start.output_owner import require_own_output
+    from trainwatch.core.app.start.startable import require_startable
 
     require_own_output(spec)
     require_startable(spec)
@@ -47,10 +47,10 @@ def act(args: argparse.Namespace) -> int:
 
 def _show_plan(spec: Any, *, as_json: bool) -> int:
     """What a launch would be."""
-    from trainwatch.core.act.derive import DeriveError
-    from trainwatch.core.act.spawn import why_not
+    from trainwatch.core.act.config.derive import DeriveError
+    from trainwatch.core.act.launch.spawn import why_not
+    from trainwatch.core.app.start.framework import plan_first_launch
 
-    from .framework import plan_first_launch
     from .output import print_json, printable
 
     try:

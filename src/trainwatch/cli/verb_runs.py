@@ -3,11 +3,11 @@
 import argparse
 from typing import Any
 
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.runs.known_runs import all_runs, read_status, stand_in_of
 from trainwatch.core.model.run import LIVE_STATES
 from trainwatch.core.views import quantity
 
-from .failure import ExitCode
-from .known_runs import all_runs, read_status, stand_in_of
 from .output import print_json, printable
 
 

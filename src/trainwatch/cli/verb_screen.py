@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from .failure import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +26,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """Open the screen, or watch in the foreground; without a terminal: the plain status."""
     if args.headless:
-        from .headless import supervise
-        from .project_run import project_run
+        from trainwatch.core.app.start.project_run import project_run
 
-        return supervise(project_run(args, to_start=True), stop_trainer=args.stop_trainer)
+        from .event_printer import supervise_and_print
+
+        return supervise_and_print(project_run(args, to_start=True), stop_trainer=args.stop_trainer)
     from trainwatch.tui.terminal import can_show_screen
 
     if not can_show_screen():
@@ -38,7 +39,7 @@ def act(args: argparse.Namespace) -> int:
 
     rest_collector()
     if args.run_name is None:
-        from .watched_run import watched_run
+        from trainwatch.core.app.runs.watched_run import watched_run
 
         watched = watched_run()
         if watched is not None:
@@ -54,12 +55,11 @@ def _to_be_launched(args: argparse.Namespace) -> bool:
 
     So it does where the file is broken, or names several runs of which none was asked for.
     """
+    from trainwatch.core.app.runs.known_runs import here, home
     from trainwatch.core.config.problem import ConfigError
     from trainwatch.core.config.project import find_project, load_project
     from trainwatch.core.store.home import runs_folder
     from trainwatch.core.store.run_directory import run_id_for
-
-    from .known_runs import here, home
 
     path = find_project(here())
     if path is None or args.run_name is not None:
@@ -73,7 +73,7 @@ def _to_be_launched(args: argparse.Namespace) -> bool:
 
 def _run_to_open(args: argparse.Namespace) -> Any:
     """The run of this project, or None: the list of runs."""
-    from .project_run import project_run
+    from trainwatch.core.app.start.project_run import project_run
 
     try:
         return project_run(args)
@@ -85,7 +85,8 @@ def _run_to_open(args: argparse.Namespace) -> Any:
 
 def _plain(args: argparse.Namespace) -> int:
     """No terminal to draw on: what ``status`` would say."""
-    from .known_runs import read_status
+    from trainwatch.core.app.runs.known_runs import read_status
+
     from .verb_runs import act as show_runs
     from .verb_status import status_lines
 

@@ -4,8 +4,9 @@ import argparse
 import time
 from typing import Any
 
-from .failure import CliError, ExitCode
-from .known_runs import RUN_HELP, find_run, idle_status, read_status
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run, idle_status, read_status
+
 from .output import print_json, printable
 
 GB = 1e9

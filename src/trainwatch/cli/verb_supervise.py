@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.runs.known_runs import find_run
 from trainwatch.core.model.observation import Command
-
-from .failure import ExitCode
-from .known_runs import find_run
 
 
 def add(subparsers: Any) -> None:
@@ -30,14 +29,14 @@ def act(args: argparse.Namespace) -> int:
     run = find_run(args.run)
     first = msgspec.json.decode(args.then, type=Command) if args.then else None
     if args.detach:
-        from .detached import become_detached
+        from trainwatch.core.app.start.detached import become_detached
 
         pid = become_detached(run)
         if pid:
             print(pid)
             return ExitCode.DONE if pid > 0 else ExitCode.FAILED
-    from .headless import supervise
+    from .event_printer import supervise_and_print
 
-    code = supervise(run, first=first, as_json=False)
+    code = supervise_and_print(run, first=first)
     sys.stdout.flush()
     return code

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.trial import TrialResult
 
-from .failure import CliError, ExitCode
 from .output import jsonable, print_json
 
 GB = 1e9
@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Try one after the other; 1 when one of them was not stable."""
-    from .trial import TrialLength, rivals, try_here
+    from trainwatch.core.app.trial.trial_run import TrialLength, rivals, try_here
 
     _refuse_nonsense(args)
     spec = _spec(args)
@@ -101,8 +101,8 @@ def _refuse_nonsense(args: argparse.Namespace) -> None:
 
 
 def _spec(args: argparse.Namespace) -> RunSpec:
-    from .known_runs import find_run
-    from .project_run import project_spec
+    from trainwatch.core.app.runs.known_runs import find_run
+    from trainwatch.core.app.start.project_run import project_spec
 
     spec = None
     if args.run is None:

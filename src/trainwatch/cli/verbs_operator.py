@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run, read_status
+from trainwatch.core.app.start.resume_from import unfit
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import NO_PROFILE
 
-from .failure import CliError, ExitCode
-from .known_runs import RUN_HELP, find_run, read_status
 from .output import printable
-from .resume_from import unfit
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,8 +133,8 @@ def act(args: argparse.Namespace) -> int:
 
 def _start_with(run: Any, command: Command) -> int:
     """No supervisor: start a detached one whose first word is this command."""
-    from .detached import start_detached
-    from .output_owner import require_own_output_to_start
+    from trainwatch.core.app.start.detached import start_detached
+    from trainwatch.core.app.start.output_owner import require_own_output_to_start
 
     state = read_status(run)["state"]
     if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
@@ -182,11 +182,10 @@ def _checkpoint(given: str | None) -> str | None:
 
 
 def _profile(run: Any, name: str | None) -> str | None:
-    from trainwatch.core.act.derive import misfit
+    from trainwatch.core.act.config.derive import misfit
+    from trainwatch.core.app.start.framework import profiles_of
     from trainwatch.core.config.problem import did_you_mean
     from trainwatch.core.store.lock import is_held
-
-    from .framework import profiles_of
 
     if name is None:
         return None

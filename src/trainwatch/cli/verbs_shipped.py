@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import here
 from trainwatch.core.model.profile import Preset, Profile
 
-from .failure import CliError, ExitCode
-from .known_runs import here
 from .output import print_json
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .failure import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
 
 _CHOICE = re.compile(
     r"argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL

@@ -1,0 +1,1 @@
+"""Taking over a trainer that was started by hand."""

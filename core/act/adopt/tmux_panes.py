@@ -1,0 +1,193 @@
+"""Trainers in tmux panes: which process of a pane is the training, and how its output is had without disturbing it."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ...model.run import ProcessIdentity
+from ...model.settings import Tmux
+from .. import processes as tree
+from ..view.tmux import MARK, TIMEOUT_S, command
+from .adoption import AdoptionError
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "tcsh", "csh", "ash", "busybox", "login"})
+NO_TRAINERS = frozenset({
+    "tee", "cat", "tail", "head", "less", "more", "grep", "sed", "awk", "gawk", "mawk", "ts", "watch", "top", "htop",
+    "btop", "nvtop", "nvitop", "nvidia-smi", "gpustat", "vi", "vim", "nvim", "nano", "emacs", "man", "ssh",
+    "mosh-client", "sleep", "tmux", "tmux: client", "tmux: server", "screen", "fzf", "tensorboard", "trainwatch",
+})  # fmt: skip
+"""What people have beside a training in their panes; none of it is one."""
+SEPARATOR = "\x1f"
+FIELDS = ("pane_id", "pane_pid", "pane_tty", "pane_pipe", "pane_dead", MARK, "session_name")
+
+
+class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One pane. ``piped``: somebody copies its output already. ``run``: id of the run of ours that it shows."""
+
+    id: str
+    pid: int
+    tty: str
+    piped: bool
+    run: str | None
+    session: str
+
+
+def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
+    """The panes of a session, or the one of ``SESSION:WINDOW.PANE`` or ``%ID``. Raises AdoptionError."""
+    name, colon, rest = session.partition(":")
+    if session.startswith("%") or rest:
+        target = session if session.startswith("%") else f"={name}:{rest}"
+        found = _ask(settings, environ, session, "display-message", "-p", "-t", target, _format())
+    else:
+        found = _ask(settings, environ, session, "list-panes", "-s", "-t", f"={name}:", "-F", _format())
+    del colon
+    return list(_panes(found))
+
+
+def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
+    """The pane of this server whose terminal it is; None when there is none, or no server."""
+    try:
+        found = _ask(settings, environ, "", "list-panes", "-a", "-F", _format())
+    except AdoptionError:
+        return None
+    return next((pane for pane in _panes(found) if pane.tty == tty), None)
+
+
+def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
+    """The top-most live process that is no shell and none of the usual companions. Raises AdoptionError."""
+    processes = tree.everyone()
+    own = tree.ancestors(os.getpid(), processes)
+    found = [(process, pane) for pane in panes for process in _topmost(pane.pid, processes, own)]
+    if not found:
+        raise AdoptionError("missing", f"no training runs in tmux session {session}, only shells; give --pid PID")
+    if len(found) > 1:
+        listed = ", ".join(f"{process.pid} ({process.name})" for process, _ in found)
+        raise AdoptionError("unclear", f"several processes run in tmux session {session}: {listed}; give --pid")
+    return found[0][0].pid, found[0][1]
+
+
+def tap(
+    settings: Tmux,
+    pane: PaneSeen,
+    trainer: ProcessIdentity,
+    log: Path,
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Begin ``log`` with the pane's history and let tmux copy all that follows into it. Raises AdoptionError.
+
+    History and copy are one turn of the tmux server, so that no line is lost or doubled between them. A pane that is
+    copied elsewhere already is left alone.
+    """
+    words = ["env", *_python_path(environ), sys.executable, "-P", "-m", "trainwatch.core.act.adopt.pane_copy"]
+    copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
+    # tmux fills formats and dates into what it is to run.
+    pipe = shlex.join(["pipe-pane", "-O", "-t", pane.id, copier.replace("#", "##").replace("%", "%%")])
+    text = _ask(
+        settings, environ, pane.session,
+        "display-message", "-p", "-t", pane.id, "#{pane_pipe}#{cursor_x}", ";",
+        "capture-pane", "-p", "-J", "-S", "-", "-t", pane.id, ";",
+        # Not pipe-pane -o: that closes a pipe that is there.
+        "if-shell", "-F", "-t", pane.id, "#{?pane_pipe,0,1}", pipe,
+    )  # fmt: skip
+    head, _, history = text.partition("\n")
+    if head[:1] == "1":
+        raise AdoptionError("unclear", piped_already(pane))
+    lines = "\n".join(line.rstrip() for line in history.rstrip("\n").split("\n"))
+    whole = head[1:] == "0"
+    content = lines + "\n" if whole and lines else lines
+    fresh = log.with_name(f".{log.name}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+    fresh.rename(log)
+
+
+def piped_already(pane: PaneSeen) -> str:
+    """Why such a pane is left alone, and what to do."""
+    return (
+        f"pane {pane.id} of tmux session {pane.session} is copied into a file already (tmux pipe-pane); "
+        "name that file with --log F"
+    )
+
+
+def _topmost(root: int, processes: Mapping[int, tree.Process], own: set[int]) -> Iterator[tree.Process]:
+    process = processes.get(root)
+    if process is None or process.state in tree.GONE_STATES:
+        return
+    if _is_shell(process) or root in own:
+        for child in processes.values():
+            if child.parent == root:
+                yield from _topmost(child.pid, processes, own)
+    elif process.name not in NO_TRAINERS and not _is_trainwatch(root):
+        yield process
+
+
+def _is_shell(process: tree.Process) -> bool:
+    """By its program: a script's process bears the script's name."""
+    try:
+        program = Path(f"/proc/{process.pid}/exe").readlink().name
+    except OSError:
+        program = process.name
+    return program in SHELLS or process.name in SHELLS
+
+
+def _is_trainwatch(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:5]
+    except OSError:
+        return False
+    return any(word.rpartition(b"/")[2].split(b".")[0] == b"trainwatch" for word in words[1:])
+
+
+def _python_path(environ: Mapping[str, str] | None) -> list[str]:
+    path = (os.environ if environ is None else environ).get("PYTHONPATH")
+    return [f"PYTHONPATH={path}"] if path else []
+
+
+def _format() -> str:
+    return SEPARATOR.join(f"#{{{field}}}" for field in FIELDS)
+
+
+def _panes(text: str) -> Iterator[PaneSeen]:
+    for line in text.splitlines():
+        values = dict(zip(FIELDS, line.split(SEPARATOR), strict=False))
+        if len(values) == len(FIELDS) and values["pane_dead"] != "1":
+            yield PaneSeen(
+                id=values["pane_id"],
+                pid=int(values["pane_pid"]),
+                tty=values["pane_tty"],
+                piped=values["pane_pipe"] == "1",
+                run=values[MARK] or None,
+                session=values["session_name"],
+            )
+
+
+def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, *words: str) -> str:
+    """stdout of one call of tmux (``;`` between its commands). Raises AdoptionError."""
+    server = f" on socket {settings.socket}" if settings.socket else ""
+    try:
+        done = subprocess.run(
+            [*command(settings), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env=None if environ is None else dict(environ),
+            cwd="/",
+        )
+    except FileNotFoundError as fault:
+        raise AdoptionError("missing", "tmux is not installed, so it has no sessions; give --pid PID") from fault
+    except subprocess.TimeoutExpired as fault:
+        raise AdoptionError("refused", f"the tmux server{server} did not answer within {TIMEOUT_S:g} s") from fault
+    except (OSError, ValueError) as fault:
+        raise AdoptionError("refused", f"tmux could not be started: {fault}") from fault
+    if done.returncode != 0:
+        said = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
+        raise AdoptionError(
+            "missing", f"no tmux session {session}{server} ({said}); `tmux ls` lists those that are there"
+        )
+    return done.stdout.decode("utf-8", "replace")

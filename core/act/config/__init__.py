@@ -1,0 +1,1 @@
+"""The command line, environment and config copy of one launch."""

@@ -1,0 +1,303 @@
+"""From a run, what is known of its framework, a profile and a checkpoint: everything that one launch needs.
+
+The user's own config is never written. Each attempt gets a derived copy in its own directory, with a header that says
+what differs and why; the copy is read again and compared with what was intended before anything is started with it.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ...model.profile import Change, Preset, Profile, ResumeStyle
+from ...model.run import RunSpec
+from .change_log import Setting, net
+from .environment import environment
+from .flags import dotted_names, fill, find_option, is_shell_line, option_groups, set_option
+from .nested_keys import REMOVED, DeriveError, Edit, leaves, present, value_at
+from .trainer_config import (
+    TrainerConfig,
+    config_copy,
+    config_in_command,
+    load_config,
+    names_config,
+    places,
+    read_config,
+    with_placeholder,
+    write_copy,
+)
+
+__all__ = ["DeriveError", "Derived", "derive", "effective", "misfit", "preview", "read_config"]
+
+
+class Derived(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch, ready for a LaunchOrder. ``argv`` has no placeholders, ``env`` is the child's whole environment.
+
+    ``config_path``: the derived copy (None: the run has no config file); ``config_text``: what stands in it.
+    ``resume``: what the trainer is told to restore: "state", "weights", or "none" (nothing to resume, or no way to
+    say so: the command has no ``{resume}`` and the preset knows none; then ``told_resume`` is False).
+    """
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    config_path: Path | None
+    config_text: str | None
+    changes: tuple[Change, ...]
+    resume: Literal["state", "weights", "none"]
+    told_resume: bool
+
+
+def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
+    """The value a launch would use for a setting (profile over command line over config); None when nobody says.
+
+    From a command line the value is text.
+    """
+    if profile is not None:
+        settings = dict(leaves(profile.settings))
+        if key in settings and key not in profile.yields:
+            return settings[key]
+    spec = config_in_command(spec)
+    config = load_config(spec, preset) if spec.config is not None else None
+    full = _full_name(spec.command, config, preset, key)
+    _, locations = places(config, full) if config is not None else (False, ())
+    given = _given(spec.command, full, locations)
+    if given:
+        return set_option(spec.command, given[-1], REMOVED).before
+    found = [path for path in locations if config is not None and present(config.tree, path)]
+    if config is not None and found:
+        return value_at(config.tree, found[-1])
+    if profile is None or _is_said(spec.command, config, preset, key):
+        return None
+    return dict(leaves(profile.settings)).get(key)
+
+
+def _full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
+    """The dotted name of a plain key that stands nowhere: nobody reads it at the top of a config, or as a bare flag."""
+    full = preset.dotted.get(key)
+    if full is None or _given(argv, key, ()) or (config is not None and places(config, key)[0]):
+        return key
+    return full
+
+
+def _given(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
+    """The names under which a setting stands on the command line: its own, or its place in the config (dotted).
+
+    A plain key whose place no config tells may stand there dotted, too, if that is the only one of its name.
+    """
+    names = {key, *(".".join(path) for path in locations)}
+    found = [name for name in sorted(names) if find_option(argv, name) is not None]
+    return found or ([] if "." in key else dotted_names(argv, key))
+
+
+def derive(  # noqa: PLR0917
+    spec: RunSpec,
+    preset: Preset,
+    profile: Profile | None,
+    resume_from: Path | None,
+    changes: Sequence[Change],
+    attempt_directory: Path,
+    *,
+    attempt: int = 1,
+    base_env: Mapping[str, str] | None = None,
+) -> Derived:
+    """Work out a launch and write its config copy into ``attempt_directory`` (made if missing).
+
+    ``changes``: what remedies asked for, over the profile. ``after=None`` takes a setting out. ``base_env``: the
+    environment to build on (default: this process's). Raises DeriveError with a sentence for the user.
+    """
+    derived = preview(
+        spec, preset, profile, resume_from, changes, attempt_directory, attempt=attempt, base_env=base_env
+    )
+    if derived.config_path is not None and derived.config_text is not None:
+        write_copy(derived.config_path, derived.config_text, Path(spec.config or ""))
+    return derived
+
+
+def preview(  # noqa: PLR0917
+    spec: RunSpec,
+    preset: Preset,
+    profile: Profile | None,
+    resume_from: Path | None,
+    changes: Sequence[Change],
+    attempt_directory: Path,
+    *,
+    attempt: int = 1,
+    base_env: Mapping[str, str] | None = None,
+) -> Derived:
+    """The same without writing anything (``--dry-run``, and the difference shown before a switch)."""
+    if profile is not None and not profile.is_for(preset.name):
+        raise DeriveError(misfit(profile, preset.name))
+    changes = (*spec.changes, *changes)
+    resume = _resume_path(spec, resume_from)
+    style = _resume_style(preset, resume)
+    settings, flags = _wanted(profile, changes)
+    if settings or (style is not None and style.key is not None):
+        spec = config_in_command(spec)
+    config = load_config(spec, preset) if spec.config is not None else None
+    named = config is not None and names_config(spec, config.path)
+    config_path = attempt_directory / config.path.name if config is not None and named else None
+
+    splice = None if style is None else [part.replace("{path}", str(resume)) for part in style.args]
+    argv, used = fill(
+        with_placeholder(spec, config.path) if config is not None and named else spec.command,
+        {
+            "config": None if config is None else str(config_path),
+            "output_dir": spec.output_dir,
+            "resume": None if resume is None else str(resume),
+            "profile": None if profile is None else profile.name,
+        },
+        splice,
+    )
+    _refuse_unfillable(spec, used)
+
+    told = resume is not None and "resume" in used
+    if resume is not None and style is not None and not told:
+        why = f"go on from {resume.name}"
+        if style.key is not None:
+            settings.append(Setting(style.key, str(resume), why))
+        flags += [Setting(key, value, why) for key, value in option_groups(splice or ())]
+        told = style.key is not None or bool(style.args)
+
+    made: list[Change] = []
+    edits: list[Edit] = []
+    for setting in settings:
+        setting = msgspec.structs.replace(setting, key=_full_name(argv, config, preset, setting.key))  # noqa: PLW2901
+        in_config, locations = places(config, setting.key) if config is not None else (False, ())
+        # A flag wins over the file wherever both exist, so a setting that stands on the command line changes there too.
+        given = _given(argv, setting.key, locations)
+        if setting.yields and _is_said(argv, config, preset, setting.key):
+            continue
+        for name in given:
+            argv = _option(argv, name, setting, made)
+        if config is not None and named and (in_config or not given):
+            edits.extend(_config_edits(config, locations, setting, made))
+        elif not given:
+            if not in_config:
+                _refuse_unknown_place(preset, setting)
+            dotted = ".".join(locations[0]) if in_config and not preset.sections_ignored else setting.key
+            argv = _option(argv, dotted, setting, made)
+    for flag in flags:
+        argv = _option(argv, flag.key, flag, made)
+
+    text = None
+    if config is not None and config_path is not None:
+        text = config_copy(spec, config, attempt, edits, [change for change in net(made) if change.where == "config"])
+    env, env_changes = environment(spec, preset, profile, changes, base=os.environ if base_env is None else base_env)
+    return Derived(
+        argv=argv,
+        env=env,
+        config_path=config_path,
+        config_text=text,
+        changes=(*net(made), *env_changes),
+        resume=_restores(preset, resume) if told else "none",
+        told_resume=told,
+    )
+
+
+def _is_said(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
+    """Whether config or command say something of a setting; of the length, in epochs or in steps."""
+    length = (preset.epochs_key, preset.steps_key)
+    for name in (n for n in (length if key in length else (key,)) if n is not None):
+        _, locations = places(config, name) if config is not None else (False, ())
+        if _given(argv, name, locations):
+            return True
+        if config is not None and any(present(config.tree, path) for path in locations):
+            return True
+    return False
+
+
+def misfit(profile: Profile, preset: str) -> str:
+    """Why a profile cannot be used by a trainer of this preset, and what can be done."""
+    return (
+        f'profile "{profile.name}" is for {profile.family.partition("-")[0]} trainers, and this run has the preset '
+        f'"{preset}": its settings would be unknown there; write profiles/NAME.toml beside trainwatch.toml for it, or '
+        f"set the preset if it was not recognised"
+    )
+
+
+def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Setting], list[Setting]]:
+    """(settings, flags): the profile's, then what remedies ask for."""
+    settings: list[Setting] = []
+    flags: list[Setting] = []
+    if profile is not None:
+        source = f"profile {profile.name}"
+        settings += [
+            Setting(key, value, source, yields=key in profile.yields) for key, value in leaves(profile.settings)
+        ]
+        flags += [Setting(key, value, source) for key, value in option_groups(profile.flags)]
+    for change in changes:
+        value = REMOVED if change.after is None else change.after
+        if change.where == "config":
+            settings.append(Setting(change.key, value, change.why))
+        elif change.where == "flag":
+            flags.append(Setting(change.key.lstrip("-"), value, change.why))
+    return settings, flags
+
+
+def _refuse_unknown_place(preset: Preset, setting: Setting) -> None:
+    """A trainer that knows dotted names only would pass over a bare flag, or die of it."""
+    if preset.dotted and "." not in setting.key:
+        raise DeriveError(
+            f"{setting.why}: where {setting.key} belongs is not known without the trainer's config; name it in the "
+            "command (--config FILE), or write the whole dotted key"
+        )
+
+
+def _refuse_unfillable(spec: RunSpec, used: frozenset[str]) -> None:
+    for name, value in (("config", spec.config), ("output_dir", spec.output_dir)):
+        if name in used and value is None:
+            option = name.replace("_", "-")
+            raise DeriveError(
+                f"the command uses {{{name}}}, but no {name} is set; add {name} to [run] or pass --{option}"
+            )
+
+
+def _resume_path(spec: RunSpec, resume_from: Path | None) -> Path | None:
+    if resume_from is None:
+        return None
+    path = Path(spec.cwd) / resume_from
+    if not path.exists():
+        raise DeriveError(
+            f"{path}: the checkpoint to go on from does not exist; choose one with `trainwatch checkpoints list`"
+        )
+    return path
+
+
+def _resume_style(preset: Preset, resume: Path | None) -> ResumeStyle | None:
+    if resume is None:
+        return None
+    return preset.resume_directory if resume.is_dir() else preset.resume_file
+
+
+def _restores(preset: Preset, resume: Path | None) -> Literal["state", "weights", "none"]:
+    """A directory is a saved state, also where files hold weights only (kohya's ``--save_state``)."""
+    if resume is None:
+        return "none"
+    return "state" if preset.resume == "weights" and resume.is_dir() else preset.resume
+
+
+def _config_edits(
+    config: TrainerConfig, locations: Sequence[tuple[str, ...]], setting: Setting, made: list[Change]
+) -> list[Edit]:
+    edits = []
+    for path in locations:
+        edits.append(Edit(path, setting.value))
+        before = value_at(config.tree, path)
+        after = None if setting.value is REMOVED else setting.value
+        made.append(Change(where="config", key=".".join(path), before=before, after=after, why=setting.why))
+    return edits
+
+
+def _option(argv: tuple[str, ...], key: str, setting: Setting, made: list[Change]) -> tuple[str, ...]:
+    change = set_option(argv, key, setting.value)
+    if change.argv == argv:
+        return argv
+    if is_shell_line(argv):
+        raise DeriveError(
+            f"the command is a shell line, so --{key} ({setting.why}) cannot be added to it; "
+            "give the trainer's own command as a list, or write {resume} and the settings into the line"
+        )
+    made.append(Change(where="flag", key=f"--{key}", before=change.before, after=change.after, why=setting.why))
+    return change.argv

@@ -1,0 +1,30 @@
+"""The environment of a launch: what is there, the framework's needs, the user's wishes, the profile, the remedies."""
+
+from collections.abc import Mapping, Sequence
+
+from ...model.profile import Change, Preset, Profile
+from ...model.run import RunSpec
+from .change_log import Setting, net
+
+
+def environment(
+    spec: RunSpec, preset: Preset, profile: Profile | None, changes: Sequence[Change], *, base: Mapping[str, str]
+) -> tuple[dict[str, str], list[Change]]:
+    """The child's whole environment, and what profile and remedies changed in it. A preset never overrides anyone."""
+    env = {**preset.env, **base, **spec.env}
+    if spec.gpus is not None and "CUDA_VISIBLE_DEVICES" not in spec.env:
+        # By default CUDA counts the fastest card first; the indices of [run] gpus are those of nvidia-smi.
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in spec.gpus)
+    wanted = [Setting(k, v, f"profile {profile.name}") for k, v in profile.env.items()] if profile is not None else []
+    wanted += [Setting(c.key, c.after, c.why) for c in changes if c.where == "env"]
+    made = []
+    for setting in wanted:
+        before = env.get(setting.key)
+        after = None if setting.value is None else str(setting.value)
+        if after is None:
+            env.pop(setting.key, None)
+        else:
+            env[setting.key] = after
+        made.append(Change(where="env", key=setting.key, before=before, after=after, why=setting.why))
+    return env, net(made)

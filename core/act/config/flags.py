@@ -1,0 +1,225 @@
+"""Options on a command line: found, replaced, added, removed, in the spelling the user chose."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from ...model.run import PLACEHOLDERS
+from .nested_keys import REMOVED, DeriveError, float_text
+
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))
+_TRUTH = {text: pair for pair in _TRUTH_PAIRS for text in pair}
+"""How people write truth values on command lines, with the spelling of both."""
+_RESUME_OPTION = re.compile(
+    r"--?[\w.-]*(resume|checkpoint|ckpt|weights|restore|load|init|start|continue|from|state)[\w.-]*", re.IGNORECASE
+)
+_PROFILE_OPTION = re.compile(r"--?[\w.-]*profile[\w.-]*", re.IGNORECASE)
+_PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
+_VANISHING = {"resume": _RESUME_OPTION, "profile": _PROFILE_OPTION}
+"""Placeholders that may have no value, and the option before one that goes with it."""
+
+
+class OptionChange(msgspec.Struct, frozen=True):
+    """A command line after one option was set. ``before``/``after``: its text, None = not there, "" = bare flag."""
+
+    argv: tuple[str, ...]
+    before: str | None
+    after: str | None
+
+
+def is_shell_line(argv: Sequence[str]) -> bool:
+    """``bash -c "…"``: arguments added at the end would not reach the trainer."""
+    return (
+        len(argv) > 2 and PurePath(argv[0]).name in _SHELLS and any(re.fullmatch(r"-\w*c", part) for part in argv[1:-1])
+    )
+
+
+def options_start(argv: Sequence[str]) -> int:
+    """Where the trainer's own options begin: behind its script or module, so that a launcher's are left alone."""
+    for index, part in enumerate(argv):
+        if part.endswith((".py", ".sh")) and not part.startswith("-"):
+            return index + 1
+    for index, part in enumerate(argv[:-1]):
+        if part == "-m":
+            return index + 2
+    return min(1, len(argv))
+
+
+def _name(part: str) -> str | None:
+    """``--learning-rate=3`` → ``learning_rate``; ``++optim.lr=3`` (Hydra) → ``optim.lr``; None for a value."""
+    if part.startswith("-") and not _NUMBER.fullmatch(part):
+        return part.lstrip("-").partition("=")[0].replace("-", "_")
+    name, equals, _ = part.partition("=")
+    bare = name.lstrip("+~")
+    return bare if equals and re.fullmatch(r"[\w.]+", bare) and (bare != name or "." in bare) else None
+
+
+def _is_option(part: str) -> bool:
+    return part.startswith("-") and len(part) > 1 and not _NUMBER.fullmatch(part)
+
+
+def find_option(argv: Sequence[str], key: str) -> int | None:
+    """Index of the (last) option of that name, ``-`` and ``_`` alike; None when it is not given."""
+    wanted = key.replace("-", "_")
+    found = None
+    for index in range(options_start(argv), len(argv)):
+        if _name(argv[index]) == wanted:
+            found = index
+    return found
+
+
+def dotted_names(argv: Sequence[str], key: str) -> list[str]:
+    """Overrides that end in ``key`` (``--training.batch_size`` for ``batch_size``), when all of them are the same."""
+    ending = f".{key.replace('-', '_')}"
+    names = {name for part in argv[options_start(argv) :] if (name := _name(part)) and name.endswith(ending)}
+    return sorted(names) if len(names) == 1 else []
+
+
+def set_option(argv: Sequence[str], key: str, value: Any) -> OptionChange:
+    """The command line with ``--key value``.
+
+    A bool is a bare flag (left out when false), unless the user wrote it with a value or the key is dotted (those are
+    overrides of a config and always have one). A list becomes several values. ``REMOVED`` takes the option out.
+    """
+    parts = list(argv)
+    negated = find_option(parts, f"no_{key}") if isinstance(value, bool) else None
+    if negated is not None:
+        before = parts[negated]
+        if value:
+            parts[negated] = f"--{key}"
+        return OptionChange(tuple(parts), before, parts[negated])
+    at = find_option(parts, key)
+    if at is None:
+        added = _new_option(key, value)
+        return OptionChange((*parts, *added), None, " ".join(added[1:]) if added else None)
+    end = _values_end(parts, at, value)
+    before = _given(parts, at, end)
+    for earlier in range(at - 1, options_start(parts) - 1, -1):
+        if _name(parts[earlier]) == _name(parts[at]):
+            stop = _values_end(parts, earlier, value)
+            del parts[earlier:stop]
+            at, end = at - (stop - earlier), end - (stop - earlier)
+    replaced = _replaced(parts[at], parts[at + 1 : end], value)
+    parts[at:end] = replaced
+    return OptionChange(tuple(parts), before, _given(parts, at, at + len(replaced)) if replaced else None)
+
+
+def _given(parts: Sequence[str], at: int, end: int) -> str:
+    if "=" in parts[at]:
+        return parts[at].partition("=")[2]
+    return " ".join(parts[at + 1 : end])
+
+
+def _values_end(parts: Sequence[str], at: int, value: Any) -> int:
+    """Behind the last value of the option. One value is taken, several only for a list, a truth value for a bool."""
+    if "=" in parts[at]:
+        return at + 1
+    end = at + 1
+    while end < len(parts) and not _is_option(parts[end]):
+        if isinstance(value, bool) and parts[end] not in _TRUTH:
+            break
+        if not isinstance(value, list | tuple) and end > at + 1:
+            break
+        end += 1
+    return end
+
+
+def _new_option(key: str, value: Any) -> list[str]:
+    if value is REMOVED or value is None:
+        return []
+    if isinstance(value, bool) and "." not in key:
+        return [f"--{key}"] if value else []
+    if isinstance(value, list | tuple) and "." not in key:
+        return [f"--{key}", *(option_text(item) for item in value)]
+    return [f"--{key}", option_text(value)]
+
+
+def _replaced(option: str, values: Sequence[str], value: Any) -> list[str]:
+    if value is REMOVED or value is None:
+        return []
+    name, equals, old = option.partition("=")
+    if isinstance(value, bool):
+        model = old if equals else (values[0] if values else "")
+        if not equals and not values:
+            return [name] if value else []
+        yes, no = _TRUTH.get(model, _TRUTH_PAIRS[0])
+        text = yes if value else no
+        return [f"{name}={text}"] if equals else [name, text]
+    if equals:
+        return [f"{name}={option_text(value)}"]
+    return (
+        [name, *(option_text(item) for item in value)]
+        if isinstance(value, list | tuple)
+        else [name, option_text(value)]
+    )
+
+
+def option_text(value: Any) -> str:
+    """A value as one argument: floats with a dot (``1.0e-05``), lists and tables as JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return float_text(value)
+    if isinstance(value, str | int):
+        return str(value)
+    return msgspec.json.encode(value).decode()
+
+
+def option_groups(flags: Sequence[str]) -> list[tuple[str, Any]]:
+    """``("--mode", "separated", "--safe_mode")`` → ``[("mode", "separated"), ("safe_mode", True)]``."""
+    groups: list[tuple[str, list[str]]] = []
+    for part in flags:
+        if _is_option(part):
+            name, equals, value = part.lstrip("-").partition("=")
+            groups.append((name, [value] if equals else []))
+        elif groups:
+            groups[-1][1].append(part)
+        else:
+            raise DeriveError(f"profile: the flag {part!r} does not begin with a dash")
+    return [(name, True if not values else values[0] if len(values) == 1 else values) for name, values in groups]
+
+
+def fill(
+    argv: Sequence[str], values: Mapping[str, str | None], splice: Sequence[str] | None
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Placeholders filled in; returns the command and the names that were used.
+
+    A placeholder without a value disappears with its whole element, and with the option before it when that names it
+    (``--resume {resume}``). ``{resume}`` as an element of its own that follows no such option becomes ``splice``, the
+    framework's arguments (none when it is told through its config; None: it has no known way, so the path itself).
+    In a shell line (an element with blanks) only the word goes, and values are quoted.
+    """
+    result: list[str] = []
+    used: set[str] = set()
+    for part in argv:
+        names = set(_PLACEHOLDER.findall(part))
+        if any(character.isspace() for character in part):
+            used |= names
+            result.append(_fill_line(part, values))
+            continue
+        absent = [name for name in names & _VANISHING.keys() if values.get(name) is None]
+        follows = bool(result) and "=" not in result[-1]
+        if absent:
+            if part == f"{{{absent[0]}}}" and follows and _VANISHING[absent[0]].fullmatch(result[-1]):
+                result.pop()
+            continue
+        if part == "{resume}" and splice is not None and not (follows and _RESUME_OPTION.fullmatch(result[-1])):
+            result.extend(splice)
+            used |= names if splice else set()
+            continue
+        used |= names
+        result.append(_PLACEHOLDER.sub(lambda match: values[match.group(1)] or "", part))
+    return tuple(result), frozenset(used)
+
+
+def _fill_line(line: str, values: Mapping[str, str | None]) -> str:
+    for name, option in _VANISHING.items():
+        if values.get(name) is None:
+            line = re.sub(rf"((?<!\S)(?:{option.pattern})\s+)?\S*\{{{name}\}}\S*", "", line, flags=re.IGNORECASE)
+    return _PLACEHOLDER.sub(lambda match: shlex.quote(values[match.group(1)] or ""), line)

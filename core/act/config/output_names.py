@@ -1,0 +1,58 @@
+"""What a later attempt calls its checkpoints, for frameworks that begin their count anew with each launch.
+
+kohya sd-scripts writes ``luca-000001.safetensors`` again after a resume, over the one of before, and in the end over
+the very file that it resumed from. Nothing that an attempt saved is written over by a restart of ours: the next one
+has a name of its own, ``luca-try2``.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...model.profile import Change, Preset, Profile
+from ...model.run import RunSpec
+from .derive import effective
+from .flags import is_shell_line
+
+_COUNT = r"(?:-\d{6}|-step\d{8})?(?:-state)?(?:\.\w+)?"
+"""What kohya sd-scripts appends to the name: an epoch, a step, nothing; ``-state`` for a directory."""
+
+
+def own_name(
+    spec: RunSpec, preset: Preset, profile: Profile | None, resume_from: Path | None, attempt: int
+) -> tuple[Change, ...]:
+    """The change of the setting that names checkpoints; nothing where no file could be written over.
+
+    A first launch from the beginning writes as the user says. In a shell line nothing can be set. Raises DeriveError as
+    ``effective``.
+    """
+    key = preset.name_key
+    if key is None or (attempt < 2 and resume_from is None) or is_shell_line(spec.command):
+        return ()
+    before = effective(spec, preset, profile, key)
+    if not before and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
+        return ()  # a script of one's own may not know the setting, and die of it
+    name = str(before) if before else preset.name_default
+    there = tuple(_entries(spec, resume_from))
+    if not any(re.fullmatch(re.escape(name) + _COUNT, entry) for entry in there):
+        return ()
+    number = max(attempt, 2)
+    while any(re.match(re.escape(f"{name}-try{number}") + r"(?!\d)", entry) for entry in there):
+        number += 1
+    why = (
+        f"what was saved as {name} stays as it is, where the trainer heeds that name: {preset.name} counts from the "
+        "beginning again"
+    )
+    return (Change(where="config", key=key, before=before, after=f"{name}-try{number}", why=why),)
+
+
+def _entries(spec: RunSpec, resume_from: Path | None) -> Iterator[str]:
+    """Names in the output folder and beside the checkpoint to resume from; what cannot be listed holds nothing."""
+    folders = [] if spec.output_dir is None else [Path(spec.cwd) / spec.output_dir]
+    if resume_from is not None:
+        folders.append((Path(spec.cwd) / resume_from).parent)
+    for folder in dict.fromkeys(folders):
+        try:
+            yield from [entry.name for entry in folder.iterdir()]
+        except OSError:
+            continue

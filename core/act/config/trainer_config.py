@@ -1,0 +1,154 @@
+"""The trainer's own config file: read, recognised on the command line, copied for an attempt."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...model.profile import Change, Preset
+from ...model.run import RunSpec
+from .flags import options_start
+from .nested_keys import DeriveError, Edit, KeyPath, locate, one_line, present, same, shown
+from .toml_edit import edit_toml, read_toml
+from .yaml_edit import edit_yaml, read_yaml
+
+_FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+_CONFIG_OPTIONS = frozenset({"config", "config_file"})
+"""What trainers call the option that names their config."""
+_READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {"toml": read_toml, "yaml": read_yaml}
+_EDITORS = {"toml": edit_toml, "yaml": edit_yaml}
+
+
+class TrainerConfig(msgspec.Struct, frozen=True):
+    """The user's file as it stands: its text, and the values in it as the trainer sees them."""
+
+    path: Path
+    format: str
+    text: str
+    tree: dict[str, Any]
+    sections_ignored: bool
+
+
+def read_config(path: Path, config_format: str | None = None) -> dict[str, Any]:
+    """A trainer's TOML or YAML as the trainer sees it. Raises DeriveError naming file and line."""
+    _, _, tree = _load(path, config_format)
+    return tree
+
+
+def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, Any]]:
+    """(format, text, values)."""
+    kind = _FORMATS.get(path.suffix.lower(), config_format)
+    if kind not in _READERS:
+        raise DeriveError(f"{path}: this is neither TOML nor YAML by its name; leave config out and use flags")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DeriveError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
+    except OSError as error:
+        raise DeriveError(
+            f"{path}: the config cannot be read ({error.strerror}); check config in trainwatch.toml"
+        ) from error
+    return kind, text, _READERS[kind](text, str(path))
+
+
+def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
+    """The config of a run. Raises DeriveError naming file and line."""
+    path = Path(spec.cwd) / (spec.config or "")
+    kind, text, tree = _load(path, preset.config_format)
+    return TrainerConfig(path, kind, text, tree, preset.sections_ignored)
+
+
+def config_in_command(spec: RunSpec) -> RunSpec:
+    """The run with the trainer's config that only its command names (``--config train.yaml``), where that file exists.
+
+    The launch gets its changes in a copy then, as if the run's own ``config`` named it.
+    """
+    if spec.config is not None:
+        return spec
+    words = spec.command
+    for at in range(options_start(words), len(words)):
+        name, equals, value = words[at].partition("=")
+        if name.lstrip("-").replace("-", "_") not in _CONFIG_OPTIONS or not name.startswith("-"):
+            continue
+        value = value if equals else words[at + 1] if at + 1 < len(words) else ""
+        for path in (Path(spec.cwd) / value, Path(spec.cwd) / f"{value}.toml"):
+            if value and path.suffix.lower() in _FORMATS and path.is_file():
+                return msgspec.structs.replace(spec, config=str(path))
+    return spec
+
+
+def _same_path(spec: RunSpec, text: str, path: Path) -> bool:
+    if not text or any(character in text for character in "{}\n"):
+        return False
+    given = os.path.normpath(Path(spec.cwd) / text)
+    return given == os.path.normpath(path) or (path.suffix == ".toml" and f"{given}.toml" == os.path.normpath(path))
+
+
+def names_config(spec: RunSpec, path: Path) -> bool:
+    """Whether the command reads that config: by ``{config}`` or by its path."""
+    return any("{config}" in part or _path_part(spec, part, path) is not None for part in spec.command)
+
+
+def _path_part(spec: RunSpec, part: str, path: Path) -> str | None:
+    """``part`` with the config's path replaced by ``{config}``, or None when it does not name it."""
+    if _same_path(spec, part, path):
+        return "{config}"
+    name, equals, value = part.partition("=")
+    return f"{name}={{config}}" if equals and _same_path(spec, value, path) else None
+
+
+def with_placeholder(spec: RunSpec, path: Path) -> tuple[str, ...]:
+    """The command with the config's own path replaced by ``{config}``."""
+    return tuple(_path_part(spec, part, path) or part for part in spec.command)
+
+
+def places(config: TrainerConfig, key: str) -> tuple[bool, tuple[KeyPath, ...]]:
+    """(stands there already, where it stands or belongs)."""
+    found = locate(config.tree, key, str(config.path), sections_ignored=config.sections_ignored)
+    return any(present(config.tree, path) for path in found), found
+
+
+def config_copy(
+    spec: RunSpec, config: TrainerConfig, attempt: int, edits: Sequence[Edit], changes: Sequence[Change]
+) -> str:
+    """Text of an attempt's copy: a header that tells the changes, and the edited original. Proven by reading it."""
+    body = _EDITORS[config.format](config.text, edits, str(config.path))
+    text = _header(spec, config, attempt, changes) + body
+    read = _READERS[config.format]
+    if not same(read(text, str(config.path)), read(body, str(config.path))):
+        raise DeriveError(f"{config.path}: the copy with its header reads differently, so nothing was started with it")
+    return text
+
+
+def _header(spec: RunSpec, config: TrainerConfig, attempt: int, changes: Sequence[Change]) -> str:
+    newline = "\r\n" if "\r\n" in config.text else "\n"
+    lines = [
+        f"Written by trainwatch for attempt {attempt} of {spec.name}. Do not edit: each attempt gets a new copy.",
+        f"The original is {config.path} and stays as it is.",
+    ]
+    lines.append("Changed:" if changes else "Nothing was changed.")
+    for change in changes:
+        why = f"  ({change.why})" if change.why else ""
+        lines.append(f"  {change.key}: {shown(change.before)} -> {shown(change.after)}{why}")
+    return "".join(f"# {one_line(line)}{newline}" for line in lines) + newline
+
+
+def write_copy(path: Path, text: str, original: Path) -> None:
+    """Atomically. Raises DeriveError when it cannot be written, or when it would replace the original."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            if path.samefile(original):
+                raise DeriveError(f"{path}: this is the original config; the attempt's directory must be another one")
+        temporary = path.with_name(f".{path.name}.new")
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise DeriveError(f"{path}: the derived config cannot be written ({error.strerror})") from error

@@ -1,0 +1,1 @@
+"""What is written down about an attempt before it is ended."""

@@ -1,0 +1,126 @@
+"""What the trainer was doing, caught for an incident before the process is ended."""
+
+import secrets
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...model.ports import AttemptTarget
+from .. import processes as tree
+from ..launch import spool
+from ..launch.launching import is_alive
+from ..stop.stopping import members
+from . import stack_probe
+from .stack_frames import telling_frame
+
+POLL_S = 0.05
+MARGIN_S = 2.0
+"""For the probe to start (a Python) and to write its answer."""
+QUICK_S = 5.0
+IDLE_WORKER = "_worker_loop ("
+"""A loader worker that waits for work stands there."""
+LATER = {None: "", False: ", and stayed there", True: ", and moved on"}
+
+
+class StackReport(msgspec.Struct, frozen=True, kw_only=True):
+    """``frames``: innermost frames of the main thread per pid; ``moved``: whether they changed meanwhile.
+
+    ``native``: the same with the frames below Python, of who stood still in one. ``notes``: sentences on what could
+    not be seen and why. ``by``: who ran py-spy.
+    """
+
+    files: tuple[str, ...]
+    frames: dict[int, tuple[str, ...]] = {}
+    moved: dict[int, bool] = {}
+    native: dict[int, tuple[str, ...]] = {}
+    notes: tuple[str, ...] = ()
+    by: str = "supervisor"
+
+    @property
+    def sentence(self) -> str:
+        """Where the first process stood and which workers did not just wait for work, or why none was seen."""
+        said = ""
+        for pid, frames in self.frames.items():
+            where = self._where(pid, frames)
+            if where is None:
+                continue
+            if not said:
+                said = f"process {pid} was in {where}{LATER[self.moved.get(pid)]}"
+            elif self.moved.get(pid) is not True and not any(IDLE_WORKER in frame for frame in (where, frames[0])):
+                said += f"; process {pid} in {where}"
+        return said or (self.notes[0] if self.notes else "no Python stack was seen")
+
+    def _where(self, pid: int, frames: tuple[str, ...]) -> str | None:
+        below = telling_frame(self.native.get(pid, ()))
+        where = telling_frame(frames)
+        return f"{below}, called by {where}" if below is not None and where not in {None, below} else where
+
+
+def capture_stacks(
+    target: AttemptTarget,
+    folder: Path,
+    *,
+    rounds: int = 2,
+    pause_s: float = 2.0,
+    timeout_s: float = 5.0,
+    budget_s: float = 20.0,
+    log_lines: int = 200,
+    native: bool = False,
+    py_spy: str | None = None,
+) -> StackReport:
+    """Write stacks, ``/proc`` states and the end of the log of an attempt into ``folder`` (made, mode 0700).
+
+    py-spy looks at each process ``rounds`` times, ``pause_s`` apart, each time at most ``timeout_s``; all together at
+    most ``budget_s``. Blocks that long. The trainer is not stopped, but with ``native``: a last look below Python at
+    who stood still takes some milliseconds. A live runner runs the probe, else we do. Raises OSError only when the
+    folder cannot be made.
+    """
+    begun = time.monotonic()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    trainer = (target.trainer.pid, target.trainer.start_ticks)
+    processes = members(target) if target.trainer.boot_id == tree.boot_id() else []
+    keys = sorted((process.key for process in processes), key=lambda key: (key != trainer, key))
+    request = {
+        "request": secrets.token_hex(8),
+        "folder": str(folder),
+        "keys": keys,
+        "log": target.log,
+        "log_lines": log_lines,
+        "rounds": rounds,
+        "pause_s": pause_s,
+        "timeout_s": timeout_s,
+        "budget_s": budget_s,
+        "native": native,
+        "py_spy": py_spy or stack_probe.find_py_spy(),
+    }
+    answer = _ask_runner(target, request) if keys else None
+    by = "supervisor" if answer is None else "runner"
+    if answer is None:
+        # A runner that did not answer has had the time; what is left is for one quick look.
+        late = time.monotonic() - begun > budget_s
+        answer = stack_probe.capture(request | {"rounds": 1, "budget_s": QUICK_S} if late else request)
+    answer.pop("request", None)
+    return msgspec.convert(answer | {"by": by}, StackReport, strict=False)
+
+
+def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any] | None:
+    runner = target.runner
+    if runner is None or not is_alive(runner):
+        return None
+    try:
+        spool.remove(target.directory, spool.STACKS_DONE)
+        spool.write(target.directory, spool.STACKS, request)
+        if not tree.send((runner.pid, runner.start_ticks), signal.SIGUSR2):
+            return None
+    except OSError:
+        return None
+    deadline = time.monotonic() + request["budget_s"] + request["timeout_s"] + MARGIN_S
+    while time.monotonic() < deadline and is_alive(runner):
+        content = spool.read(target.directory, spool.STACKS_DONE)
+        if content is not None and content.get("request") == request["request"]:
+            return content
+        time.sleep(POLL_S)
+    return None

@@ -1,0 +1,239 @@
+"""Looks into a process tree without harming it: py-spy, ``/proc``, the end of the log, into a folder of plain files.
+
+Also a program, ``python -P -m trainwatch.core.act.evidence.stack_probe REQUEST``: the runner starts it as
+its own child, because the kernel (Yama) lets only relatives of the runner look into the trainer. Standard library only.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from .. import processes
+from ..launch import spool
+from ..stop.stop_sequence import STOPPED_STATES
+from .proc_text import proc_text
+from .stack_frames import WAITING_PLACES, main_frames
+
+PROCESSES = 16
+"""At most so many are looked at, the trainer first: a hang shows in the first few."""
+NATIVE_PROCESSES = 4
+"""Native looks stop a process for some milliseconds each; the ranks of one machine are enough."""
+LOG_TAIL_BYTES = 1 << 20
+SLICE_S = 0.2
+"""While waiting for the second look: how often to see whether anybody is left."""
+
+
+def find_py_spy() -> str | None:
+    """py-spy beside our own Python, else on PATH."""
+    beside = Path(sys.executable).parent / "py-spy"
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+
+
+def capture(request: dict[str, Any]) -> dict[str, Any]:
+    """Do what ``request`` asks; never raises for what the world does. Keys as written by ``stacks.capture_stacks``.
+
+    Returns ``files`` (paths), ``frames`` ({pid: innermost frames of its main thread, newest round}), ``moved`` ({pid:
+    whether its main thread's stack differed between the rounds}), ``native`` ({pid: innermost native and Python
+    frames}), ``notes`` (sentences on what could not be seen).
+    """
+    probe = _Probe(request)
+    probe.look()
+    frames = {pid: [main_frames(text) for text in texts] for pid, texts in probe.stacks.items() if texts}
+    return {
+        "files": probe.files,
+        "frames": {str(pid): looks[-1] for pid, looks in frames.items()},
+        "moved": {str(pid): looks[0] != looks[-1] for pid, looks in frames.items() if len(looks) > 1},
+        "native": {str(pid): found for pid, found in probe.native.items()},
+        "notes": list(dict.fromkeys(probe.notes)),
+    }
+
+
+class _Probe:
+    """One request, and what was found so far."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.folder = Path(request["folder"])
+        self.processes = _alive(request["keys"])[:PROCESSES]
+        self.stacks: dict[int, list[str]] = {process.pid: [] for process in self.processes}
+        self.native: dict[int, tuple[str, ...]] = {}
+        self.notes: list[str] = []
+        self.files: list[str] = []
+        self.begun = time.monotonic()
+        self.deadline = self.begun + request["budget_s"]
+
+    def look(self) -> None:
+        """The cheap and certain first: whatever comes later may take too long."""
+        request = self.request
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.processes:
+            self.notes.append("the process tree is gone; only what it left behind can be looked at")
+        if request["log"] is not None:
+            self._keep("log-tail.txt", log_tail(request["log"], request["log_lines"], self.notes))
+        for process in self.processes:
+            self._keep(f"proc-{process.pid}.txt", proc_text(process, self.processes, self.notes))
+        if not self.processes:
+            return
+        if request["py_spy"] is None:
+            self.notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
+            return
+        # The second look has its share of the time, however slow the first was.
+        first_s = max(0.0, request["budget_s"] - request["pause_s"]) / 2
+        self._round(1, self.begun + first_s if request["rounds"] > 1 else self.deadline)
+        for turn in range(2, request["rounds"] + 1):
+            self._pause()
+            self._round(turn, self.deadline)
+        if request["native"]:
+            self._below_python()
+
+    def _round(self, turn: int, until: float) -> None:
+        for process in self.processes:
+            text = self._dump(process, until)
+            if text is not None:
+                self.stacks[process.pid].append(text)
+                self._keep(f"stacks-{process.pid}-{turn}.txt", text)
+
+    def _pause(self) -> None:
+        """Wait between two looks, for as long as somebody is left who could be seen the first time."""
+        end = min(time.monotonic() + self.request["pause_s"], self.deadline)
+        while True:
+            self.processes = [p for p in self.processes if self.stacks[p.pid] and processes.is_alive(p.key)]
+            left_s = end - time.monotonic()
+            if not self.processes or left_s <= 0:
+                return
+            time.sleep(min(SLICE_S, left_s))
+
+    def _below_python(self) -> None:
+        """Native frames of who stood still in a call that is not Python's own waiting."""
+        still = [process for process in self.processes if _stands_in_native_code(self.stacks[process.pid])]
+        for process in still[:NATIVE_PROCESSES]:
+            text = self._dump(process, self.deadline, native=True)
+            if text is not None:
+                self.native[process.pid] = main_frames(text)
+                self._keep(f"native-{process.pid}.txt", text)
+
+    def _dump(self, process: processes.Process, until: float, *, native: bool = False) -> str | None:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            self.notes.append(f"out of time before process {process.pid} ({process.name})")
+            return None
+        limit_s = min(self.request["timeout_s"], left_s)
+        return dump(self.request["py_spy"], process, limit_s, self.notes, native=native)
+
+    def _keep(self, name: str, text: str) -> None:
+        path = self.folder / name
+        if keep(path, text):
+            self.files.append(str(path))
+
+
+def _stands_in_native_code(looks: list[str]) -> bool:
+    frames = [main_frames(text) for text in looks]
+    still = bool(frames) and frames[0] == frames[-1] and bool(frames[-1])
+    return still and not WAITING_PLACES.search(frames[-1][0])
+
+
+def dump(
+    spy: str, process: processes.Process, timeout_s: float, notes: list[str], *, native: bool = False
+) -> str | None:
+    """py-spy's picture of one process, taken without stopping it; None (and a note) when it cannot be had.
+
+    ``native``: also the frames below Python, for which every thread is stopped for some milliseconds.
+    """
+    before = processes.look(process.pid)
+    if before is None or before.start_ticks != process.start_ticks:
+        return None
+    try:
+        # --nonblocking: stopping every thread has hung trainers and left them in state T (py-spy issues 390, 872).
+        done = subprocess.run(
+            [spy, "dump", "--native" if native else "--nonblocking", "--pid", str(process.pid)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        notes.append(f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})")
+        return None
+    except OSError as fault:
+        notes.append(f"py-spy could not be started: {fault}")
+        return None
+    finally:
+        _let_go(before, notes)
+    if done.returncode != 0 or not done.stdout.strip():
+        notes.append(_refusal(process, done.stderr.decode("utf-8", "replace")))
+        return None
+    return done.stdout.decode("utf-8", "replace")
+
+
+def log_tail(path: str, lines: int, notes: list[str]) -> str:
+    r"""The last lines of a log; a bar's ``\r`` counts as a line end. Reads at most 1 MiB."""
+    try:
+        with Path(path).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_TAIL_BYTES))
+            text = file.read(LOG_TAIL_BYTES).decode("utf-8", "replace")
+    except OSError as fault:
+        notes.append(f"the log {path} cannot be read: {fault.strerror}")
+        return ""
+    kept = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(kept[-lines - 1 :])
+
+
+def keep(path: Path, text: str) -> bool:
+    """Write one paper, mode 0600; False (a full disk) costs this paper only."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True
+
+
+def _alive(keys: list[list[int]]) -> list[processes.Process]:
+    found = []
+    for pid, start_ticks in keys:
+        process = processes.look(pid)
+        if process is not None and process.start_ticks == start_ticks and process.state not in processes.GONE_STATES:
+            found.append(process)
+    return found
+
+
+def _let_go(before: processes.Process, notes: list[str]) -> None:
+    after = processes.look(before.pid)
+    if after is not None and after.state in STOPPED_STATES and before.state not in STOPPED_STATES:
+        with contextlib.suppress(PermissionError):
+            processes.send(before.key, signal.SIGCONT)
+            notes.append(f"py-spy left process {before.pid} stopped; it was continued")
+
+
+def _refusal(process: processes.Process, words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    said = lines[0].removeprefix("Error: ") if lines else "it said nothing"
+    if "ermission" in words:
+        return (
+            f"py-spy may not look into process {process.pid} ({process.name}): {said.partition(':')[0]} "
+            "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE); "
+            "what /proc tells of it was kept instead"
+        )
+    return f"py-spy saw nothing in process {process.pid} ({process.name}): {said}"
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out the request file and put the answer beside it."""
+    directory = os.path.dirname(os.path.abspath(arguments[0]))  # noqa: PTH100, PTH120
+    request = spool.read(directory, spool.STACKS)
+    if request is None:
+        return 2
+    spool.write(directory, spool.STACKS_DONE, {"request": request["request"]} | capture(request))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

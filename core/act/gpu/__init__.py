@@ -1,0 +1,1 @@
+"""Making the GPUs ready for the next attempt."""

@@ -1,0 +1,1 @@
+"""Starting an attempt: the runner process, its files, the trainer's terminal."""

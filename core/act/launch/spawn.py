@@ -1,0 +1,200 @@
+"""Fork and exec of the trainer, as the runner does it. Standard library only."""
+# No pathlib here: the runner stays small, and a look at every process fast.
+# ruff: noqa: PTH103, PTH118, PTH120, PTH110, PTH112
+
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import struct
+import sys
+import termios
+from typing import Any, NamedTuple, NoReturn
+
+from ..processes import ATTEMPT_VARIABLE
+
+PR_SET_PTRACER = 0x59616D61
+PR_SET_CHILD_SUBREAPER = 36
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class CannotStart(Exception):  # noqa: N818 - says what it is
+    """The command could not be started; ``code`` is what a shell would return."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Spawned(NamedTuple):
+    """A trainer that was executed. ``master``: our end of its terminal, None in file mode."""
+
+    pid: int
+    master: int | None
+
+
+def become_subreaper() -> None:
+    """Orphans of the trainer become our children, so that none is lost."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def open_log(path: str) -> int:
+    """The trainer's log, for appending, created with mode 0600. Raises CannotStart."""
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError as fault:
+        raise CannotStart(f"cannot open the log {path}: {fault.strerror}", NOT_EXECUTABLE) from fault
+
+
+def child_environment(order: dict[str, Any], directory: str) -> dict[str, str]:
+    """The order's environment, with output unbuffered (or a crash loses the last lines) and the attempt's mark."""
+    env: dict[str, str] = dict(order["env"])
+    env.setdefault("PYTHONUNBUFFERED", "1")
+    env[ATTEMPT_VARIABLE] = directory
+    if order["terminal"] == "pty":
+        env.setdefault("TERM", "xterm-256color")
+    return env
+
+
+def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
+    """Start the order's command in its own session. Returns once it was executed; raises CannotStart."""
+    argv: list[str] = list(order["argv"])
+    env = child_environment(order, directory)
+    _check(argv, env)
+    master = slave = None
+    if order["terminal"] == "pty":
+        master, slave = os.openpty()
+        set_size(master, order["rows"], order["columns"])
+    fault_read, fault_write = os.pipe()  # closed by a successful exec; else it carries errno and where
+    sys.stdout.flush()
+    sys.stderr.flush()
+    runner = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        output = log if slave is None else slave
+        _be_born(argv, env, order["cwd"], output, fault_write, runner, is_terminal=slave is not None)
+    os.close(fault_write)
+    if slave is not None:
+        os.close(slave)
+    with os.fdopen(fault_read, "rb") as pipe:
+        fault = pipe.read()
+    if fault:
+        os.waitpid(pid, 0)
+        if master is not None:
+            os.close(master)
+        where, number = fault.decode().split(":")
+        raise _explain(where, int(number), argv, order["cwd"], env)
+    return Spawned(pid, master)
+
+
+def set_size(terminal: int, rows: int, columns: int) -> None:
+    """Set the window size of a terminal; the kernel tells its foreground processes (SIGWINCH)."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _check(argv: list[str], env: dict[str, str]) -> None:
+    if not argv or not argv[0]:
+        raise CannotStart("the command is empty (run.command); name a program to run", NOT_FOUND)
+    if any("\0" in argument for argument in argv):
+        raise CannotStart("an argument of the command holds a NUL character (run.command); remove it", NOT_EXECUTABLE)
+    for key, value in env.items():
+        if not key or "=" in key or "\0" in key + value:
+            raise CannotStart(f"not an environment variable: {key!r} (run.env); rename or remove it", NOT_EXECUTABLE)
+
+
+def _be_born(  # noqa: PLR0917 - one call, right after the fork
+    argv: list[str], env: dict[str, str], cwd: str, output: int, fault: int, runner: int, *, is_terminal: bool
+) -> NoReturn:
+    where = "start"
+    try:
+        os.setsid()
+        if is_terminal:
+            fcntl.ioctl(output, termios.TIOCSCTTY, 0)
+            stdin = output
+        else:
+            stdin = os.open(os.devnull, os.O_RDONLY)
+        for number, handle in ((0, stdin), (1, output), (2, output)):
+            os.dup2(handle, number)
+        # Yama (Ubuntu's default) lets only ancestors trace; this lets py-spy, started by the runner, look at us.
+        _libc.prctl(PR_SET_PTRACER, ctypes.c_ulong(runner), 0, 0, 0)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            if signal.getsignal(number) is not None:
+                signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        where = "cwd"
+        os.chdir(cwd)
+        where = "exec"
+        os.execvpe(argv[0], argv, env)
+    except OSError as problem:
+        os.write(fault, f"{where}:{problem.errno}".encode())
+    except BaseException:  # the forked copy of the runner must not live on
+        os.write(fault, f"{where}:{errno.EINVAL}".encode())
+    os._exit(NOT_FOUND)
+
+
+def why_not(argv: list[str], env: dict[str, str], cwd: str) -> str | None:
+    """Why this command cannot be started as things stand, as a sentence; None when nothing speaks against it."""
+    import shutil
+
+    try:
+        _check(argv, env)
+    except CannotStart as fault:
+        return str(fault)
+    if not os.path.isdir(cwd):
+        return str(_explain("cwd", errno.ENOENT if not os.path.exists(cwd) else errno.ENOTDIR, argv, cwd, env))
+    named = os.path.join(cwd, argv[0]) if "/" in argv[0] else argv[0]
+    path = env.get("PATH", os.defpath)
+    if shutil.which(named, path=path) is not None:
+        return None
+    is_there = "/" in argv[0] and os.path.exists(named)
+    number = errno.EACCES if is_there or shutil.which(named, mode=os.F_OK, path=path) else errno.ENOENT
+    return str(_explain("exec", number, argv, cwd, env))
+
+
+def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, str]) -> CannotStart:
+    command = argv[0]
+    if where == "cwd":
+        return CannotStart(
+            f"cannot enter the working directory {cwd}: {os.strerror(number)} (run.cwd); create it or correct the path",
+            NOT_EXECUTABLE,
+        )
+    if where == "start":
+        return CannotStart(f"cannot prepare the process for {command!r}: {os.strerror(number)}", NOT_EXECUTABLE)
+    import shutil  # only here: it loads the compression modules, which the runner has no use for
+
+    in_cwd = os.path.join(cwd, command) if "/" in command else command
+    found = shutil.which(in_cwd, mode=os.F_OK, path=env.get("PATH", os.defpath))
+    if number in {errno.ENOENT, errno.ENOTDIR}:
+        if found is None:
+            return CannotStart(
+                f"command not found: {command!r} (run.command); check the spelling or give the full path", NOT_FOUND
+            )
+        return CannotStart(
+            f"cannot start {found}: the interpreter that its first line names does not exist (run.command); "
+            f"correct that line or start it through an interpreter",
+            NOT_FOUND,
+        )
+    if number == errno.EACCES:
+        return CannotStart(
+            f"not executable: {found or command} (run.command); chmod +x it, or start it through an interpreter "
+            f"(python {command} …)",
+            NOT_EXECUTABLE,
+        )
+    if number == errno.ENOEXEC:
+        return CannotStart(
+            f"not a program: {found or command} has no #! line (run.command); start it through an interpreter "
+            f"(sh {command} …)",
+            NOT_EXECUTABLE,
+        )
+    if number == errno.E2BIG:
+        return CannotStart(
+            "the command line and environment are too long for the system (run.command, run.env); shorten them",
+            NOT_EXECUTABLE,
+        )
+    return CannotStart(f"cannot start {command!r}: {os.strerror(number)} (run.command)", NOT_EXECUTABLE)

@@ -1,0 +1,246 @@
+"""The trainer's terminal, as the runner keeps it: every byte goes to the log, and people may attach to it.
+
+Standard library only. The trainer never waits for a person: the log is a file, and a client that does not read is
+dropped. Client to runner: frames of one type byte (``d`` data, ``w`` window size), a length (4 bytes, big endian) and
+the payload. Runner to client: the bytes of the terminal, beginning with the newest ones from before it attached.
+"""
+# No pathlib here: the runner stays small, and a look at every process fast.
+# ruff: noqa: PTH106, PTH108, PTH118, PTH120
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import struct
+import sys
+import time
+
+from . import spawn, spool
+
+RECENT_BYTES = 16384
+"""Shown to who attaches: about two screens."""
+CLIENT_BACKLOG_BYTES = 1 << 20
+"""A client that is further behind than this is dropped."""
+FRAME_LIMIT_BYTES = 65536
+TYPED_LIMIT_BYTES = 65536
+"""Input that the trainer does not read is dropped beyond this."""
+READ_BYTES = 65536
+FRAME_HEAD = struct.Struct(">cI")
+WINDOW = struct.Struct(">HH")
+ROUNDS = 64
+"""Reads per turn: a flood of output must not keep the runner from its signals."""
+
+
+class Client:
+    """One attached terminal."""
+
+    def __init__(self, link: socket.socket, first: bytes) -> None:
+        self.link = link
+        self.outgoing = bytearray(first)
+        self.incoming = bytearray()
+
+    def frames(self) -> list[tuple[bytes, bytes]]:
+        """Take the whole frames that have arrived. Raises ValueError on an oversized one."""
+        found = []
+        while len(self.incoming) >= FRAME_HEAD.size:
+            kind, length = FRAME_HEAD.unpack_from(self.incoming)
+            if length > FRAME_LIMIT_BYTES:
+                raise ValueError("oversized frame")
+            end = FRAME_HEAD.size + length
+            if len(self.incoming) < end:
+                break
+            found.append((kind, bytes(self.incoming[FRAME_HEAD.size : end])))
+            del self.incoming[:end]
+        return found
+
+
+class LogFile:
+    """The log behind the terminal. A full disk loses output, not the trainer; what was lost is noted once it can be."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._lost = 0
+        self._why = ""
+
+    def write(self, data: bytes) -> None:
+        """Append; never raises."""
+        if self._lost:
+            note = f"\r\n[trainwatch: {self._lost} bytes of output were lost: {self._why}]\r\n".encode()
+            if self._append(note):
+                return
+            self._lost = 0
+        self._lost += self._append(data)
+
+    def _append(self, data: bytes) -> int:
+        while data:
+            try:
+                data = data[os.write(self._handle, data) :]
+            except InterruptedError:
+                continue
+            except OSError as fault:
+                self._why = os.strerror(fault.errno or errno.EIO)
+                return len(data)
+        return 0
+
+
+class Pane:
+    """Owns the master side of the terminal, the listening socket and the attached clients."""
+
+    def __init__(self, master: int, log: int, directory: str) -> None:
+        self._master = master
+        self._log = LogFile(log)
+        self._recent = bytearray()
+        self._typed = bytearray()
+        self._clients: dict[int, Client] = {}
+        self._listener = _listen(directory)
+        self.ended = False
+        os.set_blocking(master, False)
+
+    def register(self, poller: "select.poll") -> None:
+        """Add what this turn waits for."""
+        if not self.ended:
+            poller.register(self._master, select.POLLIN | (select.POLLOUT if self._typed else 0))
+        if self._listener is not None:
+            poller.register(self._listener, select.POLLIN)
+        for handle, client in self._clients.items():
+            poller.register(handle, select.POLLIN | (select.POLLOUT if client.outgoing else 0))
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """Handle what became ready: ``{file descriptor: poll events}``."""
+        if ready.get(self._master, 0) and not self.ended:
+            self.drain(ROUNDS)
+            self._type()
+        if self._listener is not None and ready.get(self._listener.fileno(), 0):
+            self._admit(self._listener)
+        for handle in [handle for handle in self._clients if ready.get(handle, 0)]:
+            self._hear(handle, ready[handle])
+        self._show()
+
+    def drain(self, rounds: int | None = None) -> None:
+        """Copy what the terminal holds now into the log; all of it unless ``rounds`` limits it."""
+        while not self.ended and (rounds is None or rounds > 0):
+            try:
+                data = os.read(self._master, READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:  # EIO: nobody holds the other side any more
+                data = b""
+            if not data:
+                self.ended = True
+                return
+            self._log.write(data)
+            self._recent = (self._recent + data)[-RECENT_BYTES:]
+            for handle, client in list(self._clients.items()):
+                client.outgoing += data
+                if len(client.outgoing) > CLIENT_BACKLOG_BYTES:
+                    self._drop(handle)
+            rounds = None if rounds is None else rounds - 1
+
+    def close(self, directory: str) -> None:
+        """Say good-bye to the clients with what is left for them, and remove the socket."""
+        deadline = time.monotonic() + 1.0
+        while any(client.outgoing for client in self._clients.values()) and time.monotonic() < deadline:
+            self._show()
+            time.sleep(0.01)
+        for handle in list(self._clients):
+            self._drop(handle)
+        if self._listener is not None:
+            self._listener.close()
+        elsewhere = spool.read(directory, spool.SOCKET_ELSEWHERE)
+        if elsewhere is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(elsewhere["path"])
+                os.rmdir(os.path.dirname(elsewhere["path"]))
+        spool.remove(directory, spool.SOCKET)
+        spool.remove(directory, spool.SOCKET_ELSEWHERE)
+
+    def _type(self) -> None:
+        with contextlib.suppress(OSError):
+            while self._typed:
+                del self._typed[: os.write(self._master, self._typed[:1024])]
+
+    def _admit(self, listener: socket.socket) -> None:
+        try:
+            link, _ = listener.accept()
+        except OSError:
+            return
+        _, user, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user not in {0, os.getuid()}:
+            link.close()
+            return
+        link.setblocking(False)
+        self._clients[link.fileno()] = Client(link, bytes(self._recent))
+
+    def _hear(self, handle: int, events: int) -> None:
+        client = self._clients[handle]
+        if not events & ~select.POLLOUT:
+            return
+        try:
+            data = client.link.recv(READ_BYTES)
+            client.incoming += data
+            frames = client.frames()
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            self._drop(handle)
+            return
+        for kind, payload in frames:
+            if kind == b"d":
+                self._typed += payload[: max(0, TYPED_LIMIT_BYTES - len(self._typed))]
+            elif kind == b"w" and len(payload) == WINDOW.size and not self.ended:
+                rows, columns = WINDOW.unpack(payload)
+                if rows and columns:
+                    spawn.set_size(self._master, rows, columns)
+        self._type()
+        if not data:
+            self._drop(handle)
+
+    def _show(self) -> None:
+        for handle, client in list(self._clients.items()):
+            try:
+                while client.outgoing:
+                    del client.outgoing[: client.link.send(client.outgoing[:READ_BYTES])]
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._drop(handle)
+
+    def _drop(self, handle: int) -> None:
+        self._clients.pop(handle).link.close()
+
+
+def _listen(directory: str) -> socket.socket | None:
+    """The socket to attach to; None (and a line in the runner's log) when none can be made: not worth a training."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            # A socket address holds 107 bytes; through the open directory its length does not matter.
+            listener.bind(f"/proc/self/fd/{folder}/{spool.SOCKET}")
+        except OSError:  # a file system without sockets (9p, some FUSE)
+            path = os.path.join(_short_folder(), "pty.sock")
+            listener.bind(path)
+            spool.write(directory, spool.SOCKET_ELSEWHERE, {"path": path})
+        finally:
+            os.close(folder)
+        listener.listen(4)
+        listener.setblocking(False)
+    except OSError as fault:
+        sys.stderr.write(f"no attach socket: {fault}\n")
+        listener.close()
+        return None
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _short_folder() -> str:
+    import tempfile  # rarely needed, and not small
+
+    parent = os.environ.get("XDG_RUNTIME_DIR") or "/tmp"  # noqa: S108 - mkdtemp makes it private (0700)
+    try:
+        return tempfile.mkdtemp(prefix="trainwatch-", dir=parent)
+    except OSError:
+        return tempfile.mkdtemp(prefix="trainwatch-", dir="/tmp")

@@ -1,0 +1,1 @@
+"""Sending notices to people."""

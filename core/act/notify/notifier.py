@@ -1,0 +1,155 @@
+"""Telling people: a program of the user's own gets the event as JSON on its stdin, and apprise tells its services."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from ...model.redact import Redaction, url_secrets
+
+KEPT_BYTES = 2000
+"""Of what the command prints; more would only bloat the journal."""
+POLL_S = 0.1
+
+
+class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """``detail``: a sentence; ``output``: the beginning of what it printed; ``code`` None = it returned none."""
+
+    ok: bool
+    detail: str
+    code: int | None = None
+    output: str = ""
+
+
+def notify(
+    command: Sequence[str],
+    event: Mapping[str, Any],
+    *,
+    timeout_s: float,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> NotifyReport:
+    """Run ``command`` (argv, no shell) with ``event`` as one JSON object on stdin; end its group after ``timeout_s``.
+
+    Never raises. Blocks for at most ``timeout_s`` and a bit; call it where nothing waits for it.
+    """
+    if not command:
+        return NotifyReport(ok=False, detail="no notification command is set (notify.command)")
+    try:
+        return _run("notify.command", list(command), event, timeout_s, cwd, None if env is None else dict(env))
+    except FileNotFoundError as fault:
+        return NotifyReport(ok=False, detail=f"notify.command: not found: {fault.filename}; give the full path")
+    except Exception as fault:  # whatever it is, the run must not feel it
+        return NotifyReport(ok=False, detail=f"notify.command: {fault}")
+
+
+def notify_urls(urls: Sequence[str], event: str, title: str, body: str, *, timeout_s: float) -> NotifyReport:
+    """Tell the services behind apprise URLs, in a process of its own that is ended after ``timeout_s``.
+
+    Nothing of a URL is in the report: they hold tokens. Never raises.
+    """
+    order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS.get(event, "info")}
+    try:
+        report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
+    except Exception as fault:  # whatever it is, the run must not feel it
+        report = NotifyReport(ok=False, detail=f"notify.urls: {fault}")
+    hide = Redaction(secrets=url_secrets(urls))
+    if report.ok:
+        count = f"{len(urls)} service{'' if len(urls) == 1 else 's'}"
+        return NotifyReport(ok=True, detail=f"notified {count}", code=0)
+    told = report.output.splitlines()
+    detail = f"notify.urls: {told[-1]}" if told and report.code is not None else report.detail
+    return NotifyReport(ok=False, detail=hide.text(detail), code=report.code)
+
+
+CHILD = Path(__file__).with_name("apprise_child.py")
+KINDS = {"incident": "failure", "give_up": "failure", "warning": "warning", "recovery": "success", "finish": "success"}
+"""Event → apprise's kind of notice."""
+
+
+def _run(  # noqa: PLR0917
+    name: str,
+    command: list[str],
+    event: Mapping[str, Any],
+    timeout_s: float,
+    cwd: str | None,
+    env: dict[str, str] | None,
+) -> NotifyReport:
+    deadline = time.monotonic() + timeout_s
+    with tempfile.TemporaryFile() as stdin:  # a file, not a pipe: a command that does not read cannot block us
+        stdin.write(json.dumps(dict(event), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n")
+        stdin.seek(0)
+        process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        )
+    assert process.stdout is not None
+    with process.stdout as stream:
+        output, in_time = _listen(process, stream, deadline)
+    if not in_time:
+        _end_group(process)
+        words = _decode(output)
+        return NotifyReport(
+            ok=False, detail=f"{name} took more than {timeout_s:g} s and was ended: {command[0]}", output=words
+        )
+    code = process.wait()
+    words = _decode(output)
+    if code == 0:
+        return NotifyReport(ok=True, detail=f"notified by {command[0]}", code=0, output=words)
+    last = words.splitlines()[-1] if words else "no output"
+    return NotifyReport(ok=False, detail=f"{name} returned {code}: {last}", code=code, output=words)
+
+
+def _listen(process: "subprocess.Popen[bytes]", stream: IO[bytes], deadline: float) -> tuple[bytes, bool]:
+    """What it printed (bounded), and whether it ended in time. A child it leaves behind does not hold us."""
+    kept = b""
+    os.set_blocking(stream.fileno(), False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        open_ = True
+        while process.poll() is None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return kept, False
+            if not open_:
+                time.sleep(min(POLL_S, left_s))
+            elif selector.select(min(POLL_S, left_s)):
+                data = os.read(stream.fileno(), 65536)
+                kept = (kept + data)[:KEPT_BYTES]
+                if not data:
+                    selector.unregister(stream)
+                    open_ = False
+    while open_ and len(kept) < KEPT_BYTES:
+        try:
+            data = os.read(stream.fileno(), 65536)
+        except BlockingIOError:
+            break
+        if not data:
+            break
+        kept = (kept + data)[:KEPT_BYTES]
+    return kept, True
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # it leads its session and was not waited for: the number is its own
+    process.wait()
+
+
+def _decode(output: bytes) -> str:
+    return output.decode("utf-8", "replace").strip()

@@ -1,0 +1,1 @@
+"""Stopping and pausing an attempt."""

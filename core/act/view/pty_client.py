@@ -1,0 +1,137 @@
+"""A window on a trainer's terminal (pty mode): shows it, types into it, hands on the size.
+
+Program: ``python -P -m trainwatch.core.act.view.pty_client ATTEMPT_DIR [--pane]``. Ctrl-] detaches; with ``--pane``
+(inside a tmux window of ours) it does not, tmux detaches. Standard library only. What is typed reaches the trainer,
+Ctrl-C too: that is what a terminal is for, and the first line says so. Ends 0 on detach and when the terminal closes,
+1 when there is none.
+"""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+
+from ..launch import spool
+from ..launch.trainer_pty import FRAME_HEAD, READ_BYTES, WINDOW
+
+DETACH = b"\x1d"
+CONNECT_TIMEOUT_S = 3.0
+POLL_S = 0.05
+
+
+def connect(directory: str, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
+    """The runner's terminal socket. Raises OSError when there is none after ``timeout_s``, or the attempt has ended."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            elsewhere = spool.read(directory, spool.SOCKET_ELSEWHERE)
+            if elsewhere is not None:
+                link.connect(elsewhere["path"])
+                return link
+            folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                link.connect(f"/proc/self/fd/{folder}/{spool.SOCKET}")
+            finally:
+                os.close(folder)
+            return link
+        except OSError:
+            link.close()
+            if time.monotonic() >= deadline or spool.read(directory, spool.EXIT) is not None:
+                raise
+            time.sleep(POLL_S)
+
+
+def frame(kind: bytes, payload: bytes) -> bytes:
+    """One message to the runner: ``d`` typed bytes, ``w`` rows and columns."""
+    return FRAME_HEAD.pack(kind, len(payload)) + payload
+
+
+def relay(link: socket.socket, screen: int, keyboard: int | None, *, detachable: bool) -> bool:
+    """Copy both ways until the terminal closes (False) or a person detaches (True)."""
+    resized, notice = os.pipe()
+    os.set_blocking(notice, False)
+    signal.set_wakeup_fd(notice, warn_on_full_buffer=False)
+    signal.signal(signal.SIGWINCH, lambda _number, _frame: None)
+    with contextlib.suppress(OSError):
+        _send_size(link, screen)
+    watched: list[int] = [link.fileno(), resized] + ([] if keyboard is None else [keyboard])
+    while True:
+        ready, _, _ = select.select(watched, [], [])
+        if resized in ready:
+            os.read(resized, 64)
+            with contextlib.suppress(OSError):
+                _send_size(link, screen)
+        if link.fileno() in ready:
+            try:
+                data = link.recv(READ_BYTES)
+            except OSError:
+                data = b""
+            if not data:
+                return False
+            _write_all(screen, data)
+        if keyboard is not None and keyboard in ready:
+            typed = os.read(keyboard, 4096)
+            before, key, _ = typed.partition(DETACH) if detachable else (typed, b"", b"")
+            with contextlib.suppress(OSError):
+                if before:
+                    link.sendall(frame(b"d", before))
+            if key or not typed:
+                return True
+
+
+def _send_size(link: socket.socket, screen: int) -> None:
+    rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(screen, termios.TIOCGWINSZ, b"\0" * 8))
+    link.sendall(frame(b"w", WINDOW.pack(rows, columns)))
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+@contextlib.contextmanager
+def _raw(keyboard: int | None) -> Iterator[None]:
+    """Every key goes through, Ctrl-C too; the terminal is put back however this ends."""
+    if keyboard is None:
+        yield
+        return
+    before = termios.tcgetattr(keyboard)
+    tty.setraw(keyboard)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSAFLUSH, before)
+
+
+def main(arguments: list[str]) -> int:
+    """Show the terminal of the attempt in ``arguments[0]``."""
+    directory = os.path.abspath(arguments[0])  # noqa: PTH100
+    in_pane = "--pane" in arguments[1:]
+    try:
+        link = connect(directory)
+    except OSError:
+        sys.stderr.write(
+            "the trainer's terminal is closed (the attempt ended, or its runner did); its log is complete\n"
+        )
+        return 1
+    leave = "tmux prefix, then d: leave" if in_pane else "Ctrl-]: leave"
+    sys.stderr.write(f"[the trainer's own terminal: keys reach it, Ctrl-C interrupts the training; {leave}]\n")
+    sys.stderr.flush()
+    keyboard = 0 if os.isatty(0) else None
+    with link, _raw(keyboard):
+        detached = relay(link, 1, keyboard, detachable=not in_pane)
+    sys.stderr.write(f"\n[{'detached; the training goes on' if detached else 'the terminal has closed'}]\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

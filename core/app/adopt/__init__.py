@@ -1,0 +1,1 @@
+"""Adopting a trainer as a run."""

@@ -1,0 +1,177 @@
+"""What to look at once a run is over (requirements A8, B8, D5): is it whole, is it good, is it safe elsewhere."""
+
+import math
+from pathlib import Path
+
+import msgspec
+
+from ...checkpoints import list_checkpoints, verify
+from ...model.checkpoint import Checkpoint, CheckpointListing
+from ...model.run import LIVE_STATES, RunSpec
+from ...model.story import RunStory
+from ...store.history import HistoryReader
+from ...store.journal import load_story
+from ...store.run_directory import RunDirectory
+from .check import GB, Check, failed, passed, warned
+
+DEEP = 3
+"""Above all the last three (B8): every byte of them is read, of the others the structure."""
+KEEP = 3
+TRACEBACK = b"Traceback (most recent call last)"
+TAIL_BYTES = 4096
+
+
+class After(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is over. ``losses``: mean loss of the stretches of the run, oldest first."""
+
+    spec: RunSpec
+    story: RunStory
+    listing: CheckpointListing
+    losses: tuple[float, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Where the checkpoints are."""
+        return self.spec.output_dir or self.spec.cwd
+
+
+def look_after(run: RunDirectory) -> After:
+    """Read journal, history and checkpoint folder."""
+    spec, story = run.load_spec(), load_story(run.journal)
+    with HistoryReader(run.history) as history:
+        series = history.series("progress.loss", 0.0, story.t + 1.0, 50)
+    folder = Path(spec.output_dir) if spec.output_dir is not None else None
+    listing = (
+        list_checkpoints(folder)
+        if folder is not None and folder.is_dir()
+        else CheckpointListing(checkpoints=(), resume_point=None)
+    )
+    return After(spec=spec, story=story, listing=listing, losses=tuple(float(point[2]) for point in series))
+
+
+def after_checks(after: After) -> list[Check]:
+    """All of them, in the order in which a person would look. Reads the newest checkpoints whole."""
+    checks = [check_ended(after), check_log(after), check_loss(after)]
+    good, soundness = check_soundness(after)
+    checks += [soundness, check_final(after, good), check_kept(after, good), check_backup(good)]
+    checks += [check_quality(good), check_record(after)]
+    return checks
+
+
+def check_ended(after: After) -> Check:
+    """The run came to its own end."""
+    story = after.story
+    if story.state in LIVE_STATES:
+        return warned("ended", f"it is {story.state}", "these looks are for a run that is over; see: trainwatch status")
+    if story.state != "finished":
+        why = f": {story.state_reason}" if story.state_reason else ""
+        return warned("ended", f"{story.state}{why}", f"go on with: trainwatch resume {after.spec.id}")
+    number = len(story.attempts)
+    return passed("ended", f"finished, in {number} {'attempt' if number == 1 else 'attempts'}")
+
+
+def check_log(after: After) -> Check:
+    """The last log is there and is not cut off."""
+    log = next((a.log for a in reversed(after.story.attempts) if a.log), None)
+    if log is None:
+        return warned("log", "no attempt left a log", "nothing was started yet?")
+    try:
+        with Path(log).open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - TAIL_BYTES))
+            tail = file.read(TAIL_BYTES)
+    except OSError as error:
+        return failed("log", f"{log}: {error.strerror}", "was it deleted?")
+    if size == 0:
+        return warned("log", f"{log} is empty", "does the trainer write elsewhere? See run.logs")
+    if TRACEBACK in tail:
+        return warned("log", f"{log} ends with a traceback", f"trainwatch diagnose {log}")
+    if not tail.endswith((b"\n", b"\r")):
+        return warned("log", f"{log} ends in the middle of a line", "the end may have been abrupt, or the disk full")
+    return passed("log", f"{log}, {size / 1e6:.1f} MB, complete")
+
+
+def check_loss(after: After) -> Check:
+    """It fell, and is a number."""
+    losses = after.losses
+    if len(losses) < 2:
+        return warned("loss", "not known: the log showed too few", "look into the log")
+    first, last = losses[0], losses[-1]
+    if not math.isfinite(last):
+        return failed("loss", f"ended at {last}", "resume from a checkpoint of before the trouble, with half the rate")
+    if last >= first:
+        return warned("loss", f"did not fall: {first:.4g} at first, {last:.4g} at the end", "lower the learning rate?")
+    return passed("loss", f"fell from {first:.4g} to {last:.4g}")
+
+
+def check_soundness(after: After) -> tuple[list[Checkpoint], Check]:
+    """Every checkpoint; the good ones, newest first."""
+    listing = after.listing
+    if not listing.checkpoints:
+        return [], failed("checkpoints", f"none in {after.folder}", "is run.output_dir where the trainer saves?")
+    looked = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(listing.checkpoints)]
+    good = [c for c in looked if c.verdict == "complete"]
+    bad = [c for c in looked if c.verdict != "complete"]
+    if bad:
+        named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in bad[:4])
+        make = failed if looked[0] in bad else warned
+        rest = "the others are good" if good else "none is good"
+        remedy = f"do not use them; {rest}: trainwatch checkpoints list {after.folder}"
+        return good, make("checkpoints", f"{len(bad)} of {len(looked)} are not good: {named}", remedy)
+    read = min(DEEP, len(looked))
+    return good, passed("checkpoints", f"all {len(looked)} are whole; every byte of the newest {read} was read")
+
+
+def check_final(after: After, good: list[Checkpoint]) -> Check:
+    """The last step is in a checkpoint."""
+    reached = max((a.last_step for a in after.story.attempts if a.last_step is not None), default=None)
+    if not good:
+        return failed("final model", "no good checkpoint", "resume, and let it save")
+    newest = good[0]
+    if newest.step is None or reached is None:
+        return passed("final model", f"{newest.name} is the newest good one; its step is not known")
+    offset = after.story.overall_step
+    if newest.step < reached and (offset is None or newest.step < offset):
+        return warned(
+            "final model", f"{newest.name} holds step {newest.step}, the run reached {reached}",
+            "the last steps are in no checkpoint: does the trainer save at its end?",
+        )  # fmt: skip
+    return passed("final model", f"{newest.name}, step {newest.step}")
+
+
+def check_kept(after: After, good: list[Checkpoint]) -> Check:
+    """The last three are enough for most."""
+    size = sum(c.size_bytes for c in after.listing.checkpoints) / GB
+    found = f"{len(after.listing.checkpoints)} checkpoints, {size:.2f} GB"
+    if len(good) <= KEEP:
+        return passed("kept", found)
+    command = f"trainwatch checkpoints prune {after.folder} --keep {KEEP}"
+    return warned("kept", found, f"{command} shows what could go; with --apply it goes")
+
+
+def check_backup(good: list[Checkpoint]) -> Check:
+    """The best one has a copy elsewhere."""
+    if not good:
+        return failed("backup", "there is nothing good to back up", "see above")
+    remedy = f"trainwatch checkpoints backup {good[0].path} FOLDER (on another disk)"
+    return warned("backup", f"whether {good[0].name} has a copy elsewhere is not known", remedy)
+
+
+def check_quality(good: list[Checkpoint]) -> Check:
+    """What no program can say."""
+    if not good:
+        return failed("quality", "there is nothing to try out", "see above")
+    if len(good) < 2:
+        return passed("quality", "one checkpoint; try it out")
+    first, last = good[-1].path, good[0].path
+    command = f"trainwatch checkpoints compare {first} {last}"
+    return passed("quality", f"try the newest ones out; how far they are apart: {command}")
+
+
+def check_record(after: After) -> Check:
+    """Duration and settings, for the next run."""
+    story = after.story
+    hours = story.t / 3600
+    lost = sum(i.lost_steps or 0 for i in story.incidents)
+    found = f"{hours:.1f} h, {len(story.incidents)} incidents, {lost} steps lost, profile {story.profile or 'none'}"
+    return passed("record", f"{found}; all of it in one file: trainwatch report {after.spec.id}")

@@ -1,0 +1,121 @@
+"""One check of ``trainwatch check``, and what all of them look at: the machine and the planned launch."""
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ...model.run import RunSpec
+from ...sense.memory_limit import memory_limit
+from ...sense.wsl import is_wsl
+from ..runs.known_runs import home
+from .gpu_survey import GpuSurvey, survey
+
+GB = 1e9
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One look. ``found`` in words; ``remedy``: what to do about a warning or a failure."""
+
+    name: str
+    result: Literal["pass", "warn", "fail"]
+    found: str
+    remedy: str = ""
+
+
+def passed(name: str, found: str) -> Check:
+    """All is well."""
+    return Check(name=name, result="pass", found=found)
+
+
+def warned(name: str, found: str, remedy: str) -> Check:
+    """It may go well; a person should know."""
+    return Check(name=name, result="warn", found=found, remedy=remedy)
+
+
+def failed(name: str, found: str, remedy: str) -> Check:
+    """A start would not go well."""
+    return Check(name=name, result="fail", found=found, remedy=remedy)
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of this machine, looked up once. ``root``: where its file system begins (tests have another one).
+
+    Memory in bytes, of the cgroup where that is the tighter limit; None = unknown. ``home``: trainwatch's state folder.
+    """
+
+    gpus: GpuSurvey = GpuSurvey()
+    ram_total_bytes: float | None = None
+    ram_available_bytes: float | None = None
+    swap_used_bytes: float | None = None
+    kernel: str = ""
+    environ: Mapping[str, str] = {}
+    home: Path
+    root: Path = Path("/")
+
+    @property
+    def wsl(self) -> bool:
+        """Linux on Windows, where the GPU is lent by the host."""
+        return "microsoft" in self.kernel.lower() or is_wsl(self.root)
+
+    @property
+    def vram_bytes(self) -> float | None:
+        """Of the smallest GPU; None without one."""
+        return min((g.mem_total_bytes for g in self.gpus.gpus if g.mem_total_bytes is not None), default=None)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The launch that is looked at. ``settings``: the trainer's own, by bare name, as the launch would have them.
+
+    ``expect``: what its profile was measured to need, in words.
+    """
+
+    spec: RunSpec
+    settings: Mapping[str, Any] = {}
+    expect: Mapping[str, str] = {}
+
+    def number(self, key: str) -> float | None:
+        """A setting as a number; None where it is not set or is none."""
+        try:
+            return float(self.settings[key])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def truth(self, key: str) -> bool | None:
+        """A setting as a truth value; None where it is not set. A bare flag is true."""
+        value = self.settings.get(key)
+        if value is None:
+            return None
+        return str(value).lower() in {"true", "1", "yes", "on", ""}
+
+
+def look_at_machine() -> Machine:
+    """Ask driver, kernel and environment; blocks for at most some seconds."""
+    import psutil
+
+    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    total, available = float(memory.total), float(memory.available)
+    limit = memory_limit()
+    if limit is not None and limit.limit_bytes < total:
+        total = float(limit.limit_bytes)
+        available = min(available, float(max(0, limit.limit_bytes - limit.used_bytes)))
+    return Machine(
+        gpus=survey(),
+        ram_total_bytes=total,
+        ram_available_bytes=available,
+        swap_used_bytes=float(swap.used),
+        kernel=platform.release(),
+        environ=os.environ,
+        home=home(),
+    )
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path

@@ -1,0 +1,159 @@
+"""Checks of disks: where checkpoints go, whether a good one is there, where trainwatch keeps its state."""
+
+import math
+import os
+import shutil
+from pathlib import Path
+
+from ...checkpoints import list_checkpoints, verify
+from ...config.project import FILE_NAME
+from ...config.shipped import load_presets
+from ...model.checkpoint import CheckpointListing
+from ...sense.filesystem import filesystem_type, is_network_filesystem
+from ...store.run_directory import RunDirectory
+from ..start.trainer_folders import output_folder
+from .check import GB, Check, Machine, Plan, existing, failed, passed, warned
+
+KOHYA_CHECKPOINT_BYTES = 0.87 * GB
+"""Requirement A8: what one LoRA checkpoint has, where none is there to be measured."""
+KEPT_CHECKPOINTS = 10
+"""How many more should fit where the settings do not tell how many are kept."""
+STATE_MIN_BYTES = 1 * GB
+"""Journal, history and logs of a long run."""
+
+
+def check_output_dir(plan: Plan, _machine: Machine) -> Check:
+    """The folder for checkpoints is set and can be written to."""
+    given = plan.spec.output_dir
+    if given is None:
+        place = Path(plan.spec.project) if plan.spec.project else Path(plan.spec.cwd, FILE_NAME)
+        said = output_folder(plan.spec, load_presets(place))
+        return warned(
+            "output_dir",
+            "not set: checkpoints are not watched, and a restart begins anew",
+            "set run.output_dir to where the trainer saves" + (f': output_dir = "{said}"' if said else ""),
+        )
+    folder = existing(Path(given))
+    if not folder.is_dir():
+        return failed("output_dir", f"{folder} is no folder", "choose another run.output_dir")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return failed("output_dir", f"{folder} is not writable", "check its owner and rights")
+    trainer = plan.settings.get("output_dir")
+    if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
+        return warned(
+            "output_dir",
+            f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
+            "make run.output_dir the same folder",
+        )
+    return passed("output_dir", given)
+
+
+def check_disk(plan: Plan, _machine: Machine) -> Check:
+    """Room for the checkpoints that are still to come."""
+    spec = plan.spec
+    folder = existing(Path(spec.output_dir or spec.cwd))
+    free = float(shutil.disk_usage(folder).free)
+    size, known = checkpoint_bytes(plan)
+    kept = kept_checkpoints(plan)
+    health = spec.settings.health
+    found = f"{free / GB:.1f} GB free in {folder}"
+    if size:
+        about = "a checkpoint has" if known else "a checkpoint has about"
+        found += f"; {about} {size / GB:.2f} GB, {kept} are to be kept"
+    if free < health.disk_danger_bytes or (size and free < 2 * size):
+        return failed("disk", found, "free some space, or save elsewhere")
+    if free < max(size * kept, health.disk_warning_bytes):
+        return warned("disk", found, "the night may fill it: save less often, or keep fewer")
+    return passed("disk", found)
+
+
+def checkpoint_bytes(plan: Plan) -> tuple[float, bool]:
+    """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual, or 0."""
+    size = max((float(c.size_bytes) for c in _listing(plan).checkpoints), default=0.0)
+    if not size and plan.spec.preset == "kohya":
+        return KOHYA_CHECKPOINT_BYTES, False
+    return size, size > 0
+
+
+def kept_checkpoints(plan: Plan) -> int:
+    """How many the settings keep in the end; a guess where they do not say."""
+    if plan.spec.settings.checkpoints.keep_last:
+        return plan.spec.settings.checkpoints.keep_last
+    for key in ("save_last_n_epochs", "save_total_limit", "keep_last", "keep_checkpoints"):
+        kept = plan.number(key)
+        if kept is not None and kept > 0:
+            return int(kept) + 1  # the final one
+    epochs, every = plan.number("max_train_epochs"), plan.number("save_every_n_epochs")
+    if epochs and every:
+        return math.ceil(epochs / every) + 1
+    return KEPT_CHECKPOINTS
+
+
+def check_resume_point(plan: Plan, machine: Machine) -> Check | None:
+    """The checkpoint from which a restart would go on is good, every byte of it."""
+    folder = plan.spec.output_dir
+    if folder is None or not Path(folder).is_dir():
+        return None
+    listing = _listing(plan)
+    if not listing.checkpoints:
+        return passed("resume point", "no checkpoint yet")
+    see = f"see: trainwatch checkpoints list {folder}"
+    if listing.resume_point is None:
+        return warned("resume point", "checkpoints exist, but none is whole: a restart would begin anew", see)
+    found = verify(Path(listing.resume_point), deep=True)
+    if found.verdict != "complete":
+        why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
+        return warned("resume point", f"{why}; an older one would be tried", see)
+    if not RunDirectory(machine.home / "runs" / plan.spec.id).journal.exists():
+        return warned(
+            "resume point",
+            f"{found.name} lies there from before and is good: a first start does not go on from it, it begins anew",
+            "what lies there may be written over: move it aside, or set another output_dir; to go on from it: start, "
+            f"stop, trainwatch resume --from {found.name} (with its path)",
+        )
+    position = f"step {found.step}" if found.step is not None else f"epoch {found.epoch}"
+    known = found.step is not None or found.epoch is not None
+    if Path(found.path).is_dir() and not known:
+        return warned(
+            "resume point",
+            f"{found.name} is good, but says neither step nor epoch",
+            "the trainer may count from 0 again",
+        )
+    return passed("resume point", f"{found.name}, {position if known else 'step unknown'}, good")
+
+
+def check_state_folder(machine: Machine) -> Check:
+    """Trainwatch's own folder is on a local disk, writable, with room."""
+    folder = existing(machine.home)
+    remedy = "set TRAINWATCH_HOME to a folder on a local disk"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return failed("state folder", f"{folder} is not writable", f"check its owner and rights, or {remedy}")
+    free = shutil.disk_usage(folder).free
+    found = f"{machine.home}, {free / GB:.1f} GB free"
+    if free < STATE_MIN_BYTES / 10:
+        return failed("state folder", found, f"free some space, or {remedy}")
+    try:
+        mounts = (machine.root / "proc/self/mountinfo").read_text()
+    except OSError:
+        mounts = ""
+    if is_network_filesystem(str(folder.resolve()), mounts):
+        kind = filesystem_type(str(folder.resolve()), mounts)
+        return warned(
+            "state folder", f"{machine.home} is on {kind}, where locks and file events are not reliable", remedy
+        )
+    if free < STATE_MIN_BYTES:
+        return warned("state folder", found, f"free some space, or {remedy}")
+    return passed("state folder", found)
+
+
+def _listing(plan: Plan) -> CheckpointListing:
+    folder = plan.spec.output_dir
+    if folder is None or not Path(folder).is_dir():
+        return CheckpointListing(checkpoints=(), resume_point=None)
+    return list_checkpoints(Path(folder))
+
+
+def _elsewhere(plan: Plan, trainer: str, watched: str) -> bool:
+    theirs = Path(os.path.normpath(Path(plan.spec.cwd, trainer)))
+    ours = Path(os.path.normpath(watched))
+    return theirs != ours and ours not in theirs.parents and theirs not in ours.parents

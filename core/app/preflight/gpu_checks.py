@@ -1,0 +1,179 @@
+"""Checks of GPUs and of the trainer's own torch."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...act.launch.launching import find_attempt
+from ...act.stop.stopping import members
+from ...model.run import RunSpec
+from ...store.run_directory import RunDirectory
+from ..runs.known_runs import home
+from .check import GB, Check, Machine, Plan, failed, passed, warned
+from .gpu_survey import GpuSeen, process_name
+from .launch_checks import is_sdxl
+
+SDXL_MIN_BYTES = 12 * GB
+"""Requirement B5."""
+FOREIGN_BYTES = 1.0 * GB
+"""Memory in use that a desktop alone seldom holds."""
+PROBE_TIMEOUT_S = 60.0
+"""``import torch`` takes seconds on a cold disk."""
+PROBE = """import json, torch
+n = torch.cuda.device_count() if torch.cuda.is_available() else 0
+print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "available": torch.cuda.is_available(),
+    "names": [torch.cuda.get_device_name(i) for i in range(n)]}))
+"""
+TORCH_PRESETS = frozenset({"kohya", "dit", "hf"})
+WITHOUT_TORCH = frozenset({"demo"})
+"""Trainers that are known to need none."""
+WRAPPERS = frozenset({"env", "nohup", "nice", "time", "ionice", "taskset", "stdbuf", "setsid"})
+
+
+def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted: Sequence[int] | None = None) -> Check:
+    """Each GPU answers and nobody else is on it; who is, is named."""
+    gpus = machine.gpus
+    if gpus.stuck:
+        return failed("gpu", gpus.trouble or "the driver does not answer", "look at dmesg; a reboot may be needed")
+    if not gpus.gpus:
+        why = gpus.trouble or "the driver lists none"
+        return warned("gpu", f"no NVIDIA GPU can be seen ({why})", "fine on a machine without one")
+    looked_at = [g for g in gpus.gpus if wanted is None or g.index in wanted]
+    absent = sorted(set(wanted or ()) - {g.index for g in gpus.gpus})
+    if absent:
+        return failed(
+            "gpu",
+            f"run.gpus names GPU {', '.join(map(str, absent))}, but there are {len(gpus.gpus)}",
+            "see: nvidia-smi -L",
+        )
+    dead = [g for g in looked_at if g.mem_total_bytes is None]
+    if dead:
+        return failed(
+            "gpu", f"GPU {dead[0].index} does not answer", "look at dmesg for Xid lines; a reboot may be needed"
+        )
+    busy = [text for g in looked_at if (text := _others(g, own_pids))]
+    if busy:
+        return warned("gpu", f"in use already: {'; '.join(busy)}", "end what is not needed there, or wait for it")
+    return passed("gpu", f"{', '.join(f'{g.index}: {g.name}' for g in looked_at)}; free")
+
+
+def check_gpus_of(plan: Plan, machine: Machine) -> Check:
+    """The same for the GPUs of a run, whose own trainer may be on them."""
+    return check_gpus(machine, own_pids(plan.spec), plan.spec.gpus)
+
+
+def check_vram(plan: Plan, machine: Machine) -> Check | None:
+    """SDXL does not fit into less than 12 GB."""
+    vram = machine.vram_bytes
+    if vram is None or not is_sdxl(plan):
+        return None
+    found = f"{vram / GB:.1f} GB of GPU memory"
+    if vram < SDXL_MIN_BYTES:
+        return failed(
+            "vram",
+            f"{found}: SDXL cannot be trained with less than 12 GB",
+            "train an SD 1.5 model on this card instead",
+        )
+    return passed("vram", f"{found}, enough for SDXL")
+
+
+def check_torch(plan: Plan, machine: Machine) -> Check | None:
+    """Asks the trainer's own interpreter, not ours, whether its torch sees CUDA."""
+    spec = plan.spec
+    python = interpreter(spec)
+    if python is None or spec.preset in WITHOUT_TORCH:
+        return None
+    env = {**os.environ, **spec.env}
+    if spec.gpus is not None:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, spec.gpus))
+    words = " ".join(python)
+    try:
+        done = subprocess.run(
+            [*python, "-c", PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S,
+            check=False, cwd=spec.cwd, env=env,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return failed(
+            "torch", f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s", "is the driver stuck? see dmesg"
+        )
+    except OSError as error:
+        return warned("torch", f"{words} could not be asked: {error}", "check run.command")
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        needs = spec.preset in TORCH_PRESETS
+        make = failed if needs else warned
+        remedy = "install torch there, or use another interpreter" if needs else "fine when the trainer needs none"
+        return make("torch", f"{words}: {last}", remedy)
+    return _torch(words, json.loads(done.stdout.strip().splitlines()[-1]), machine)
+
+
+def interpreter(spec: RunSpec) -> list[str] | None:
+    """The words that start the trainer's Python; None where that cannot be told (a shell script, a binary)."""
+    words = list(spec.command)
+    while len(words) > 1 and (Path(words[0]).name in WRAPPERS or "=" in words[0] or words[0].startswith("-")):
+        words = words[1:]
+    if words[:2] == ["uv", "run"]:
+        return ["uv", "run", "python"]
+    if words[:2] == ["poetry", "run"]:
+        return ["poetry", "run", "python"]
+    path = spec.env.get("PATH", os.environ.get("PATH"))
+    here = Path(spec.cwd, words[0])
+    program = str(here) if "/" in words[0] and here.is_file() else shutil.which(words[0], path=path)
+    if program is None:
+        return None
+    return [program] if Path(program).name.startswith("python") else _from_first_line(Path(program), path)
+
+
+def own_pids(spec: RunSpec) -> frozenset[int]:
+    """Pids of the run's own live attempt."""
+    run = RunDirectory(home() / "runs" / spec.id)
+    folders = sorted(run.attempts.iterdir()) if run.attempts.is_dir() else []
+    target = next((t for folder in reversed(folders) if (t := find_attempt(folder))), None)
+    return frozenset() if target is None else frozenset(process.pid for process in members(target))
+
+
+def _torch(words: str, said: dict[str, Any], machine: Machine) -> Check:
+    version = f"torch {said['torch']}"
+    if said["available"]:
+        return passed("torch", f"{version} (CUDA {said['cuda']}) sees {', '.join(said['names'])}")
+    if said["cuda"] is None:
+        found = f"{version} in {words} is built without CUDA"
+        remedy = "install a CUDA build of torch there (see pytorch.org), or train on the CPU"
+    else:
+        found = f"{version} (CUDA {said['cuda']}) in {words} sees no GPU"
+        remedy = "training would run on the CPU: compare the driver's CUDA version (nvidia-smi)"
+    return (failed if machine.gpus.gpus else warned)("torch", found, remedy)
+
+
+def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
+    """Who else is on a GPU; empty when nobody is."""
+    users = gpu.users or ()
+    foreign = [user for user in users if user.pid not in own]
+    if foreign:
+        named = [
+            process_name(u.pid) + (f" {u.mem_bytes / GB:.1f} GB" if u.mem_bytes is not None else "") for u in foreign
+        ]
+        return f"GPU {gpu.index}: {', '.join(named)}"
+    used = gpu.mem_used_bytes or 0.0
+    if not users and used > FOREIGN_BYTES:
+        return f"GPU {gpu.index}: {used / GB:.1f} GB (the driver does not tell by whom)"
+    return ""
+
+
+def _from_first_line(script: Path, path: str | None) -> list[str] | None:
+    """``accelerate``, ``torchrun`` and the like are scripts of the interpreter that they name."""
+    try:
+        with script.open("rb") as file:
+            first = file.readline(512).decode("utf-8", "replace")
+    except OSError:
+        return None
+    words = first.removeprefix("#!").split()
+    if not first.startswith("#!") or not words:
+        return None
+    if Path(words[0]).name == "env" and len(words) > 1:
+        words = [shutil.which(words[-1], path=path) or words[-1]]
+    return [words[0]] if Path(words[0]).name.startswith("python") else None

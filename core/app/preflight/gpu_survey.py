@@ -1,0 +1,134 @@
+"""One look at all GPUs and who is on them, in a process of its own: a stuck driver call can be waited for, not ended.
+
+Run as ``python -P -m trainwatch.core.app.preflight.gpu_survey``; prints one JSON object.
+``survey()`` runs it with a time limit.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+TIMEOUT_S = 15.0
+"""Without persistence mode the first answer takes 1.5 s a GPU."""
+
+
+class GpuUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A process on a GPU. ``mem_bytes`` None: the driver does not tell (WSL2, other user)."""
+
+    pid: int
+    mem_bytes: float | None = None
+
+
+class GpuSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU now; None = unknown."""
+
+    index: int
+    name: str | None = None
+    mem_used_bytes: float | None = None
+    mem_total_bytes: float | None = None
+    users: tuple[GpuUser, ...] | None = None
+
+
+class GpuSurvey(msgspec.Struct, frozen=True, kw_only=True):
+    """``trouble``: why nothing could be read. ``stuck``: the driver did not answer in time."""
+
+    gpus: tuple[GpuSeen, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+    trouble: str | None = None
+    stuck: bool = False
+
+
+def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
+    """Ask the driver. Blocks for at most ``timeout_s``; never raises for the machine's sake."""
+    try:
+        asked = subprocess.Popen(
+            [sys.executable, "-P", "-m", "trainwatch.core.app.preflight.gpu_survey"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
+        )  # fmt: skip
+    except OSError as error:
+        return GpuSurvey(trouble=f"could not be asked: {error}")
+    try:
+        out, _ = asked.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        asked.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # in the kernel: it ends when the driver lets it
+            asked.communicate(timeout=0.5)
+        return GpuSurvey(trouble=f"the GPU driver did not answer within {timeout_s:g} s", stuck=True)
+    try:
+        return msgspec.json.decode(out, type=GpuSurvey)
+    except msgspec.MsgspecError:
+        return GpuSurvey(trouble=f"the GPU driver ended the process that asked it (status {asked.returncode})")
+
+
+def process_name(pid: int) -> str:
+    """Name and command of a process on a GPU; ``pid N`` where it is of another user's or another namespace."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return f"pid {pid}"
+    shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words[:2] if word)
+    return f"{shown or 'kernel'} (pid {pid})"
+
+
+def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
+    """Who is on the GPUs by the driver's list, a sentence each; empty where it does not tell."""
+    return tuple(
+        f"{process_name(user.pid)} with {user.mem_bytes / 1e9:.1f} GB of GPU {gpu.index}"
+        if user.mem_bytes is not None
+        else f"{process_name(user.pid)} on GPU {gpu.index}"
+        for gpu in survey(timeout_s).gpus
+        for user in gpu.users or ()
+    )
+
+
+def _ask() -> GpuSurvey:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        count = int(pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError as error:
+        return GpuSurvey(trouble=str(error))
+    cuda = _try(pynvml.nvmlSystemGetCudaDriverVersion)
+    return GpuSurvey(
+        gpus=tuple(_gpu(pynvml, index) for index in range(count)),
+        driver=_try(pynvml.nvmlSystemGetDriverVersion),
+        cuda=None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
+    )
+
+
+def _gpu(pynvml: Any, index: int) -> GpuSeen:
+    handle = _try(pynvml.nvmlDeviceGetHandleByIndex, index)
+    if handle is None:
+        return GpuSeen(index=index)
+    memory = _try(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    users = _try(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    return GpuSeen(
+        index=index,
+        name=_try(pynvml.nvmlDeviceGetName, handle),
+        mem_used_bytes=None if memory is None else float(memory.used),
+        mem_total_bytes=None if memory is None else float(memory.total),
+        users=None if users is None else tuple(GpuUser(pid=u.pid, mem_bytes=_bytes(u.usedGpuMemory)) for u in users),
+    )
+
+
+def _bytes(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _try(call: Any, *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except Exception:  # unknown stays unknown
+        return None
+
+
+if __name__ == "__main__":
+    os.write(1, msgspec.json.encode(_ask()))
+    os._exit(0)  # no clean-up: it may hang in the driver

@@ -1,0 +1,204 @@
+"""Checks of the host's habits: what it does at logout, when nobody types, and what earlier runs left behind."""
+
+import configparser
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...act.launch import scope
+from ...act.launch.launching import find_attempt, is_alive
+from ...act.stop.stopping import members
+from ...act.view import tmux
+from ...sense.kernel_log import kernel_tail
+from ...store.lock import holder_pid, is_held
+from ...store.run_directory import RunDirectory
+from ..start.output_owner import rival_of
+from .check import Check, Machine, Plan, failed, passed, warned
+
+LOGIND = (
+    "etc/systemd/logind.conf",
+    "run/systemd/logind.conf.d",
+    "etc/systemd/logind.conf.d",
+    "usr/lib/systemd/logind.conf.d",
+)
+BROKEN_CHANNEL = "create_process failed -75"
+"""From then on every CUDA call fails (microsoft/WSL issue 41062)."""
+KERNEL_LINES = 5000
+WSL_CONFIGS = "mnt/c/Users/*/.wslconfig"
+
+
+def check_supervisor(plan: Plan, machine: Machine) -> Check:
+    """Nobody looks after the run yet, and nothing of an earlier attempt is left."""
+    run = RunDirectory(machine.home / "runs" / plan.spec.id)
+    if is_held(run.lock):
+        return warned(
+            "supervisor",
+            f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) looks after {plan.spec.name} already",
+            f"nothing to start; see: trainwatch status {plan.spec.id}",
+        )
+    folders = sorted(run.attempts.iterdir()) if run.attempts.is_dir() else []
+    for folder in reversed(folders):
+        target = find_attempt(folder)
+        if target is None:
+            continue
+        if is_alive(target.trainer):
+            return warned(
+                "supervisor",
+                f"attempt {target.number} trains (pid {target.trainer.pid}) and nobody watches it",
+                "`trainwatch --headless` takes it over; nothing is started twice",
+            )
+        left = members(target)
+        if left:
+            named = ", ".join(f"{process.name} (pid {process.pid})" for process in left[:4])
+            return failed(
+                "supervisor", f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}"
+            )
+    rival = rival_of(plan.spec, machine.home)
+    if rival is not None:
+        return failed("supervisor", rival, "two trainings in one folder would write over each other's checkpoints")
+    return passed("supervisor", "none is running, nothing is left of earlier attempts")
+
+
+def check_tmux(machine: Machine) -> Check:
+    """A window on the trainer needs tmux."""
+    found = shutil.which("tmux", path=machine.environ.get("PATH"))
+    if found is None:
+        return warned("tmux", "not installed: no window on the trainer (it runs all the same)", "apt install tmux")
+    return passed("tmux", found)
+
+
+def check_old_sessions(plan: Plan, machine: Machine) -> Check | None:
+    """Sessions of earlier launches (requirement A8), ours and those that somebody made by hand."""
+    settings = plan.spec.settings.tmux
+    if not settings.enabled or shutil.which("tmux", path=machine.environ.get("PATH")) is None:
+        return None
+    ours = tmux.find_session(plan.spec, machine.environ)
+    if ours is not None:
+        if is_held(RunDirectory(machine.home / "runs" / plan.spec.id).lock):
+            return passed("old sessions", f"{ours} is the window of the run")
+        return warned(
+            "old sessions",
+            f"{ours} still shows an earlier launch; a new one will show there",
+            f"tmux kill-session -t {ours}",
+        )
+    for name in dict.fromkeys((plan.spec.name, tmux.session_name(plan.spec))):
+        if _has_session([*tmux.command(settings), "has-session", "-t", f"={name}"], machine):
+            return warned(
+                "old sessions",
+                f'a tmux session "{name}" is there that trainwatch did not make',
+                f"does a training run in it? Then: trainwatch adopt --session {name} --output-dir DIR",
+            )
+    return passed("old sessions", "none")
+
+
+def check_logout(machine: Machine) -> Check:
+    """Whether the run survives the end of this login."""
+    reason = scope.why_not()
+    if reason is None:
+        return passed("logout", "runs get a systemd scope of their own, and lingering is on")
+    user = machine.environ.get("USER") or machine.environ.get("LOGNAME") or str(os.getuid())
+    kills = dict(_logind(machine.root)).get("killuserprocesses", "no").lower() in {"yes", "true", "1", "on"}
+    lingers = (machine.root / "var/lib/systemd/linger" / user).exists()
+    if kills and not lingers and user != "root":
+        return failed(
+            "logout",
+            "KillUserProcesses=yes in logind.conf: logging out ends the training",
+            f"loginctl enable-linger {user}",
+        )
+    if kills and not lingers:
+        return warned("logout", "KillUserProcesses=yes in logind.conf", f"loginctl enable-linger {user}, to be safe")
+    return passed("logout", "nothing here ends a user's processes at logout")
+
+
+def check_sleep(machine: Machine) -> Check | None:
+    """Whether the machine may go to sleep in the middle of the night."""
+    if machine.wsl:
+        return warned(
+            "sleep",
+            "Windows decides when this machine sleeps",
+            "set sleep to never in the power settings of Windows, or: powercfg /change standby-timeout-ac 0",
+        )
+    logind = dict(_logind(machine.root))
+    if logind.get("idleaction", "ignore").lower() in {"suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate"}:
+        return warned(
+            "sleep",
+            f"IdleAction={logind['idleaction']} in logind.conf: an idle machine sleeps",
+            "sudo systemctl mask sleep.target suspend.target hibernate.target, for the night",
+        )
+    power = machine.root / "sys/class/power_supply"
+    if power.is_dir() and any(entry.name.startswith("BAT") for entry in power.iterdir()):
+        return warned(
+            "sleep",
+            "a laptop: closing the lid, or an empty battery, stops the training",
+            "keep it open and on mains, or: systemd-inhibit --what=sleep:handle-lid-switch trainwatch --headless",
+        )
+    return passed("sleep", "no idle sleep is set in logind.conf")
+
+
+def check_wsl_idle(machine: Machine) -> Check | None:
+    """WSL2 ends its virtual machine soon after the last terminal closes, whatever runs in it."""
+    if not machine.wsl:
+        return None
+    for path in sorted(machine.root.glob(WSL_CONFIGS)):
+        config = configparser.ConfigParser(strict=False, interpolation=None)
+        try:
+            config.read_string(path.read_text(encoding="utf-8-sig", errors="replace"))
+            timeout = config.get("wsl2", "vmidletimeout", fallback=None)
+        except (OSError, configparser.Error):
+            continue
+        if timeout is not None and timeout.strip().startswith("-"):
+            return passed("wsl idle", f"vmIdleTimeout={timeout.strip()} in {path}")
+    return warned(
+        "wsl idle",
+        "WSL2 ends its machine about a minute after the last terminal closes",
+        "write vmIdleTimeout=-1 under [wsl2] in .wslconfig (your Windows user folder), or keep a terminal open",
+    )
+
+
+def check_gpu_channel(machine: Machine) -> Check | None:
+    """WSL2's channel to the GPU: once it is broken, no training starts until Windows restarts the virtual machine."""
+    if not machine.wsl:
+        return None
+    if not (machine.root / "dev/dxg").exists():
+        return failed(
+            "gpu channel", "/dev/dxg is missing: Windows lends no GPU to this machine",
+            "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
+        )  # fmt: skip
+    try:
+        said = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
+    except OSError as error:
+        return passed("gpu channel", f"/dev/dxg is there; the kernel log cannot be read ({error.strerror})")
+    if said:
+        return failed(
+            "gpu channel", f"the kernel says: {said[-1]}", "in PowerShell on Windows: wsl --shutdown, then start again"
+        )
+    return passed("gpu channel", "/dev/dxg is there, and the kernel says nothing against it")
+
+
+def _has_session(words: list[str], machine: Machine) -> bool:
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=tmux.TIMEOUT_S, check=False,
+            env=dict(machine.environ), cwd="/",
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def _logind(root: Path) -> Iterator[tuple[str, str]]:
+    """Settings of logind.conf and what is laid over it, in the order in which they count (the last wins)."""
+    for place in LOGIND:
+        path = root / place
+        files = sorted(path.glob("*.conf")) if path.is_dir() else [path]
+        for file in files:
+            try:
+                lines = file.read_text(errors="replace").splitlines()
+            except OSError:
+                continue
+            for line in lines:
+                key, equals, value = line.strip().partition("=")
+                if equals and not key.startswith(("#", ";")):
+                    yield key.strip().lower(), value.strip()

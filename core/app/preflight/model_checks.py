@@ -1,0 +1,192 @@
+"""Checks of a resume: the model of the launch against the checkpoint, the data against those of the last launch."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...act.config.derive import DeriveError, read_config
+from ...act.config.nested_keys import leaves
+from ...act.launch.launching import read_order
+from ...checkpoints import CheckpointOverview, list_checkpoints, show
+from ...model.run import RunSpec
+from ...store.run_directory import RunDirectory
+from .check import Check, Machine, Plan, failed, passed, warned
+from .data_inventory import count_files, difference, keep_inventory, read_inventory
+from .gpu_checks import interpreter
+from .launch_checks import DATA_KEYS, settings_of
+from .model_fit import Held, Misfit, Wanted, misfits, read_config_json
+from .torch_shapes import torch_shapes
+
+MODEL_SECTIONS = frozenset({"model", "model_config", "network", "transformer", "unet"})
+COMPILED = "_orig_mod."
+WRAPPERS = ("module.", "model_state_dict.", "state_dict.", "model.")
+TOLD = 4
+
+
+def check_model(plan: Plan, _machine: Machine) -> Check | None:
+    """The model that the launch builds takes the checkpoint that it resumes from."""
+    folder = plan.spec.output_dir
+    if folder is None or not Path(folder).is_dir():
+        return None
+    point = list_checkpoints(Path(folder)).resume_point
+    if point is None:
+        return None
+    held = held_in(Path(point), plan.spec)
+    if held is None:
+        return None
+    found = misfits(held, wanted_by(plan.spec, plan.settings))
+    if any(misfit.fatal for misfit in found):
+        return failed(
+            "model", f"config changed since {held.name}: {told(found)}",
+            "put the old values back, or start over with another output_dir (trainwatch resume --fresh)",
+        )  # fmt: skip
+    if found:
+        return warned("model", f"config changed since {held.name}: {told(found)}", "fine when it is meant so")
+    return passed("model", f"{_described(Path(point), held)}; nothing in the config contradicts it")
+
+
+def check_data_changed(plan: Plan, machine: Machine) -> Check | None:
+    """A changed data set needs a new loader state (requirement C3)."""
+    folder = last_launch(machine.home, plan.spec)
+    before = None if folder is None else launch_settings(folder, plan.spec)
+    if folder is None or before is None:
+        return None
+    changed = [
+        f"{key} was {before[key]}, is now {plan.settings[key]}"
+        for key in sorted(DATA_KEYS & before.keys() & plan.settings.keys())
+        if str(before[key]) != str(plan.settings[key])
+    ]
+    now = set(data_paths(plan.spec, plan.settings))
+    for path, counts in read_inventory(folder).items():
+        current = count_files(Path(path)) if path in now else None
+        if current is not None and (said := difference(counts, current)):
+            changed.append(f"{path}: {said}")
+    if changed:
+        return warned(
+            "data set",
+            f"changed since the last launch: {'; '.join(changed[:TOLD])}",
+            "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
+            "a new epoch",
+        )
+    return passed("data set", "as at the last launch")
+
+
+def data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Absolute paths of the data that the settings name."""
+    named = (settings[key] for key in sorted(DATA_KEYS & settings.keys()))
+    return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
+
+
+def remember_data(spec: RunSpec, folder: Path, argv: Sequence[str], config_text: str | None) -> None:
+    """Write down how large the data set of this launch is. Raises OSError."""
+    keep_inventory(folder, dict.fromkeys(data_paths(spec, settings_of(argv, config_text, spec.config))))
+
+
+def told(found: Sequence[Misfit]) -> str:
+    """In one line."""
+    more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
+    return "; ".join(misfit.sentence for misfit in found[:TOLD]) + more
+
+
+def resume_misfit(spec: RunSpec, point: Path, argv: Sequence[str], config_text: str | None) -> str | None:
+    """What is certain to go wrong with a launch that is about to be made; None where nothing is. Takes milliseconds."""
+    held = held_in(point, spec, ask_torch=False)
+    if held is None:
+        return None
+    found = [m for m in misfits(held, wanted_by(spec, settings_of(argv, config_text, spec.config))) if m.fatal]
+    return f"the config does not fit {held.name}: {told(found)}" if found else None
+
+
+def held_in(path: Path, spec: RunSpec, *, ask_torch: bool = True) -> Held | None:
+    """What the checkpoint holds: read by us, else by the trainer's torch; None when nobody can tell."""
+    try:
+        overview = show(path)
+    except OSError:
+        return None
+    if overview is None:
+        return None
+    shapes = {tensor.name: tensor.shape for tensor in overview.tensors}
+    if not shapes and ask_torch:
+        shapes = _by_torch(path, overview, spec)
+    config = read_config_json(path) if path.is_dir() else {}
+    if not (shapes or overview.metadata or config):
+        return None
+    return Held(
+        name=overview.checkpoint.name,
+        shapes={_bare(key): shape for key, shape in shapes.items()},
+        metadata=overview.metadata,
+        config=config,
+    )
+
+
+def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
+    """What the launch builds, as far as its config says so."""
+    base = settings.get("config_name") or settings.get("model_name_or_path")
+    folder = Path(spec.cwd, base) if isinstance(base, str) and base else None
+    return Wanted(
+        model=_model_section(spec),
+        settings=settings,
+        config=read_config_json(folder) if folder is not None and folder.is_dir() else {},
+    )
+
+
+def last_launch(home: Path, spec: RunSpec) -> Path | None:
+    """The folder of the newest launch of this run."""
+    attempts = RunDirectory(home / "runs" / spec.id).attempts
+    folders = sorted(attempts.iterdir(), reverse=True) if attempts.is_dir() else []
+    return next((folder for folder in folders if read_order(folder) is not None), None)
+
+
+def launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
+    """All settings of a launch, by bare name; None when they cannot be read."""
+    order = read_order(folder)
+    copy = None if spec.config is None else folder / Path(spec.config).name
+    try:
+        text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
+        return None if order is None else settings_of(order.argv, text, spec.config)
+    except (OSError, UnicodeDecodeError, DeriveError):
+        return None
+
+
+def _model_section(spec: RunSpec) -> dict[str, Any]:
+    """Only what stands in a section of that name: a bare ``width`` may be a picture's. The command line wins."""
+    values: dict[str, Any] = {}
+    if spec.config is not None:
+        try:
+            values = dict(leaves(read_config(Path(spec.cwd, spec.config))))
+        except DeriveError:
+            return {}
+    words = [word[2:].partition("=") for word in spec.command if word.startswith("--")]
+    for number, word in enumerate(spec.command[:-1]):
+        if word.startswith("--") and "=" not in word:
+            words.append((word[2:], "=", spec.command[number + 1]))
+    values |= {name: value for name, equals, value in words if equals and "." in name}
+    paths = {key: key.split(".") for key in values}
+    return {path[-1]: values[key] for key, path in paths.items() if MODEL_SECTIONS.intersection(path[:-1])}
+
+
+def _by_torch(path: Path, overview: CheckpointOverview, spec: RunSpec) -> dict[str, tuple[int, ...]]:
+    python = interpreter(spec)
+    files = [path] if path.is_file() else [path / member.name for member in overview.members]
+    weights = [file for file in files if file.suffix in {".pt", ".pth", ".ckpt", ".bin"} and "optim" not in file.name]
+    if python is None or not weights:
+        return {}
+    largest = max(weights, key=lambda file: file.stat().st_size)
+    return torch_shapes(python, largest, cwd=spec.cwd, env=spec.env) or {}
+
+
+def _bare(key: str) -> str:
+    key = key.replace(COMPILED, "")
+    for wrapper in WRAPPERS:
+        key = key.removeprefix(wrapper)
+    return key
+
+
+def _described(path: Path, held: Held) -> str:
+    overview = show(path)
+    parts = [f"{held.name}: {len(held.shapes)} tensors"]
+    if overview is not None:
+        parts += ["compiled (_orig_mod. keys)"] if overview.compiled else []
+        parts.append("with optimizer state" if overview.has_optimizer else "without optimizer state")
+        parts += ["with EMA"] if overview.has_ema else []
+    return ", ".join(parts)

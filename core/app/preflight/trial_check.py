@@ -1,0 +1,23 @@
+"""Check: what trials of the profile measured on this machine."""
+
+from .check import GB, Check, Machine, Plan, passed, warned
+
+
+def check_measured(plan: Plan, _machine: Machine) -> Check | None:
+    """The profile in use was tried here, and held; silent where none was tried."""
+    from ..trial.trial_results import measured_here
+
+    profile = plan.spec.settings.profiles.use
+    known = measured_here(plan.spec.id)
+    if not known:
+        return None
+    result = known.get(profile or "")
+    if result is None:
+        return passed("measured here", f"{', '.join(known)} measured, not {profile or 'your own settings'}")
+    parts = [f"{result.s_per_step:.3g} s a step"] if result.s_per_step is not None else []
+    parts += [f"VRAM {result.vram_peak_bytes / GB:.1f} GB"] if result.vram_peak_bytes is not None else []
+    parts += [f"RAM {result.ram_peak_bytes / GB:.1f} GB"] if result.ram_peak_bytes is not None else []
+    found = f"{profile} measured here: {', '.join(parts) or 'no step was made'}"
+    if result.stable is False:
+        return warned("measured here", f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")
+    return passed("measured here", found)

@@ -1,0 +1,1 @@
+"""Finding runs and reading their state from outside."""

@@ -1,0 +1,147 @@
+"""What a report is made of: the run's journal, its history and logs, and facts about this machine."""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from trainwatch import __version__
+
+from ...judge.progress.log_progress import START, read_progress
+from ...judge.text.line_shapes import shapes_of
+from ...model.run import RunSpec
+from ...model.story import RunStory, apply
+from ...sense.log_pages import LogPages
+from ...store.history import HistoryReader
+from ...store.journal import read_journal
+from ...store.lock import is_held
+from ...store.run_directory import RunDirectory
+from ...views.report import LossCourse, ReportSources
+from ...views.situation import Situation
+from ..preflight.gpu_survey import survey
+from .unwatched import as_found
+
+LOSS_POINTS = 400
+"""Each is a mean of its stretch, so that one odd step is not the run's first or last loss."""
+LOG_LINES = 400
+"""Looked through for the last traceback."""
+PLAIN_LINES = 12
+"""Shown where there is no traceback."""
+TRACEBACK = "Traceback (most recent call last)"
+TRACEBACK_LINES = 60
+
+
+def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
+    """Read all of it; no supervisor is needed. Raises JournalTooNew, RunUnreadable."""
+    spec = run.load_spec()
+    records = tuple(read_journal(run.journal))
+    story = RunStory()
+    for record in records:
+        story = apply(story, record)
+    found = as_found(run, story)
+    if found is not story:  # nobody saw its end: the last that was written is the last that is known
+        story = msgspec.structs.replace(found, state_t=story.t)
+    wall = time.time()
+    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+        progress = latest.progress
+        end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
+        losses = history.series("progress.loss", 0.0, end_t, LOSS_POINTS)
+    now = Situation(
+        story=story,
+        gpu=latest.gpu,
+        host=latest.host,
+        process=latest.process,
+        progress=progress.progress if progress is not None else None,
+        progress_t=progress.t if progress is not None else 0.0,
+        now_t=now_t,
+        now_wall=wall,
+        supervisor_alive=is_held(run.lock),
+    )
+    sources = ReportSources(
+        spec=spec,
+        records=records,
+        loss=LossCourse(
+            first=losses[0][2] if losses else None,
+            last=losses[-1][2] if losses else None,
+            lowest=min((p[1] for p in losses), default=None),
+        ),
+        machine=machine(),
+        log_ends={a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost"}},
+        log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
+    )
+    return now, sources
+
+
+def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:
+    """Attempt → the last step in its log, where the journal does not tell it."""
+    for a in story.attempts:
+        live = watched and a is story.attempts[-1]
+        if a.log and a.last_step is None and not live:
+            step = last_step(a.log, spec.settings.progress.shapes)
+            if step is not None:
+                yield a.number, step
+
+
+def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
+    """The last step that the end of a log shows; None where it shows none, or cannot be read."""
+    try:
+        page = LogPages().tail(log, LOG_LINES)
+    except OSError:
+        return None
+    text = "".join(f"{line}\n" for line in page.lines) + page.unfinished
+    return read_progress(START, text, shapes_of(shapes)).progress.step
+
+
+def machine() -> Mapping[str, str]:
+    """Driver, kernel, WSL2 … as they are now; what cannot be found out is left out."""
+    gpus = survey()
+    found = {
+        "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
+        "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "WSL": wsl(platform.release(), os.environ),
+        "system": _system(),
+        "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def wsl(release: str, environ: Mapping[str, str]) -> str | None:
+    """The kernel's name tells WSL1 from WSL2; None outside Windows."""
+    if "microsoft" not in release.lower():
+        return None
+    generation = "WSL2" if "wsl2" in release.lower() or "WSL_INTEROP" in environ else "WSL1"
+    return f"{generation}, distribution {environ.get('WSL_DISTRO_NAME', 'unknown')}"
+
+
+def last_words(log: str) -> tuple[str, ...]:
+    """The last traceback of a log and what follows it, else its last lines; none where it cannot be read."""
+    try:
+        page = LogPages().tail(log, LOG_LINES)
+    except OSError:
+        return ()
+    lines = [*page.lines, page.unfinished]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
+    if not starts:
+        return tuple(lines[-PLAIN_LINES:])
+    first = lines[starts[-1]]  # a progress bar may stand before it
+    shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
+    if len(shown) <= TRACEBACK_LINES:
+        return tuple(shown)
+    half = TRACEBACK_LINES // 2
+    return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME") if Path("/etc").is_dir() else None
+    except OSError:
+        return None

@@ -1,0 +1,80 @@
+"""The profiles screen's door to trials: each is ``trainwatch trial`` in a process of its own, as one would type it."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from ...model.run import RunSpec
+from ...model.trial import TrialResult
+
+LOOK_S = 0.2
+ENDING_S = 45.0
+"""What an interrupted trial gets to end its trainer gently."""
+
+
+class RunTrials:
+    """Implements the screen's Trials for one run."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+
+    def rivals(self) -> Sequence[str]:
+        """Live runs on the same GPU, as sentences."""
+        from ..trial.trial_run import rivals
+
+        return rivals(self._spec)
+
+    def results(self) -> Mapping[str, TrialResult]:
+        """The newest of each profile, measured on this machine."""
+        from ..trial.trial_results import measured_here
+
+        return measured_here(self._spec.id)
+
+    def attempt(
+        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
+    ) -> TrialResult:
+        """Try it; ``progress`` in seconds, and what it raises interrupts the trial. Raises RuntimeError."""
+        argv = [sys.executable, "-m", "trainwatch", "trial", "--profile", profile, "--minutes", f"{minutes:g}"]
+        argv += ["--json", *(["--yes"] if beside else []), self._spec.id]
+        total = max(1, round(minutes * 60))
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            # A session of its own: a terminal that vanishes leaves the trial to end by itself, its result is kept.
+            trial = subprocess.Popen(
+                argv, cwd=self._spec.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )
+            try:
+                while trial.poll() is None:
+                    progress(min(total - 1, round(time.monotonic() - began)), total)
+                    time.sleep(LOOK_S)
+            except BaseException:
+                _end(trial)
+                raise
+            out.seek(0)
+            err.seek(0)
+            return _result(out.read(), err.read(), trial.returncode)
+
+
+def _result(out: bytes, err: bytes, code: int) -> TrialResult:
+    try:
+        (found,) = json.loads(out)["trials"]
+        return msgspec.convert(found, TrialResult)
+    except (ValueError, KeyError, TypeError, msgspec.ValidationError):
+        lines = err.decode("utf-8", "replace").strip().splitlines()
+        raise RuntimeError(lines[-1] if lines else f"the trial ended with {code} and said nothing") from None
+
+
+def _end(trial: "subprocess.Popen[bytes]") -> None:
+    """An interrupt ends its trainer, too; only the trial itself is ended hard if it does not end."""
+    if trial.poll() is None:
+        trial.send_signal(signal.SIGINT)
+    try:
+        trial.wait(ENDING_S)
+    except subprocess.TimeoutExpired:
+        trial.terminate()

@@ -1,0 +1,1 @@
+"""From a command or a trainwatch.toml to a run that is started."""

@@ -1,0 +1,83 @@
+"""Starting a supervisor that nobody's terminal owns: own session, no parent, output into the run's supervisor.log."""
+
+import os
+import subprocess
+import sys
+import time
+
+import msgspec
+
+from ...model.observation import Command
+from ...store.lock import holder_pid
+from ...store.run_directory import RunDirectory
+from .output_owner import rival_at_start
+
+START_PATIENCE_S = 20.0
+"""Imports on a busy machine take a second or two; ten times that is a fault."""
+POLL_S = 0.05
+
+
+def start_detached(run: RunDirectory, command: Command | None = None) -> int:
+    """Start one and return its pid once it holds the run's lock.
+
+    Raises RuntimeError with a sentence when it did not come up (its last words are in supervisor.log). A short run may
+    be over before the lock was seen: then the pid that it wrote into the journal is returned.
+    """
+    if (pid := holder_pid(run.lock)) is not None:
+        raise RuntimeError(f"{run.id} already has a supervisor (pid {pid})")
+    if (rival := rival_at_start(run)) is not None:  # here, where somebody reads it; the supervisor looks again
+        raise RuntimeError(f"{rival}; nothing was started")
+    argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
+    if command is not None:
+        argv += ["--then", msgspec.json.encode(command).decode()]
+    size = run.journal.stat().st_size if run.journal.exists() else 0
+    launcher = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=os.environ, cwd="/"
+    )
+    if launcher.returncode != 0:
+        raise RuntimeError(f"the supervisor could not be started: {launcher.stderr.strip() or 'no reason given'}")
+    child = int(launcher.stdout.strip())
+    deadline = time.monotonic() + START_PATIENCE_S
+    while time.monotonic() < deadline:
+        if (pid := holder_pid(run.lock)) is not None:
+            return pid
+        if not _exists(child):
+            if run.journal.exists() and run.journal.stat().st_size > size:
+                return child
+            break
+        time.sleep(POLL_S)
+    raise RuntimeError(f"the supervisor did not come up: see {run.supervisor_log}")
+
+
+def become_detached(run: RunDirectory) -> int:
+    """Fork twice into a session of our own. Returns 0 in the daemon, its pid in the caller (which then ends)."""
+    reader, writer = os.pipe()
+    first = os.fork()
+    if first:
+        os.close(writer)
+        os.waitpid(first, 0)
+        with os.fdopen(reader) as answer:
+            return int(answer.read() or "-1")
+    os.close(reader)
+    os.setsid()
+    second = os.fork()
+    if second:
+        os.write(writer, str(second).encode())
+        os._exit(0)
+    os.close(writer)
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    return 0
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,69 @@
+"""Who writes into an output directory now: two trainings in one folder would write over each other's checkpoints."""
+
+import os
+from pathlib import Path
+
+from ...act.launch.launching import read_start
+from ...model.run import RunSpec
+from ...sense.identity import is_alive
+from ...store.lock import holder_pid, is_held
+from ...store.run_directory import RunDirectory, list_runs
+from ..errors import CliError, ExitCode
+from ..runs.known_runs import all_runs
+
+
+def trainer_pid(run: RunDirectory) -> int | None:
+    """The pid of the trainer that lives, of whichever attempt; None where none does."""
+    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
+    starts = (read_start(folder) for folder in folders)
+    return next((start.trainer.pid for start in starts if start is not None and is_alive(start.trainer)), None)
+
+
+def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
+    """A sentence that names the other run which is live in the same output directory; None where there is none.
+
+    ``home``: the state folder to look through (None: this user's).
+    Live: a supervisor holds its lock, or its trainer lives. Directories are compared by their real paths.
+    """
+    if spec.output_dir is None:
+        return None
+    wanted = os.path.realpath(spec.output_dir)
+    for run in all_runs() if home is None else list_runs(home):
+        known = run.load_spec()
+        if run.id == spec.id or known.output_dir is None or os.path.realpath(known.output_dir) != wanted:
+            continue
+        trainer = trainer_pid(run)
+        if trainer is None and not is_held(run.lock):
+            continue
+        if trainer is not None:
+            return (
+                f"run {run.id} is live (trainer pid {trainer}) and writes into {spec.output_dir} already; look at it "
+                f"with `trainwatch status {run.id}`, end it with `trainwatch stop {run.id}`, or choose another "
+                "--output-dir"
+            )
+        supervisor = holder_pid(run.lock) or "unknown"
+        return (
+            f"run {run.id} is live (supervisor pid {supervisor}) and may start a trainer into {spec.output_dir} at any "
+            f"time; look at it with `trainwatch status {run.id}`, end its supervisor (kill {supervisor}), or choose "
+            "another --output-dir"
+        )
+    return None
+
+
+def require_own_output(spec: RunSpec) -> None:
+    """End the verb with exit code 4 when another live run writes into this run's output directory."""
+    rival = rival_of(spec)
+    if rival is not None:
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
+
+
+def rival_at_start(run: RunDirectory) -> str | None:
+    """As ``rival_of`` for a known run that is to be watched: one whose own trainer lives starts nothing, and may be."""
+    return rival_of(run.load_spec()) if trainer_pid(run) is None else None
+
+
+def require_own_output_to_start(run: RunDirectory) -> None:
+    """End the verb with exit code 4 when watching this run would start a second trainer beside another live run's."""
+    rival = rival_at_start(run)
+    if rival is not None:
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")

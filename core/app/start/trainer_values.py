@@ -1,0 +1,48 @@
+"""What the trainer's settings are, as far as the table of remedies asks: profile over command line over config."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...act.config.derive import DeriveError, effective
+from ...model.profile import Preset, Profile
+from ...model.remedy import Remedy
+from ...model.run import RunSpec
+from ...sense.wsl import is_wsl
+
+
+def trainer_values(
+    spec: RunSpec,
+    preset: Preset,
+    profiles: Mapping[str, Profile],
+    table: Sequence[Remedy],
+    environ: Mapping[str, str],
+) -> dict[str, dict[str, Any]]:
+    """Profile ("" = none) → key → value; ``$NAME``: environment. What nobody says, or nobody can read, is absent."""
+    rows = [r for r in table if not r.presets or preset.name in r.presets]
+    keys = {c.key for r in rows for c in r.when}
+    keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
+    found: dict[str, dict[str, Any]] = {}
+    for name, profile in {"": None, **profiles}.items():
+        values = {}
+        for key in sorted(keys):
+            value = _value(spec, preset, profile, key, environ)
+            if value is not None:
+                values[key] = value
+        found[name] = values
+    return found
+
+
+def _value(spec: RunSpec, preset: Preset, profile: Profile | None, key: str, environ: Mapping[str, str]) -> Any:
+    if key.startswith("$"):
+        name = key[1:]
+        wanted = profile.env if profile is not None else {}
+        return {**preset.env, **environ, **spec.env, **wanted}.get(name)
+    try:
+        return effective(spec, preset, profile, key)
+    except DeriveError:  # a config that cannot be read is told by check and by the launch
+        return None
+
+
+def traits() -> frozenset[str]:
+    """What remedies may not be used on: "wsl2"."""
+    return frozenset({"wsl2"}) if is_wsl() else frozenset()

@@ -1,0 +1,1 @@
+"""Supervising one run in the foreground or in a process of its own."""

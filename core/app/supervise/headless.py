@@ -1,0 +1,133 @@
+"""Looking after one run in the foreground: what ``--headless``, ``run`` and the detached supervisor all do."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...model.observation import Command
+from ...model.printable import printable
+from ...model.record import Record
+from ...model.story import RunStory
+from ...model.wire import Reply, Request
+from ...store.control_server import ControlServer
+from ...store.journal import JournalTooNew, load_story
+from ...store.lock import SupervisorLock, SupervisorRunning
+from ...store.run_directory import RunDirectory
+from ...supervisor import Supervisor
+from ..errors import CliError, ExitCode
+from ..start.output_owner import require_own_output_to_start
+from ..wiring import build_supervisor, close_view
+
+Listener = Callable[[Sequence[Record]], None]
+ANSWER_S = 4.0
+"""Longest wait of an operator for the loop to take a command: it may be writing to a slow disk. Clients wait for 5."""
+
+
+class NothingToSuperviseError(CliError):
+    """The run is finished, given up or stopped by a person: there is nothing to supervise until it is resumed."""
+
+
+def supervise(
+    run: RunDirectory,
+    *,
+    listener: Callable[[RunStory], Listener],
+    first: Command | None = None,
+    stop_trainer: bool = False,
+) -> int:
+    """Take the run's lock and supervise it to its end: 0 (finished, or asked to leave it running) or 1 (given up).
+
+    ``first`` is an operator command to begin with (``resume`` of a run that was stopped). ``listener`` is called once
+    with the story so far and returns the function that gets every record as it is written. Raises CliError with exit
+    code 4 if another supervisor owns the run, NothingToSuperviseError if the run has ended.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    lock = SupervisorLock(run.lock)
+    try:
+        lock.acquire()
+    except SupervisorRunning as error:
+        raise CliError(ExitCode.OWNED, str(error)) from None
+    try:
+        story = load_story(run.journal)
+    except JournalTooNew as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    with lock:
+        if first is None:
+            _require_unsettled(run, story)
+        require_own_output_to_start(run)
+        return _watch(run, story, first, listener(story), stop_trainer)
+
+
+def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
+    """Raise NothingToSuperviseError if the run has ended; its message names the command that goes on."""
+    name = printable(run.load_spec().name)
+    match story.state:
+        case "finished":
+            raise NothingToSuperviseError(
+                ExitCode.DONE, f"{name} is finished ({story.state_reason}); its events: trainwatch events {run.id}"
+            )
+        case "given_up" | "stopped":
+            raise NothingToSuperviseError(
+                ExitCode.FAILED,
+                f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
+                f"go on with: trainwatch resume {run.id}",
+            )
+        case _:
+            pass
+
+
+def _watch(
+    run: RunDirectory,
+    story: RunStory,
+    first: Command | None,
+    listener: Listener,
+    stop_trainer: bool,
+) -> int:
+    supervisor = build_supervisor(run, story, on_records=listener)
+    interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer)
+    server = ControlServer(run, lambda request: _answer(supervisor, request), os.environ)
+    server.start()
+    try:
+        if first is not None:
+            supervisor.ask(first)
+        code = supervisor.run()
+    finally:
+        server.stop()
+    if load_story(run.journal).state == "finished":
+        close_view(run)
+    return ExitCode.INTERRUPTED if interrupted.is_set() else code
+
+
+def _answer(supervisor: Supervisor, request: Request) -> Reply:
+    """Called in the control server's threads."""
+    if request.command is None:
+        return Reply(ok=True, message="here", data={"pid": os.getpid()})
+    try:
+        return supervisor.ask(request.command).result(ANSWER_S)
+    except TimeoutError:
+        return Reply(ok=True, message=f"{request.command.verb}: noted; `trainwatch events` shows when it is taken")
+
+
+def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threading.Event:
+    """TERM, HUP and INT end the watch and leave the trainer running (``--stop-trainer``: end it, too).
+
+    The returned event says whether it was an INT. Handlers only start threads: they may interrupt the loop anywhere.
+    """
+    interrupted = threading.Event()
+
+    def leave(number: int, _frame: Any) -> None:
+        name = signal.Signals(number).name
+        if number == signal.SIGINT:
+            interrupted.set()
+        if stop_trainer:
+            shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True)
+            threading.Thread(target=supervisor.ask, args=(shutdown,), daemon=True).start()
+        else:
+            supervisor.end(ExitCode.DONE, f"asked by {name}; the training goes on")
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, leave)
+    return interrupted

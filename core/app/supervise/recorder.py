@@ -1,0 +1,91 @@
+"""What a supervisor remembers beside the journal: metric history for charts, a trace for replay, when the log grew."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...judge.findings.eta import as_told
+from ...judge.handlers.learned_habits import habits_of
+from ...judge.state import JudgeState
+from ...model.observation import GpuReading, GpuSample, Meta, Observation, Start
+from ...model.progress import Progress
+from ...store.habits import HabitsFile
+from ...store.history import HistoryWriter, ProgressPoint
+from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
+from ...store.trace import TraceWriter
+
+FIRST_READING_S = 2.0
+"""A driver that answers does so within a second; one that does not must not hold the launch."""
+HABITS_S = 300.0
+"""How often what was learned is written for later runs of the command; and once more at the end."""
+
+UNHEARD = Progress()
+
+
+class RunMemory:
+    """Implements the supervisor's ``Memory``. Best effort: a full disk costs charts, never the watch."""
+
+    def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None, habits: HabitsFile) -> None:
+        self._history = history
+        self._trace = trace
+        self._habits = habits
+        self._next_habits_t = HABITS_S
+        self._state: JudgeState | None = None
+        self._log_growth: LogGrowth | None = None
+        self._heard = False
+        self._gpu: GpuSample | None = None
+        self._gpu_answered = threading.Event()
+        if meta is not None:
+            trace.write(meta)
+
+    def add(self, observation: Observation) -> None:
+        """Keep one observation."""
+        if isinstance(observation, GpuSample):
+            self._gpu = observation
+            self._gpu_answered.set()
+        elif isinstance(observation, Start) and observation.log and observation.directory:
+            self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
+        self._history.add(observation)
+        self._trace.write(observation)
+
+    def commit(self, t: float, state: JudgeState) -> None:
+        """Make it visible, with the progress as the judge sees it."""
+        progress = state.progress
+        self._heard = self._heard or progress != UNHEARD
+        if self._heard:  # a new supervisor has not read the log yet: what the last one knew stands
+            shown = as_told(progress, state.pace, state.clock.step_s)
+            self._history.add(ProgressPoint(t=t, progress=shown))
+        self._history.commit()
+        self._trace.flush()
+        if self._log_growth is not None:
+            self._log_growth.look(t)
+        self._state = state
+        if t >= self._next_habits_t:
+            self._next_habits_t = t + HABITS_S
+            self._keep_habits()
+
+    def _keep_habits(self) -> None:
+        habits = habits_of(self._state) if self._state is not None else None
+        if habits is not None:
+            self._habits.write(habits)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._keep_habits()
+        self._history.close()
+        self._trace.close()
+        if self._log_growth is not None:
+            self._log_growth.close()
+
+    def _follow_log(self, t: float, log: str, directory: Path, *, new: bool) -> None:
+        if self._log_growth is not None:
+            self._log_growth.close()
+        self._log_growth = LogGrowth(LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None))
+
+    def gpus_now(self) -> Sequence[GpuReading] | None:
+        """The newest readings; None where no GPU can be seen. Called by the acting thread.
+
+        The first launch may be decided before the first reading came: it waits a moment, for it wants a baseline.
+        """
+        self._gpu_answered.wait(FIRST_READING_S)
+        return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None

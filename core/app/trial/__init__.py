@@ -1,0 +1,1 @@
+"""Trials: some minutes of the run's command under one profile, measured."""

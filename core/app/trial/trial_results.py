@@ -1,0 +1,10 @@
+"""What trials measured on this machine."""
+
+from ...model.trial import TrialResult
+from ...store.trials import newest_trials
+from ..runs.known_runs import home
+
+
+def measured_here(run_id: str) -> dict[str, TrialResult]:
+    """The newest result of each profile that was tried for this run on this machine."""
+    return newest_trials(home(), run_id)

@@ -1,0 +1,133 @@
+"""The attempt under way, and how far the run has come over all its attempts.
+
+Trainers count steps in three ways: on from the resumed step, from zero again (weights only), and from zero in each
+epoch. ``position`` is one count over all of them, as well as it can be known.
+"""
+
+import msgspec
+
+WRAP_SHARE = 0.5
+"""A counter that falls below this share of its last value began a new epoch."""
+STARTED_OVER_STEPS = 20
+"""A resume point earlier than this proves nothing about the counter."""
+PLACES = 10
+"""Places that an attempt's printed steps must tell apart for two ends at the same one to be no accident."""
+STRIDE_TOLERANCE = 0.1
+"""Checkpoints are noticed a little late; two of them tell the stride when they come this near to a whole number."""
+
+
+class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``start_t``/``beat_t`` in run seconds. ``offset`` + printed step = position; None until it is known.
+
+    ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
+    ``stride``: printed counts per optimizer step, where the bar counts batches and gradients are accumulated;
+    ``saved_at``: position at which the newest checkpoint was noticed, and the step stored in it.
+
+    ``proof``: whether the resume took (resume_check.py), judged over the first ``beats``. ``told_resume``: whether the
+    launch could tell the trainer what to resume from, None = not known; ``named``: where that file is named (derived
+    config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
+    attempts; ``total_before``: total steps as the attempt before printed them. ``grain``: steps from the last printed
+    one to that before; ``grain_before``: of the attempt before.
+    """
+
+    number: int = 0
+    pid: int = 0
+    start_t: float = 0.0
+    beat_t: float | None = None
+    resume_from: str | None = None
+    resume_step: int | None = None
+    resume_position: int | None = None
+    profile: str | None = None
+    adopted: bool = False
+    weights_only: bool = False
+    offset: int | None = None
+    step: int | None = None
+    first_step: int | None = None
+    position: int | None = None
+    saved: bool = False
+    stride: int = 1
+    saved_at: tuple[int, int] | None = None
+    nan_t: float | None = None
+    proof: str = "none"
+    beats: int = 0
+    told_resume: bool | None = None
+    named: tuple[str, ...] = ()
+    resume_epoch: int | None = None
+    resume_epochs: int | None = None
+    total_before: int | None = None
+    grain: int = 1
+    grain_before: int = 1
+    patient_until: float = 0.0
+    """Active seconds before which no hang is declared (the operator said wait)."""
+
+    @property
+    def resumed_at(self) -> int | None:
+        """Position of the run at its resume point, as well as it is known."""
+        return self.resume_position if self.resume_position is not None else self.resume_step
+
+    @property
+    def step_offset(self) -> int:
+        """Steps of the run before it that the trainer's own count leaves out."""
+        return (self.resumed_at or 0) if self.weights_only else 0
+
+
+def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
+    """The training advanced. ``step``: counted over epochs where the trainer counts within them, None = not printed."""
+    beats = attempt.beats + 1 if attempt.proof == "open" else attempt.beats
+    if step is None:
+        return msgspec.structs.replace(attempt, beat_t=t, beats=beats)
+    offset = attempt.offset
+    if offset is None:
+        offset = _first_offset(attempt)
+    elif attempt.step is not None and step < attempt.step * WRAP_SHARE:
+        offset += attempt.step
+    moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.grain
+    first = attempt.first_step if attempt.first_step is not None else step
+    return msgspec.structs.replace(
+        attempt,
+        beat_t=t,
+        beats=beats,
+        step=step,
+        grain=moved,
+        first_step=first,
+        offset=offset,
+        position=offset + step,
+    )
+
+
+def knows_its_step(attempt: AttemptNow) -> bool:
+    """Whether the last printed step tells one place from another, for this attempt's length."""
+    made = (attempt.position or 0) - (attempt.resumed_at or 0)
+    return attempt.grain <= attempt.stride or made >= PLACES * attempt.grain
+
+
+def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
+    """A checkpoint of this attempt came. Two of them tell how many printed counts make one stored step."""
+    position, before = attempt.position, attempt.saved_at
+    if position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
+        return attempt
+    stride = attempt.stride
+    if before is not None:
+        ratio = (position - before[0]) / (saved_step - before[1])
+        if round(ratio) >= 1 and abs(ratio - round(ratio)) <= STRIDE_TOLERANCE * round(ratio):
+            stride = round(ratio)
+    return msgspec.structs.replace(attempt, stride=stride, saved_at=(position, saved_step))
+
+
+def read_anew(attempt: AttemptNow, pid: int) -> AttemptNow:
+    """A new supervisor reads the log from its beginning: old steps come again, and they are no new epoch."""
+    offset = None if attempt.offset is None else _first_offset(attempt)
+    return msgspec.structs.replace(attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None)
+
+
+def _first_offset(attempt: AttemptNow) -> int:
+    """Only a resume of weights starts the counter anew by design; any other that does has started over."""
+    resumed = attempt.resumed_at
+    return resumed if resumed is not None and attempt.weights_only else 0
+
+
+def lost_steps(failed_at: int | None, resumed_at: int | None, stride: int = 1) -> int | None:
+    """Optimizer steps that have to be done again; None when either end (a position) is unknown."""
+    if failed_at is None or resumed_at is None:
+        return None
+    return max(0, failed_at - resumed_at) // stride

@@ -1,0 +1,208 @@
+"""Why a run ended: ``diagnose`` weighs the evidence that ``evidence`` gathered from its log.
+
+Root is told from cascade by what a line is (its role in the catalogue), by how much it proves, and by order: among
+equals the first one counts, because launchers and other ranks report later. Known limits: a program that prints a
+library's message as plain data looks like that failure; a SIGKILL by hand looks like one by the OOM killer.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ...model.failure import Diagnosis, EvidenceLine, FailureClass
+from ..text.lines import plain
+from .catalogue import OWN_WEIGHT, CompiledCatalogue, compile_catalogue
+from .exit_status import CODES, SIGNALS, signal_of
+from .log_evidence import (
+    CASCADE_KEPT,
+    GENERIC,
+    START_EVIDENCE,
+    TEXT_KEPT,
+    DiagnosisState,
+    Finding,
+    is_news,
+    kernel_evidence,
+    read_evidence,
+    with_last_line,
+)
+
+__all__ = [
+    "START_EVIDENCE",
+    "CompiledCatalogue",
+    "DiagnosisState",
+    "compile_catalogue",
+    "diagnose",
+    "diagnosis_of",
+    "is_news",
+    "kernel_evidence",
+    "read_evidence",
+]
+
+SUREST = 0.97
+"""No line of a log proves more."""
+SPECIFIC = 0.8
+"""Weight from which evidence names a mechanism."""
+
+
+def diagnosis_of(chunks: Iterable[str], catalogue: CompiledCatalogue, exit_code: int | None = None) -> Diagnosis:
+    """What ended the run whose log is given in chunks (``trainwatch diagnose``)."""
+    state, tail = START_EVIDENCE, ""
+    for chunk in chunks:
+        state = read_evidence(state, chunk, catalogue)
+        tail = (tail + chunk)[-TAIL_CHARS:]
+    found = diagnose(state, catalogue, exit_code=exit_code)
+    if found.failure != "unknown":
+        return found
+    shown = {each.line: each for each in (*_last_lines(tail, state.fold.lines + 1), *found.cascade)}
+    if found.cause is not None:
+        shown.pop(found.cause.line, None)
+    return msgspec.structs.replace(found, cascade=tuple(sorted(shown.values(), key=_line_of)))
+
+
+def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
+    """The last lines that say anything. ``number``: of the line with which ``tail`` ends."""
+    found: list[EvidenceLine] = []
+    lines = tail.split("\n")
+    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long one
+    for back, line in enumerate(reversed(whole)):
+        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # of a bar, its last redraw
+        if words and len(found) < LAST_LINES:
+            found.append(EvidenceLine(number - back, words[:TEXT_KEPT]))
+    return found
+
+
+TAIL_CHARS = 8192
+LAST_LINES = 3
+"""Lines from the end of the log that are shown where nothing says why it ended."""
+
+
+def diagnose(
+    state: DiagnosisState,
+    catalogue: CompiledCatalogue,
+    *,
+    exit_code: int | None = None,
+    signal: int | str | None = None,
+    oom_kills: int | None = None,
+    stopped_by_operator: bool = False,
+    finished_hint: bool = False,
+) -> Diagnosis:
+    """Weigh the evidence.
+
+    ``exit_code`` negative = signal, as Python has it; None = lost. ``oom_kills``: processes the kernel killed for
+    memory during the attempt, None = cannot be read. ``finished_hint``: other evidence says training was complete.
+    """
+    state = with_last_line(state, catalogue)
+    killed = signal_of(exit_code, signal)
+    if stopped_by_operator:
+        return _answer(catalogue, state, "killed_by_user", 0.97, None)
+    cause = _root(state)
+    done = next((each for each in state.findings if each.failure == "success"), None)
+    if exit_code == 0 and killed is None:
+        return _ended_well(catalogue, state, cause, done)
+    if oom_kills and killed == 9 and (cause is None or cause.weight < SPECIFIC):
+        return _answer(catalogue, state, "host_oom", 0.9, cause if cause and cause.failure == "host_oom" else None)
+    if cause is not None and cause.weight >= GENERIC:
+        if (
+            exit_code is None
+            and killed is None
+            and done is not None
+            and done.last > cause.last
+            and done.weight > GENERIC + 0.2
+        ):
+            return _answer(catalogue, state, "success", 0.7, done)
+        return _answer(catalogue, state, cause.failure, _confidence(state, cause), cause)
+    follow = max(
+        (each for each in state.findings if each.role == "cascade"), key=lambda each: each.weight, default=None
+    )
+    if follow is not None and (cause is None or follow.weight > cause.weight):
+        if follow.failure == "host_oom":
+            return _killed_child(catalogue, state, follow, oom_kills)
+        return _answer(catalogue, state, follow.failure, follow.weight, follow)
+    if killed is not None:
+        failure, confidence = SIGNALS.get(killed, ("unknown", 0.25))
+        if killed in (9, 6) and cause is not None:
+            return _answer(catalogue, state, cause.failure, cause.weight, cause)
+        return _answer(catalogue, state, failure, confidence, None)
+    if cause is not None:
+        return _answer(catalogue, state, cause.failure, cause.weight, cause)
+    if exit_code is None and (done is not None or finished_hint):
+        return _answer(catalogue, state, "success", min(0.85, done.weight) if done else 0.6, done)
+    failure, confidence = CODES.get(exit_code or 0, ("unknown", 0.2))
+    return _answer(catalogue, state, failure, confidence, None)
+
+
+def _root(state: DiagnosisState) -> Finding | None:
+    """The first of the strongest roots. A printed NaN loss counts as one: it comes before what it breaks."""
+    roots = [each for each in state.findings if each.role == "root" or each.failure == "nan_loss"]
+    if not roots:
+        return None
+    best = max(each.weight for each in roots)
+    bar = best if best >= OWN_WEIGHT else best - PEERS  # what a person wrote down has no equal
+    return min((each for each in roots if each.weight >= bar), key=lambda each: (each.line, -each.weight))
+
+
+PEERS = 0.12
+"""Evidence this close in weight counts as equally strong: then the first one is the cause."""
+
+
+def _confidence(state: DiagnosisState, cause: Finding) -> float:
+    rival = any(
+        each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - PEERS / 2
+        for each in state.findings
+    )
+    return min(SUREST, max(0.05, cause.weight - (0.1 if rival else 0.0)))
+
+
+def _ended_well(
+    catalogue: CompiledCatalogue, state: DiagnosisState, cause: Finding | None, done: Finding | None
+) -> Diagnosis:
+    """Exit status 0: success, unless the loss was NaN at the end or a strong root is the last word (``| tee``)."""
+    if cause is not None and cause.failure == "nan_loss":
+        return _answer(catalogue, state, "nan_loss", 0.75, cause)
+    if cause is not None and cause.weight >= SPECIFIC and state.raised and (done is None or done.last < cause.line):
+        return _answer(catalogue, state, cause.failure, 0.6, cause)
+    return _answer(catalogue, state, "success", 0.95 if done is not None else 0.9, done)
+
+
+def _killed_child(
+    catalogue: CompiledCatalogue, state: DiagnosisState, follow: Finding, oom_kills: int | None
+) -> Diagnosis:
+    if oom_kills == 0:  # somebody or something sent SIGKILL; to hold the run for a person, that must be known
+        return _answer(catalogue, state, "unknown", 0.4, follow)
+    return _answer(catalogue, state, "host_oom", 0.9 if oom_kills else follow.weight, follow)
+
+
+def _answer(
+    catalogue: CompiledCatalogue, state: DiagnosisState, failure: FailureClass, confidence: float, cause: Finding | None
+) -> Diagnosis:
+    rule = catalogue.rule(failure)
+    evidence = EvidenceLine(cause.line, cause.text) if cause is not None else _best_line(state, failure)
+    at = evidence.line if evidence is not None else 0
+    if failure == "unknown":  # nothing is sure: all that was suspicious
+        others = [each for each in (*state.survived, *state.findings) if each.failure != "success"]
+    else:
+        others = [each for each in state.findings if each.role == "root" and each.line > at]
+    later = [EvidenceLine(each.line, each.text) for each in others]
+    cascade = sorted({each.line: each for each in (*state.cascade, *later) if each.line != at}.values(), key=_line_of)
+    return Diagnosis(
+        failure=failure,
+        retryable=rule.retryable,
+        confidence=round(confidence, 3),
+        cause=evidence,
+        cascade=tuple(cascade[:CASCADE_KEPT]),
+        explanation=rule.explanation,
+        remedies=rule.remedies,
+    )
+
+
+def _line_of(evidence: EvidenceLine) -> int:
+    return evidence.line
+
+
+def _best_line(state: DiagnosisState, failure: FailureClass) -> EvidenceLine | None:
+    """For an answer without a cause line: the best that the log has, so that a person can judge."""
+    if failure == "success":
+        return None
+    lines = [each for each in (*state.findings, *state.survived) if each.failure not in ("success", "unknown")]
+    best = max(lines, key=lambda each: each.weight, default=None)
+    return None if best is None else EvidenceLine(best.line, best.text)

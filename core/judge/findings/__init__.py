@@ -1,0 +1,1 @@
+"""Findings about a run that goes on: health levels, disk, loss, pace."""

@@ -1,0 +1,79 @@
+"""A run that advances, but much slower than it used to: a warning, never a stop.
+
+Known causes: thermal or power throttling; on WSL2 and Windows drivers, memory that spilled from the GPU into host RAM
+(reported as "util pinned at 100 %, temps low, crawl"); a loader that fell behind. Known false alarms: longer batches by
+design (bucketed resolutions, growing sequence lengths); so the slow-down must be large and last.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from ..hang.liveness import Vitals
+from ..hang.step_clock import StepClock
+from .health_levels import Bands
+
+StallClass = Literal["slow", "spilling", "throttled"]
+
+LEARN_BLOCKS = 6
+"""Blocks of the step clock that make the first idea of the usual pace."""
+SLOW_RATIO = 2.0
+"""x the usual pace is slow …"""
+FAST_RATIO = 1.4
+"""… and below this it is over."""
+SLOW_S = 60.0
+"""For at least this long."""
+SLOW_BLOCKS = 3
+PACE_WEIGHT = 0.05
+"""Weight of the newest block in the usual pace, slow ones left out."""
+
+
+class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``usual_s``: usual distance of two progress lines. ``slow_s``/``blocks``: how long it has been slow."""
+
+    usual_s: float | None = None
+    learned: int = 0
+    blocks: int = 0
+    slow_s: float = 0.0
+    open: bool = False
+
+
+def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
+    """Take a block of the step clock: ``mean_s`` between lines, over ``lasted_s``."""
+    usual = stall.usual_s
+    if usual is None or stall.learned < LEARN_BLOCKS:
+        known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
+        return Stall(usual_s=known, learned=stall.learned + 1)
+    if mean_s > SLOW_RATIO * usual:
+        slow_s = stall.slow_s + lasted_s
+        blocks = stall.blocks + 1
+        now_open = stall.open or (blocks >= SLOW_BLOCKS and slow_s >= SLOW_S)
+        return msgspec.structs.replace(stall, blocks=blocks, slow_s=slow_s, open=now_open)
+    still = stall.open and mean_s > FAST_RATIO * usual
+    return Stall(
+        usual_s=usual + PACE_WEIGHT * (mean_s - usual),
+        learned=stall.learned,
+        blocks=stall.blocks if still else 0,
+        slow_s=stall.slow_s if still else 0.0,
+        open=still,
+    )
+
+
+def name_stall(vitals: Vitals, bands: Bands) -> StallClass:
+    """Why it may be slow, from the GPUs that are watched."""
+    low_power = "spin" in vitals.gpu or "dim" in vitals.gpu
+    for normal in vitals.normals:
+        memory = bands.get(f"gpu{normal.index}.vram")
+        heat = bands.get(f"gpu{normal.index}.temp")
+        if low_power and memory is not None and memory.level == "warning":
+            return "spilling"
+        if heat is not None and heat.level in {"warning", "danger"}:
+            return "throttled"
+    return "throttled" if vitals.throttle else "slow"
+
+
+def say_stall(stall: Stall, clock: StepClock, vitals: Vitals) -> str:
+    """For people."""
+    now_s = clock.means[-1] if clock.means else 0.0
+    held = f"; the GPU's clocks are held down: {', '.join(vitals.throttle)}" if vitals.throttle else ""
+    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{held}"

@@ -1,0 +1,1 @@
+"""What each kind of observation changes in the judge's state."""

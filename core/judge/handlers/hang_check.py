@@ -1,0 +1,109 @@
+"""When to ask for a verdict, and what follows from one: evidence first, then the stop."""
+
+import msgspec
+
+from ...model.decision import CaptureStacks
+from ...model.incident import Evidence
+from ...model.observation import Outcome
+from ...model.record import Entry
+from ..hang import active_time, deadlines, detector, stack_evidence
+from ..knowledge import Knowledge
+from ..recovery import restart_stages
+from ..recovery.answer import Failure, answer
+from ..recovery.failure_history import Cause
+from ..recovery.training_done import ended_well
+from ..resume import checkpoint_index
+from ..run_machine import Hung, RestartPlan, is_watched
+from ..state import JudgeState, Result
+from ..step_builder import Draft
+
+replace = msgspec.structs.replace
+
+CAPTURE_S = 30.0
+"""Longest wait for the evidence of a hang before the stop."""
+
+
+def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Judge a hang where the step is late at all."""
+    setting = knowledge.settings.hang
+    now = active_time.active(state.timeline)
+    if now - state.clock.last < deadlines.FLOOR_SHARE * setting.min_s:  # most are told by this alone
+        return state, entries
+    period_s = state.timeline.period_s or 1.0
+    if now - state.clock.last < deadlines.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
+        return state, entries
+    if state.asks_since is not None:  # a restart would ask again
+        return state, entries
+    if now < state.attempt.patient_until or not is_watched(state.machine):
+        return state, entries
+    sight = deadlines.Sight(
+        now=now,
+        period_s=period_s,
+        clock=state.clock,
+        vitals=state.vitals,
+        voice=state.voice,
+        routine=state.routine,
+        ended_well=ended_well(state),
+        step=state.attempt.step,
+        checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
+        warmup_beats=setting.warmup_steps,
+    )
+    verdict = detector.judge(sight, setting)
+    if verdict is None:
+        return state, entries
+    return _declare(knowledge, state, entries, verdict)
+
+
+def _checkpoint_age_s(state: JudgeState) -> float:
+    newest = checkpoint_index.newest_good(state.shelf)
+    return state.timeline.t - (state.attempt.start_t if newest is None else newest.t)
+
+
+def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], verdict: detector.Verdict) -> Result:
+    draft = Draft(knowledge, state)
+    last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
+    number = draft.open_incident(
+        "hang",
+        verdict.kind,
+        verdict.reason,
+        severity="info" if verdict.kind == "exiting" else "danger",
+        evidence=tuple(Evidence(what=what) for what in verdict.evidence),
+        detect_s=draft.t - last,
+    )
+    draft.notify("incident", f"hang ({verdict.kind})", verdict.reason, incident=number)
+    capture = draft.decide(
+        CaptureStacks,
+        "take evidence of the hang before anything is ended",
+        incident=number,
+        attempt=state.attempt.number,
+    )
+    draft.move(Hung(incident=number, capture=capture, until_t=draft.t + CAPTURE_S), verdict.reason)
+    return draft.state, (*entries, *draft.entries)
+
+
+def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> None:
+    """The evidence is taken (or did not come): end it, gently."""
+    incident = draft.find_incident(machine.incident)
+    signs = stack_evidence.signs_of(outcome)
+    if incident is not None and signs:
+        seen = tuple(Evidence(what=sign.what) for sign in signs)
+        # What the process waits for says more than what its GPU and CPU looked like.
+        class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
+        draft.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
+        incident = draft.find_incident(machine.incident)
+    if incident is not None and incident.class_ == "exiting":
+        plan = RestartPlan(reason="the training is done: end its process gently", incident=machine.incident)
+        restart_stages.stop(draft, "finish", plan)
+        return
+    attempt = draft.state.attempt
+    class_ = incident.class_ if incident is not None else "idle"
+    plan = answer(
+        draft,
+        Failure(
+            cause=Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
+            incident=machine.incident,
+            reason=incident.reason if incident is not None else "it hung",
+            advice=draft.knowledge.catalogue.rule("hang").remedies,
+        ),
+    )
+    restart_stages.stop(draft, "give_up" if plan.ending else "restart", plan)

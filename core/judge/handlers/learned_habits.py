@@ -1,0 +1,81 @@
+"""From the judge's state to the habits that the next run of the same job begins with, and back.
+
+Only what was followed by a step gets into the state's lessons, so they may be taken at any moment.
+"""
+
+import msgspec
+
+from ...model.habits import GpuHabit, Habits
+from ..hang import phase_times
+from ..hang.gpu_activity import GpuNormal
+from ..hang.phase_times import Routine
+from ..state import JudgeState
+
+replace = msgspec.structs.replace
+
+
+def habits_of(state: JudgeState) -> Habits | None:
+    """What this run and those before it taught; None before its first step: nothing is proven yet."""
+    if state.attempt.beat_t is None and state.failed_position is None:
+        return None
+    signs, clock = state.vitals, state.clock
+    return Habits(
+        runs=state.routine.runs + 1,
+        start=state.routine.start,
+        phases=state.routine.phases,
+        lull_s=signs.longest_lull_s,
+        spin_s=signs.longest_spin_s,
+        pause_s=clock.pause_s,
+        line_s=clock.slow_s,
+        typical_s=clock.typical_s,
+        step_s=clock.step_s,
+        cpu_cores=signs.cpu_normal,
+        gpus=tuple(
+            GpuHabit(index=n.index, rest_w=n.rest_w, busy_w=n.busy_w, util_pct=n.util_pct, limit_w=n.limit_w)
+            for n in signs.normals
+        ),
+    )
+
+
+def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
+    """Begin with what earlier runs of the job taught. What this run knows by itself stays."""
+    signs, clock, own = state.vitals, state.clock, state.routine
+    normals = tuple(
+        GpuNormal(index=g.index, rest_w=g.rest_w, busy_w=g.busy_w, util_pct=g.util_pct, limit_w=g.limit_w, told=True)
+        for g in habits.gpus
+    )
+    phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
+    return replace(
+        state,
+        routine=Routine(
+            runs=habits.runs,
+            start=phase_times.merged(own.start, habits.start),
+            phases={**own.phases, **phases},
+        ),
+        clock=replace(
+            clock,
+            pause_s=max(clock.pause_s, habits.pause_s),
+            slow_s=clock.slow_s if clock.slow_s is not None else habits.line_s,
+            typical_s=clock.typical_s if clock.typical_s is not None else habits.typical_s,
+            step_s=clock.step_s if clock.step_s is not None else habits.step_s,
+        ),
+        vitals=replace(
+            signs,
+            longest_lull_s=max(signs.longest_lull_s, habits.lull_s),
+            longest_spin_s=max(signs.longest_spin_s, habits.spin_s),
+            cpu_normal=signs.cpu_normal if signs.cpu_normal is not None else habits.cpu_cores,
+            normals=signs.normals or normals,
+        ),
+    )
+
+
+def say_habits(habits: Habits) -> str:
+    """For people."""
+    known = []
+    if habits.start.times:
+        known.append(f"the first step comes after {habits.start.longest_s:.0f} s at most")
+    known.extend(f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items()))
+    watts = [f"GPU {gpu.index} {gpu.busy_w:.0f} W" for gpu in habits.gpus if gpu.busy_w is not None]
+    known.extend(watts)
+    runs = "1 earlier run" if habits.runs == 1 else f"{habits.runs} earlier runs"
+    return f"{runs} of this command taught: {', '.join(known) or 'its pauses'}"

@@ -1,0 +1,115 @@
+"""Checkpoints as they come and go: signs of life, resume points, and progress that pays the budget back."""
+
+import msgspec
+
+from ...model.fact import CheckpointKnown, CheckpointsSetAside
+from ...model.observation import CheckpointEvent
+from ..attempt_progress import AttemptNow, with_saved
+from ..hang import active_time, liveness
+from ..knowledge import Knowledge
+from ..recovery import commands, ramp, restart_stages, restart_success
+from ..resume import checkpoint_index, save_overdue
+from ..resume.step_agreement import disagreement
+from ..run_machine import Stopping, is_live, is_watched
+from ..state import NOTHING, JudgeState, Result
+from ..step_builder import Draft
+from . import deletion_plan
+from .hang_check import overdue
+
+replace = msgspec.structs.replace
+
+
+def saved_position(attempt: AttemptNow, saved_step: int | None) -> int | None:
+    """Where in the run a checkpoint stands: its own step where it counts as the log does, else where the run is now.
+
+    A checkpoint is noticed some steps after the one that it holds. Of an adopted attempt it may be seen before the log
+    was read as far.
+    """
+    if attempt.position is None or saved_step is None or attempt.offset is None:
+        return attempt.position
+    said = attempt.offset + saved_step * attempt.stride
+    return said if attempt.adopted else min(said, attempt.position)
+
+
+def _is_news(before: checkpoint_index.Known | None, event: CheckpointEvent) -> bool:
+    """Not one that a rescan found as it was."""
+    return before is None or not before.complete or before.mtime != event.mtime
+
+
+def _is_ending(state: JudgeState) -> bool:
+    return isinstance(state.machine, Stopping) and state.machine.then == "give_up"
+
+
+def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
+    """A checkpoint came, grew, is complete, or went."""
+    now = active_time.active(state.timeline)
+    attempt = state.attempt
+    before = checkpoint_index.find(state.shelf, event.path)
+    odd = None
+    if event.event == "complete" and event.step is not None and is_live(state.machine) and _is_news(before, event):
+        printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
+        odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
+        attempt = with_saved(attempt, event.step)
+    shelf = checkpoint_index.with_event(
+        state.shelf,
+        event,
+        position=saved_position(attempt, event.step),
+        created_wall=knowledge.created_wall,
+        epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
+    )
+    signs = state.vitals
+    if event.event != "removed" and is_watched(state.machine):
+        signs = liveness.with_file(signs, event.path, event.size_bytes, now, state.clock.last)
+    state = replace(state, shelf=shelf, vitals=signs, attempt=attempt)
+    known = checkpoint_index.find(shelf, event.path)
+    if event.event == "removed":
+        if before is None:
+            return state, NOTHING
+        gone = checkpoint_index.as_checkpoint(before, knowledge.created_wall, "complete")
+        return state, (CheckpointKnown(checkpoint=gone, removed=True),)
+    if event.event != "complete" or known is None:
+        return overdue(knowledge, state, NOTHING)
+    draft = Draft(knowledge, state)
+    news = before is None or not before.complete or before.t != known.t or before.bad != known.bad
+    if news:
+        verdict = restart_stages.verdict_of(event.verdict)
+        draft.fact(CheckpointKnown(checkpoint=checkpoint_index.as_checkpoint(known, knowledge.created_wall, verdict)))
+    aside = _set_aside(draft, known)
+    if news:
+        if known.complete and known.own and known.bad is None:
+            _came(draft, now)
+        if odd is not None and known.own:
+            what = f"{checkpoint_index.base_name(event.path)} and the log disagree: {odd}"
+            draft.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
+        if attempt.proof == "ignored" and known.own and _is_ending(state):
+            # A last save of an attempt that had started over must not pass for the newest state of the run.
+            why = "written by an attempt that had started over"
+            draft.set(shelf=checkpoint_index.mark_bad(draft.state.shelf, event.path, why))
+        elif known.complete and known.own and known.bad is None and is_live(state.machine):
+            if not aside:
+                restart_success.saved(draft, known)
+                ramp.on_saved(draft, known)
+            deletion_plan.on_saved(draft)
+            if draft.state.switch and not aside:
+                commands.switch_at_checkpoint(draft)
+    return overdue(knowledge, draft.state, tuple(draft.entries))
+
+
+def _came(draft: Draft, now: float) -> None:
+    """What was overdue is there."""
+    state = draft.state
+    draft.set(saves=save_overdue.saved(state.saves, now, state.clock.start))
+    for incident in state.incidents:
+        if incident.class_ == save_overdue.MISSING:
+            draft.close_incident(incident.id, "a checkpoint came")
+
+
+def _set_aside(draft: Draft, known: checkpoint_index.Known) -> bool:
+    """Whether a sound checkpoint is no resume point all the same; told once, with why."""
+    if not known.complete or known.bad is not None or not known.own:
+        return False
+    why = known.left or draft.knowledge.telling.objection(known.shape, known.holds)
+    if why != known.aside:
+        draft.set(shelf=checkpoint_index.changed(draft.state.shelf, (known.path,), aside=why))
+        draft.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))
+    return why is not None

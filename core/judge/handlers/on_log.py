@@ -1,0 +1,252 @@
+"""The trainer's log: steps (heartbeats), phases, losses, and lines that will tell why it ended."""
+
+import msgspec
+
+from ...model.fact import PhaseChanged, ProgressMade
+from ...model.observation import LogChunk
+from ...model.record import Entry
+from .. import attempt_progress
+from ..failure.diagnosis import DiagnosisState, read_evidence
+from ..findings import eta, loss, loss_trend, slow
+from ..hang import active_time, liveness, log_activity, phase_times, step_clock
+from ..knowledge import Knowledge
+from ..progress.log_progress import START, ProgressState, read_progress
+from ..recovery import restart_success
+from ..resume import save_overdue
+from ..run_machine import Hung, Running, Stopping, is_watched
+from ..state import NOTHING, JudgeState, Result
+from ..step_builder import Draft
+from . import hints
+from .hang_check import overdue
+
+replace = msgspec.structs.replace
+
+TELL_S = 30.0
+"""Progress is written down this often, and at every change of phase."""
+TELL_ENDING_S = 5.0
+"""The same while the trainer is being ended: people wait for it."""
+
+
+def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
+    """Take a piece of log. What an attempt says while it is being ended still tells why it ended."""
+    if not is_watched(state.machine):
+        ending = isinstance(state.machine, Stopping) and chunk.source is None
+        return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)
+    source = chunk.source
+    if state.attempt.proof == "open":
+        state = restart_success.heard_name(state, chunk.text)
+    before = state.reading if source is None else state.others.get(source, START)
+    after = read_progress(before, chunk.text, knowledge.shapes)
+    found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
+    now = active_time.active(state.timeline)
+    beats = _settled_beats(after) - _settled_beats(before)
+    if source is not None:
+        state = replace(state, others={**state.others, source: after})
+    if beats <= 0:
+        phase = after.phase if source is None else state.voice.phase
+        heard = log_activity.spoken(state.voice, phase, chunk.text, now, alive=_is_alive(state, now))
+        changed = phase != state.voice.phase
+        if changed and heard.trusted:
+            state = _phase_ended(state, now)
+        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, voice=heard)
+        if after.loss_is_nan and not before.loss_is_nan:
+            return _nan(knowledge, state, NOTHING)
+        if changed:
+            return _tell(state, changed=True)
+        return overdue(knowledge, state, NOTHING)
+    return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
+
+
+def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
+    """A trainer that was asked to end trains on until it does: where it is stays known, and nothing is judged."""
+    before, after = state.reading, read_progress(state.reading, chunk.text, knowledge.shapes)
+    state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
+    t = state.timeline.t
+    if _settled_beats(after) > _settled_beats(before):
+        state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.overall_step, t))
+    changed = after.phase != before.phase
+    if changed or (after.progress != before.progress and t - (state.told_t or 0.0) >= TELL_ENDING_S):
+        return _tell(state, changed=changed)
+    return state, NOTHING
+
+
+def _settled_beats(read: ProgressState) -> int:
+    """Heartbeats, but of a line that is still being written only a bar's: half a line may read as another counter."""
+    now, settled = read.now, read.settled
+    if now.heartbeats != settled.heartbeats and now.counters[-1].name != "bar":
+        return settled.heartbeats
+    return now.heartbeats
+
+
+def _is_alive(state: JudgeState, now: float) -> bool:
+    """A step or another sign of life was seen just before (or nothing can be seen at all)."""
+    signs = state.vitals
+    if signs.process_at is None and signs.gpu_at is None:
+        return True
+    seen = max(state.clock.last, liveness.last_sign(signs, cpu=True))
+    return now - seen <= ALIVE_S + 2.0 * (state.timeline.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
+
+
+ALIVE_S = 20.0
+"""How old the newest sign of life may be for an announced phase to be believed."""
+
+
+def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisState:
+    return read_evidence(state.diagnosis, text, knowledge.catalogue)
+
+
+def _on_beat(
+    knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: ProgressState, before: ProgressState
+) -> Result:
+    """The training advanced."""
+    t = state.timeline.t
+    now = active_time.active(state.timeline)
+    progress = after.progress
+    step = after.overall_step
+    steps = 1
+    if step is not None and state.attempt.step is not None:
+        steps = max(1, step - state.attempt.step)
+    phase = progress.phase
+    announced = bool(state.voice.heard)
+    before_means = state.clock.means
+    clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
+    lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
+    first = state.clock.beats == 0
+    if first and not state.attempt.adopted:
+        lasted = phase_times.started(
+            state.routine, now - state.clock.start, liveness.silence(state.vitals, state.clock.last)
+        )
+        state = replace(state, routine=lasted)
+    if announced:
+        state = _phase_ended(state, now)
+    phase_changed = phase != state.voice.phase
+    state = replace(
+        state,
+        reading=after if chunk.source is None else state.reading,
+        clock=clock,
+        attempt=attempt_progress.with_beat(state.attempt, step, t),
+        vitals=liveness.with_step(state.vitals, state.clock.last, announced=announced or first),
+        voice=log_activity.stepped(state.voice, phase, chunk.text, now),
+        loss=lost,
+        pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
+    )
+    entries = NOTHING
+    if not isinstance(state.machine, Running) or first or state.attempt.proof == "open":
+        draft = Draft(knowledge, state)
+        if isinstance(state.machine, Hung):
+            draft.close_incident(state.machine.incident, "the step advanced again by itself")
+        if not isinstance(state.machine, Running):
+            draft.move(Running(), "training advances")
+        if first or state.attempt.proof == "open":
+            restart_success.on_beat(draft)
+        state, entries = draft.state, tuple(draft.entries)
+    if after.loss_is_nan and not before.loss_is_nan:
+        state, entries = _nan(knowledge, state, entries)
+    if clock.means is not before_means and clock.means:
+        state, entries = _pace(knowledge, state, entries)
+    if state.attempt.nan_t is not None and progress.loss is not None:
+        state, entries = _finite_again(knowledge, state, entries)
+    if lost.high and loss.is_spike(lost):
+        state, entries = _spike(knowledge, state, entries)
+    if lost.long.fresh and progress.loss is not None:
+        state, entries = _trend(knowledge, state, entries)
+    if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
+        state, more = _tell(state, changed=phase_changed)
+        state, entries = _look_back(knowledge, state, (*entries, *more))
+    return state, entries
+
+
+def _look_back(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Steps advance: are they slow, is a checkpoint overdue? Where nobody watches for them, none is missed."""
+    if knowledge.preset.name in hints.STEP_S:
+        draft = Draft(knowledge, state)
+        hints.on_steps(draft)
+        state, entries = draft.state, (*entries, *draft.entries)
+    if knowledge.output_dir is None and state.saves.last is None:
+        return state, entries
+    late = save_overdue.overdue(state.saves, active_time.active(state.timeline), state.clock.start)
+    if late is None or any(i.class_ == save_overdue.MISSING for i in state.incidents):
+        return state, entries
+    draft = Draft(knowledge, state)
+    draft.warn("checkpoint", save_overdue.MISSING, f"{late}: is there room, and does the trainer save where it should?")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _phase_ended(state: JudgeState, now: float) -> JudgeState:
+    """What was announced came to its end: learn how long that takes when all is well."""
+    said = state.voice
+    if said.phase not in log_activity.ANNOUNCED or not said.trusted:
+        return state
+    quiet_s = liveness.silence(state.vitals, state.clock.last)
+    return replace(state, routine=phase_times.ended(state.routine, said.phase, now - said.phase_at, quiet_s))
+
+
+def _tell(state: JudgeState, *, changed: bool) -> Result:
+    """Write down where the training is."""
+    progress = state.progress
+    said = eta.as_told(progress, state.pace, state.clock.step_s)
+    now = state.attempt
+    made = ProgressMade(attempt=now.number, progress=said, overall_step=now.position, step_offset=now.step_offset)
+    state = replace(state, told_t=state.timeline.t)
+    if not changed:
+        return state, (made,)
+    return state, (PhaseChanged(attempt=state.attempt.number, phase=progress.phase), made)
+
+
+def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    if state.attempt.nan_t is not None:
+        return state, entries
+    draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.timeline.t)))
+    at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
+    draft.warn("loss", "nan", f"the loss is not a number{at}")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """One bad step that was skipped spoils nothing."""
+    draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=None)))
+    for incident in state.incidents:
+        if incident.kind == "loss":
+            draft.close_incident(incident.id, "the loss is a number again")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Compare a full block of the step clock with the usual pace."""
+    before, clock = state.stall, state.clock
+    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], step_clock.BLOCK_S))
+    state = replace(state, stall=after)
+    if after.open == before.open:
+        return state, entries
+    draft = Draft(knowledge, state)
+    if after.open:
+        reason = slow.say_stall(after, clock, state.vitals)
+        name = slow.name_stall(state.vitals, state.bands)
+        help_ = hints.better(draft, "slow") if name == "slow" else ""
+        draft.warn("stall", name, f"{reason}{help_}", title=f"slow ({name})")
+    else:
+        for incident in state.incidents:
+            if incident.kind == "stall":
+                draft.close_incident(incident.id, "as fast as usual again")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    draft = Draft(knowledge, state)
+    progress = state.progress
+    trend = f"{state.loss.trend:.3g}" if state.loss.trend is not None else "its trend"
+    reason = f"the loss stands at {progress.loss:.3g}, far above {trend}"
+    if not draft.warned_lately("loss", "spike"):  # a loss that wavers about the bound is told of once
+        draft.warn("loss", "spike", reason, ending="told")
+    return draft.state, (*entries, *draft.entries)
+
+
+def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    draft = Draft(knowledge, state)
+    long = state.loss.long
+    reason = f"{loss_trend.say_trend(long)}{hints.better(draft, 'plateau')}"
+    if long.told == "diverging":
+        draft.warn("loss", "diverging", reason, ending="told")
+    else:
+        draft.open_incident("loss", long.told or "", reason, severity="info", ending="told")
+    return draft.state, (*entries, *draft.entries)

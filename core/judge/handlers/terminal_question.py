@@ -1,0 +1,49 @@
+"""A trainer that waits at its terminal for an answer: nothing is wrong with it, and a restart would only ask again."""
+
+from ...model.observation import ProcessSample
+from ..hang import active_time, step_clock
+from ..state import JudgeState
+from ..step_builder import Draft
+from ..text.lines import plain
+from ..text.patterns import LatePattern
+
+ASKS = "asks"
+"""Class of the incident (kind ``stall``)."""
+SURE_S = 15.0
+"""It must wait this long: who is there answers sooner."""
+PROMPT = LatePattern(r"[?:>)\]]\s*$")
+"""How an unfinished last line ends that asks for something."""
+SHOWN = 120
+
+
+def asks(state: JudgeState, sample: ProcessSample) -> bool:
+    """Whether it waits for an answer. Where the kernel tells less, the log's last line must ask, too."""
+    if sample.asks is None:
+        return False
+    return sample.asks == "yes" or PROMPT.search(_last_line(state)) is not None
+
+
+def look(draft: Draft, sample: ProcessSample) -> None:
+    """Take one look at the processes: tell of the question, and of its end."""
+    state = draft.state
+    now = active_time.active(state.timeline)
+    told = next((i for i in state.incidents if i.class_ == ASKS), None)
+    if not asks(state, sample):
+        if state.asks_since is not None:
+            draft.set(asks_since=None, clock=step_clock.grace_after(state.clock, now))
+        if told is not None:
+            draft.close_incident(told.id, "it was answered")
+        return
+    if state.asks_since is None:
+        draft.set(asks_since=now)
+    elif told is None and now - state.asks_since >= SURE_S:
+        line = _last_line(state).strip()[-SHOWN:]
+        said = f' ("{line}")' if line else ""
+        where = "in its own terminal" if state.attempt.adopted else "with `trainwatch attach`"
+        draft.warn(
+            "stall", ASKS, f"the trainer waits for an answer{said}: give it {where}", title="waits for an answer"
+        )
+
+
+def _last_line(state: JudgeState) -> str:
+    return plain(state.diagnosis.fold.rest)

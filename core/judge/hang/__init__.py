@@ -1,0 +1,1 @@
+"""Whether a run without steps is hung: signs of life, learned deadlines, the verdict."""

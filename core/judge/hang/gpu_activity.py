@@ -1,0 +1,213 @@
+"""What a GPU's utilisation and power say, against what is normal for this run.
+
+Utilisation alone lies: a GPU that waits in a collective shows 100 % and draws a third of its usual power (the common
+report "GPU 100 % and frozen"), and a monitor or a desktop shows a few per cent on an idle one. So: busy = usual power,
+spin = pinned utilisation at low power, idle = neither, and with no power reading "pinned" stays undecided; so does
+"dim", pinned at a power between a spin's and the usual one (a smaller phase may draw that for a while).
+"""
+
+from typing import Literal
+
+import msgspec
+
+from ...model.observation import GpuReading, GpuSample
+
+GpuState = Literal["busy", "pinned", "dim", "spin", "active", "idle", "unknown"]
+"""busy: works at its usual power. pinned: near 100 %, power unknown. dim: near 100 %, power well below usual. spin:
+near 100 % at low power. active: something between. unknown: no reading."""
+
+PINNED_UTIL_PCT = 95.0
+"""A spinning kernel keeps utilisation at 99–100."""
+PINNED_BLINDLY_PCT = 97.0
+"""The same where no usual power is known: honest work falls below this now and then, a spin hardly ever."""
+WORKING_UTIL_PCT = 15.0
+"""Above this a GPU did something in the sample."""
+BUSY_SHARE = 0.47
+"""Share of the way from idle to usual power from which a GPU counts as working. Spins were seen at 0.2–0.4."""
+DIM_SHARE = 0.72
+"""Below this share a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
+LIMIT_SHARE = 0.15
+"""A power limit that differs by more than this share is another one; laptops shift theirs a little all the time."""
+STEADY_SHARE = 0.25
+"""A change of power by more than this share of the usual is no scatter …"""
+STEADY_WEIGHT = 0.25
+"""… of a smaller one the newest reading counts for so much."""
+IDLE_SHARE = 0.15
+"""Below this share the GPU rests, whatever utilisation says."""
+BUSY_LIMIT_SHARE = 0.42
+"""Where no usual power is known yet: share of the power limit from which a GPU counts as working."""
+REST_LIMIT_SHARE = 0.12
+"""Idle power where none was seen: share of the power limit."""
+RESTING_UTIL_SHARE = 0.2
+"""Share of the usual utilisation below which a GPU rests, where power is unknown: a desktop makes up to 15 %."""
+LEARN_SAMPLES = 6
+"""Samples with progress around them that make one lesson."""
+LESSON_WEIGHT = 0.2
+"""Weight of the newest lesson in the usual power."""
+
+
+class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One GPU's habits. ``busy_w``: usual power while training; ``rest_w``: lowest seen; sums: the lesson under way."""
+
+    index: int
+    rest_w: float | None = None
+    busy_w: float | None = None
+    util_pct: float | None = None
+    limit_w: float | None = None
+    """The power limit that ``busy_w`` belongs to: another card, or another limit, has another usual power."""
+    told: bool = False
+    """Known from earlier runs only: the first lesson of this one takes its place."""
+    steady_w: float | None = None
+    """Power while it stays near 100 %, smoothed: readings scatter, and one high one is no work."""
+    power_sum: float = 0.0
+    util_sum: float = 0.0
+    count: int = 0
+
+
+def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
+    """The GPUs the trainer uses: those marked as its own, or all where nothing is marked."""
+    gpus = sample.gpus
+    if len(gpus) == 1:
+        return gpus
+    own = [g for g in gpus if g.own]
+    return tuple(own) if own and len(own) < len(gpus) else gpus
+
+
+SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})
+"""Reasons for low clocks that are no part of honest work (a power cap is, under full load)."""
+
+
+def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
+    """Why the clocks of some GPU are held down; each reason once."""
+    reasons: set[str] = set()
+    for gpu in gpus:
+        if gpu.throttle:
+            reasons |= SLOWING.intersection(gpu.throttle)
+    return tuple(sorted(reasons)) if reasons else ()
+
+
+def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
+    """Add one sample to the lesson under way (it counts only when a step follows: ``learn``)."""
+    if [n.index for n in normals] != [g.index for g in gpus]:
+        known = {n.index: n for n in normals}
+        normals = tuple(known.get(g.index, GpuNormal(index=g.index)) for g in gpus)
+    return tuple([_watch(n, g) for n, g in zip(normals, gpus, strict=True)])
+
+
+def _watch(normal: GpuNormal, gpu: GpuReading) -> GpuNormal:
+    power, util = gpu.power_w, gpu.util_pct
+    working = util is None or util >= WORKING_UTIL_PCT
+    rest = normal.rest_w
+    limit = gpu.power_limit_w
+    if limit is not None and limit != normal.limit_w:
+        normal = _with_limit(normal, limit)
+    if power is not None and (rest is None or power < rest):
+        normal = msgspec.structs.replace(normal, rest_w=power)
+    if not working or (power is None and util is None):
+        return normal if normal.steady_w is None else msgspec.structs.replace(normal, steady_w=None)
+    return msgspec.structs.replace(
+        normal,
+        steady_w=_steady(normal, util, power),
+        power_sum=normal.power_sum + (power or 0.0),
+        util_sum=normal.util_sum + (util or 0.0),
+        count=normal.count + 1,
+    )
+
+
+def _with_limit(normal: GpuNormal, limit: float) -> GpuNormal:
+    before = normal.limit_w
+    if before is None:
+        return msgspec.structs.replace(normal, limit_w=limit)
+    if abs(limit - before) <= LIMIT_SHARE * before:
+        return normal
+    return GpuNormal(index=normal.index, rest_w=normal.rest_w, limit_w=limit)
+
+
+def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float | None:
+    usual = normal.busy_w
+    if usual is None or power is None or util is None or util < PINNED_UTIL_PCT:
+        return None
+    before = normal.steady_w
+    if before is None or abs(power - before) > STEADY_SHARE * usual:
+        return power
+    return before + STEADY_WEIGHT * (power - before)
+
+
+def has_lesson(normals: tuple[GpuNormal, ...]) -> bool:
+    """Enough was watched since the last lesson for another one."""
+    return any(normal.count >= LEARN_SAMPLES for normal in normals)
+
+
+def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
+    """A step was made: what was watched before it was normal."""
+    return tuple(_learn(n) if n.count >= LEARN_SAMPLES else n for n in normals)
+
+
+def _learn(normal: GpuNormal) -> GpuNormal:
+    power = normal.power_sum / normal.count
+    util = normal.util_sum / normal.count
+    usual_w, usual_pct = (None, None) if normal.told else (normal.busy_w, normal.util_pct)
+    return GpuNormal(
+        index=normal.index,
+        rest_w=normal.rest_w,
+        busy_w=_blend(usual_w, power) if power > 0.0 else normal.busy_w,
+        limit_w=normal.limit_w,
+        steady_w=normal.steady_w,
+        util_pct=_blend(usual_pct, util),
+    )
+
+
+def forget_lesson(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
+    """What was watched since the last step says nothing about training (another phase, a wake-up)."""
+    return tuple(msgspec.structs.replace(n, power_sum=0.0, util_sum=0.0, count=0) for n in normals)
+
+
+def _blend(before: float | None, newest: float) -> float:
+    return newest if before is None else before + LESSON_WEIGHT * (newest - before)
+
+
+def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
+    """One GPU at one moment."""
+    util, power = gpu.util_pct, gpu.power_w
+    if power is None:
+        if util is None:
+            return "unknown"
+        if util >= PINNED_BLINDLY_PCT:
+            return "pinned"
+        resting = min(WORKING_UTIL_PCT, RESTING_UTIL_SHARE * (normal.util_pct or 0.0))
+        return "idle" if util < max(idle_util_pct, resting) else "active"
+    share = power_share(normal, gpu)
+    if util is None:
+        if share is None:
+            return "unknown"
+        return "busy" if share >= BUSY_SHARE else "idle" if share < IDLE_SHARE else "active"
+    if util < idle_util_pct:
+        return "idle"
+    if share is None:
+        return "pinned" if util >= PINNED_BLINDLY_PCT else "active"
+    if share >= BUSY_SHARE:
+        return "dim" if share < DIM_SHARE and util >= PINNED_BLINDLY_PCT and normal.busy_w is not None else "busy"
+    if util >= (PINNED_BLINDLY_PCT if normal.busy_w is None else PINNED_UTIL_PCT):
+        return "spin"
+    if util >= WORKING_UTIL_PCT:
+        return "active"
+    return "idle" if share < IDLE_SHARE else "active"
+
+
+def power_share(normal: GpuNormal, gpu: GpuReading) -> float | None:
+    """Where the power stands between rest (0) and usual (1); None when neither usual power nor limit is known."""
+    power = normal.steady_w if normal.steady_w is not None else gpu.power_w
+    if power is None:
+        return None
+    limit = gpu.power_limit_w
+    usual = normal.busy_w
+    if usual is None:
+        if limit is None:
+            return None
+        # Not learned yet: measured against the limit, so that BUSY_SHARE falls on BUSY_LIMIT_SHARE of it.
+        return power / limit * (BUSY_SHARE / BUSY_LIMIT_SHARE)
+    rest = normal.rest_w if normal.rest_w is not None else (limit or usual) * REST_LIMIT_SHARE
+    if usual - rest < 0.2 * usual:
+        # Never seen resting (adopted in full swing): the lowest power seen is no rest.
+        rest = min(rest, (limit or usual) * REST_LIMIT_SHARE)
+    return (power - rest) / max(usual - rest, 1.0)

@@ -1,0 +1,68 @@
+"""What stack frames of a hung process say about the kind of hang, whatever its GPU and CPU looked like.
+
+Sources: py-spy dumps of hung DataLoaders (the main process waits in ``_try_get_data``: pytorch/pytorch issues 1355 and
+75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports), and of a
+GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A process that moved
+between the two looks says nothing: a healthy training synchronises, too, but not for ten seconds in the same place.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ...model.incident import HangKind
+from ...model.observation import Outcome
+from ..text.patterns import LatePattern
+
+
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stack says. ``what``: a sentence of evidence."""
+
+    kind: HangKind
+    what: str
+
+
+FRAMES: tuple[tuple[LatePattern, HangKind, str], ...] = (
+    (LatePattern(r"_try_get_data\b"), "starved", "waits for a data loader worker that brings nothing"),
+    (
+        LatePattern(r"\bp?nccl[A-Z]\w+|ProcessGroupNCCL|\b(?:all_reduce|all_gather\w*|barrier) \(torch/distributed"),
+        "spin",
+        "waits in a collective for other ranks",
+    ),
+    (
+        LatePattern(
+            r"\b(?:cuda|cu)(?:Stream|Device|Event|Ctx)Synchronize|\bcu(?:da)?Memcpy\w*"
+            r"|\bsynchronize \(torch/cuda/(?:__init__|streams)\.py"
+        ),
+        "spin",
+        "waits for the GPU to finish its kernels",
+    ),
+)
+"""In the order in which they convict: who waits for data does so whatever else is on the stack."""
+
+
+def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
+    """The signs in the stacks that were captured, strongest first; none when nothing was captured."""
+    if outcome is None:
+        return ()
+    found: list[tuple[int, Sign]] = []
+    for pid, frames in _stacks(outcome.data):
+        for rank, (pattern, kind, means) in enumerate(FRAMES):
+            frame = next((frame for frame in frames if pattern.search(frame)), None)
+            if frame is not None:
+                found.append((rank, Sign(kind=kind, what=f"process {pid} {means}: {frame}")))
+                break
+    return tuple(sign for _, sign in sorted(found, key=lambda pair: pair[0])[:3])
+
+
+def _stacks(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """(pid, frames) of each process that did not move; native frames before Python's."""
+    frames, native, moved = (data.get(name) for name in ("frames", "native", "moved"))
+    if not isinstance(frames, dict):
+        return
+    for pid, stack in frames.items():
+        if isinstance(moved, dict) and moved.get(pid) is True:
+            continue
+        below = native.get(pid) if isinstance(native, dict) else None
+        yield str(pid), [str(frame) for part in (below, stack) if isinstance(part, list | tuple) for frame in part]

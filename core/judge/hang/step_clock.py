@@ -1,0 +1,112 @@
+"""The step clock: how long the way from one step to the next usually takes, and so when a step is overdue.
+
+Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: factor 5 and warm-up;
+PortOS: 6 x the slowest recent step, floor 90 s). Known false alarms of such clocks: long pauses the run makes by design
+(evaluation, saving, refilling a buffer): they are learned apart; lines printed only now and then: the distance of
+lines, not of steps, is what is learned.
+"""
+
+import msgspec
+
+BLOCK_BEATS = 8
+"""Steps that make one block; only the block's slowest and mean are kept."""
+BLOCK_S = 10.0
+"""A block also ends after this long, so that slow steps teach quickly."""
+BLOCKS = 16
+"""Blocks remembered: with 2.5 s steps about five minutes, enough to see a slow-down."""
+PAUSE_FACTOR = 4.0
+"""An interval this many times the typical one is a pause, not a slow step."""
+PAUSE_FLOOR_S = 15.0
+"""Shorter ones are slow steps."""
+NEW_PACE = 3
+"""Pauses in a row after which further ones are the pace."""
+PAUSE_FADE = 0.9
+"""Each shorter pause lets the memory of the longest fade a little, so that one odd pause does not count for ever."""
+
+
+class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All times in active seconds. ``slow_s``/``typical_s`` are None until something was learned.
+
+    ``beats`` counts heartbeats of this attempt; ``step_s`` is the typical time of one step (lines may stand for many).
+    ``pause_s``: the longest pause so far that nothing announced and that ended by itself.
+    """
+
+    start: float = 0.0
+    last: float = 0.0
+    beats: int = 0
+    block_n: int = 0
+    block_sum_s: float = 0.0
+    block_max_s: float = 0.0
+    block_steps: int = 0
+    slowest: tuple[float, ...] = ()
+    means: tuple[float, ...] = ()
+    slow_s: float | None = None
+    typical_s: float | None = None
+    step_s: float | None = None
+    pause_s: float = 0.0
+    far_n: int = 0
+    """Pauses in a row: several are no pauses, but a new pace."""
+
+
+def begin_attempt(clock: StepClock, now: float) -> StepClock:
+    """A new attempt: the clock starts again, what is normal for this run stays known."""
+    return msgspec.structs.replace(
+        clock, start=now, last=now, beats=0, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, far_n=0
+    )
+
+
+def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announced: bool = False) -> StepClock:
+    """The training advanced by ``steps`` (1 when unknown). ``announced``: after another phase, so no usual step."""
+    interval = now - clock.last
+    beats = clock.beats + 1
+    if beats <= warmup_beats or interval < 0.0:
+        return msgspec.structs.replace(clock, last=now, beats=beats)
+    typical = clock.typical_s
+    far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
+    if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
+        # What a phase announced is learned apart, phase by phase (phase_times.py).
+        pause = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
+        return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause, far_n=clock.far_n + 1)
+    n = clock.block_n + 1
+    total = clock.block_sum_s + interval
+    most = max(clock.block_max_s, interval)
+    count = clock.block_steps + steps
+    if n < BLOCK_BEATS and total < BLOCK_S:
+        return msgspec.structs.replace(
+            clock,
+            last=now,
+            beats=beats,
+            block_n=n,
+            block_sum_s=total,
+            block_max_s=most,
+            block_steps=count,
+            far_n=clock.far_n if far else 0,
+        )
+    slowest = (*clock.slowest, most)[-BLOCKS:]
+    means = (*clock.means, total / n)[-BLOCKS:]
+    return msgspec.structs.replace(
+        clock,
+        last=now,
+        beats=beats,
+        block_n=0,
+        block_sum_s=0.0,
+        block_max_s=0.0,
+        block_steps=0,
+        far_n=clock.far_n if far else 0,
+        slowest=slowest,
+        means=means,
+        slow_s=robust_slowest(slowest),
+        typical_s=sorted(means)[len(means) // 2],
+        step_s=total / max(count, 1),
+    )
+
+
+def robust_slowest(slowest: tuple[float, ...]) -> float:
+    """The slowest block but one (the slowest of few): a single odd step does not stretch every deadline."""
+    ordered = sorted(slowest)
+    return ordered[-1] if len(ordered) < 4 else ordered[-2]
+
+
+def grace_after(clock: StepClock, now: float) -> StepClock:
+    """Nothing could be seen until now (wake-up): the wait for the next step starts again."""
+    return msgspec.structs.replace(clock, last=now)

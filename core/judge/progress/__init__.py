@@ -1,0 +1,1 @@
+"""From log text to step, epoch, loss and phase."""

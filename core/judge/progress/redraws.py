@@ -1,0 +1,113 @@
+"""Lines of a whole log that need no reading, because others of their kind stand before and behind them.
+
+A bar redraws itself ten times a second: a log of one night is a million of them, and the state after the last line
+knows only the last. Redraws are of one kind when they differ in digits, spaces and the bar's glyphs alone. Of a long
+row of one kind (or of two in turn, as nested bars are) the first ones and the last ones are read. Where those do not
+leave the same kind of state, something happened in between, and all are read.
+"""
+
+from itertools import accumulate
+
+from ..text.line_shapes import ShapeTable
+from ..text.lines import Finished, plain
+from ..text.reading import Reading
+from ..text.segments import read_segment
+
+ENDS_READ = 3
+"""Of each kind so many are read at either end: a bar is proven by its second redraw, an epoch turns from one to the
+next."""
+LEAST_ROW = 12
+"""Shorter rows are read as they are."""
+_SAME = b"0123456789 :#=>." + "".join("━─╸╺╴▕▏▎▍▌▋▊▉█").encode()
+"""Bytes in which two redraws of a bar may differ."""
+
+
+def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
+    """The reading after all segments of ``done``. Heartbeats of those that were passed over are not counted."""
+    flat = done.text.replace("\r", "\n")
+    parts = flat.split("\n")
+    kinds = flat.encode(errors="surrogatepass").translate(None, _SAME).split(b"\n")
+    ends = list(accumulate(map(len, parts)))
+    kept = [place for place, part in enumerate(parts) if part]
+    row = _Row(done, parts, ends, shapes)
+    at, most = 0, len(kept)
+    keys = [kinds[place] for place in kept]
+    while at < most:
+        end, turns = _end_of_row(keys, at)
+        if end - at < LEAST_ROW * turns or any(_has_columns(key) for key in keys[at : at + turns]):
+            reading = row.read(reading, kept[at:end])
+        else:
+            edge = ENDS_READ * turns
+            first = row.read(reading, kept[at : at + edge])
+            last = row.read(first, kept[end - edge : end])
+            reading = last if _state(first) == _state(last) else row.read(first, kept[at + edge : end])
+        at = end
+    return reading
+
+
+class _Row:
+    """Reads single segments of a text by their place in it."""
+
+    def __init__(self, done: Finished, parts: list[str], ends: list[int], shapes: ShapeTable) -> None:
+        self._done, self._parts, self._ends, self._shapes = done, parts, ends, shapes
+        self._number, self._counted = done.first_line, 0
+
+    def read(self, reading: Reading, places: list[int]) -> Reading:
+        """The reading after these segments."""
+        gates = self._shapes.gates
+        for place in places:
+            line = plain(self._parts[place])
+            if gates.common in line or gates.any.search(line) is not None:
+                reading = read_segment(reading, line, self._line_of(place), self._shapes)
+        return reading
+
+    def _line_of(self, place: int) -> int:
+        """Number of the line on which a segment stands; places that go back are counted back."""
+        start = self._ends[place] - len(self._parts[place]) + place
+        if start >= self._counted:
+            self._number += self._done.text.count("\n", self._counted, start)
+        else:
+            self._number -= self._done.text.count("\n", start, self._counted)
+        self._counted = start
+        return self._number
+
+
+def _has_columns(key: bytes) -> bool:
+    """Losses in columns without a name, behind the GPU's memory (YOLO), are told by their values: all are read."""
+    return b"G" in key and b"oss" not in key
+
+
+def _end_of_row(keys: list[bytes], at: int) -> tuple[int, int]:
+    """Where the row that begins here ends, and how many kinds take turns in it."""
+    most = len(keys)
+    end = at + 1
+    while end < most and keys[end] == keys[at]:
+        end += 1
+    if end - at >= LEAST_ROW or end >= most:
+        return end, 1
+    both = at + 2
+    while both < most and keys[both] == keys[both - 2]:
+        both += 1
+    return (both, 2) if both - at >= 2 * LEAST_ROW else (end, 1)
+
+
+def _state(reading: Reading) -> tuple[object, ...]:
+    """What a row of one kind leaves as it is."""
+    progress = reading.progress
+    return (
+        progress.phase,
+        progress.total_steps,
+        progress.total_epochs,
+        progress.loss is None,
+        progress.lr is None,
+        progress.sec_per_step is None,
+        reading.finished_words,
+        reading.loss_is_nan,
+        reading.main,
+        reading.proven,
+        reading.firm,
+        reading.side,
+        reading.per_epoch,
+        reading.zero_based,
+        reading.lossy,
+    )

@@ -1,0 +1,1 @@
+"""What follows a failure: the choice, and the stages of a restart."""

@@ -1,0 +1,209 @@
+"""What a person asked for: stop, kill, restart, resume, pause, unpause, profile, ack, wait, shutdown.
+
+A command is never an error here: what makes no sense in the present state is noted and changes nothing (permission.py
+has the words, which the person who asked gets, too).
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
+from ...model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
+from ...model.observation import Command
+from ...model.profile import NO_PROFILE
+from .. import run_machine
+from ..hang import active_time
+from ..run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
+from ..step_builder import Draft
+from . import fallback, permission, ramp, restart_stages, treatment
+from .budget import Budget
+
+WAIT_S = 600.0
+"""How much longer a person who says wait is taken to mean."""
+
+
+def on_command(draft: Draft, command: Command) -> None:
+    """Take a command, first writing down who gave it."""
+    detail = " ".join(
+        said
+        for said in (
+            command.profile,
+            command.checkpoint,
+            "from the beginning" if command.fresh else None,
+            "now" if command.now else None,
+            f"with {', '.join(command.remedies)}" if command.remedies else None,
+            "without remedies" if command.without_remedies else None,
+        )
+        if said is not None
+    )
+    fallback.remember(draft)
+    draft.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
+    said = permission.answer(draft, command)
+    if said.acts:
+        _VERBS[command.verb](draft, command)
+    else:
+        draft.note(f"{command.verb}: {said.message}")
+
+
+def _stop(draft: Draft, command: Command) -> None:
+    _end(draft, command, kill=command.verb == "kill")
+
+
+def _end(draft: Draft, command: Command, *, kill: bool) -> None:
+    machine = draft.state.machine
+    plan = RestartPlan(reason=f"{command.verb} by {command.by}")
+    if isinstance(machine, Starting) and not machine.launched:
+        draft.move(msgspec.structs.replace(machine, hold=True), "to be ended as soon as it is there")
+    elif isinstance(machine, Stopping):
+        held = msgspec.structs.replace(machine, then="hold", by=command.by)
+        if kill and not machine.kill:
+            restart_stages.stop(draft, "hold", plan, mode="kill", by=command.by, exited=machine.exited)
+        else:
+            draft.move(held, f"{command.verb} by {command.by}: no restart after this")
+    elif run_machine.is_live(machine):
+        _close_hangs(draft, f"ended by {command.by}")
+        restart_stages.stop(draft, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
+    else:  # between two attempts, or before the first one
+        draft.move(Stopped(), f"stopped by {command.by}; held until resume or restart")
+
+
+def _take_remedies(draft: Draft, command: Command) -> None:
+    if command.without_remedies:
+        treatment.drop(draft, f"asked for by {command.by}")
+    for name in command.remedies:
+        treatment.take_by_name(draft, name, command.by)
+
+
+def _restart(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
+    if isinstance(machine, Stopping):
+        draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+    elif run_machine.is_live(machine):
+        _take_profile(draft, command)
+        _take_remedies(draft, command)
+        _close_hangs(draft, f"restarted by {command.by}")
+        restart_stages.stop(draft, "restart", plan, by=command.by)
+    else:
+        _resume(draft, command)
+
+
+def _resume(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    if isinstance(machine, Stopping):
+        plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
+        draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+        return
+    _take_profile(draft, command)
+    _take_remedies(draft, command)
+    # A person looked at it: what happened so far is forgiven.
+    draft.set(trail=())
+    if draft.state.budget.used:
+        draft.set(budget=Budget(used=0, best=draft.state.budget.best))
+        draft.fact(BudgetChanged(used=0, max=draft.knowledge.settings.restart.max_restarts))
+    plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
+    if draft.state.attempt.number:
+        # Whatever the last attempt may have left behind (a stop that failed) must be gone before another one lives.
+        restart_stages.clear_and_restart(draft, plan)
+    else:
+        restart_stages.choose(draft, plan)
+
+
+def _pause(draft: Draft, command: Command) -> None:
+    _close_hangs(draft, f"paused by {command.by}")
+    draft.set(timeline=msgspec.structs.replace(draft.state.timeline, stopped=True))
+    order = draft.decide(PauseAttempt, f"pause by {command.by}", attempt=draft.state.attempt.number)
+    draft.move(Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
+
+
+def _unpause(draft: Draft, command: Command) -> None:
+    draft.decide(UnpauseAttempt, f"unpause by {command.by}", attempt=draft.state.attempt.number)
+    awake(draft, f"unpaused by {command.by}")
+
+
+def awake(draft: Draft, reason: str) -> None:
+    """The trainer runs again: the wait for its next step starts anew."""
+    state = draft.state
+    line = msgspec.structs.replace(state.timeline, stopped=False)
+    now = active_time.active(line)
+    draft.set(timeline=line, clock=msgspec.structs.replace(state.clock, last=now))
+    draft.move(Running() if state.clock.beats else Starting(launched=True), reason)
+
+
+def _profile(draft: Draft, command: Command) -> None:
+    name = command.profile
+    assert name is not None  # without one it is refused
+    live = run_machine.is_live(draft.state.machine)
+    ramp.chosen(draft, name, command.by)
+    draft.set(profile_pending=name, switch=live)
+    treatment.drop(draft, f"{command.by} chose the profile {name}")
+    when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
+    told = None if name == NO_PROFILE and NO_PROFILE not in draft.knowledge.profiles else name
+    draft.fact(ProfileChanged(profile=told, pending=True, why=f"asked for by {command.by}, {when}"))
+    if command.now and isinstance(draft.state.machine, Running | Hung | Starting) and live:
+        _close_hangs(draft, f"profile {name} by {command.by}")
+        restart_stages.stop(draft, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
+
+
+def _take_profile(draft: Draft, command: Command) -> None:
+    if command.profile is not None:
+        _profile(draft, msgspec.structs.replace(command, now=False))
+
+
+def switch_at_checkpoint(draft: Draft) -> None:
+    """A checkpoint is complete and a profile waits for it."""
+    name = draft.state.profile_pending
+    if name is not None and isinstance(draft.state.machine, Running):
+        why = "by the ramp" if name == draft.state.ramp.climbing else "as asked"
+        restart_stages.stop(draft, "restart", RestartPlan(reason=f"profile {name} at a checkpoint, {why}"))
+
+
+def _ack(draft: Draft, command: Command) -> None:
+    for incident in draft.state.incidents:
+        if command.incident in {None, incident.id} and not incident.acknowledged:
+            known = msgspec.structs.replace(incident, acknowledged=True)
+            rest = tuple(known if i.id == known.id else i for i in draft.state.incidents)
+            draft.set(incidents=rest)
+            draft.fact(IncidentUpdated(incident=known))
+
+
+def _wait(draft: Draft, command: Command) -> None:
+    until = active_time.active(draft.state.timeline) + WAIT_S
+    draft.set(attempt=msgspec.structs.replace(draft.state.attempt, patient_until=until))
+    if isinstance(draft.state.machine, Hung):
+        _close_hangs(draft, f"{command.by} asked to wait")
+        draft.move(Running() if draft.state.clock.beats else Starting(launched=True), f"{command.by} asked to wait")
+    draft.note(f"no hang is declared for {WAIT_S / 60:.0f} min, as {command.by} asked")
+
+
+def _shutdown(draft: Draft, command: Command) -> None:
+    machine = draft.state.machine
+    if command.stop_trainer and run_machine.is_live(machine):
+        reason = f"shutdown with the trainer by {command.by}"
+        if isinstance(machine, Stopping):
+            draft.move(msgspec.structs.replace(machine, then="end", by=command.by), reason)
+        else:
+            restart_stages.stop(draft, "end", RestartPlan(reason=reason), by=command.by)
+        return
+    draft.decide(EndWatch, f"shutdown by {command.by}; a running trainer goes on", exit_code=0)
+
+
+def _close_hangs(draft: Draft, ending: str) -> None:
+    for incident in draft.state.incidents:
+        if incident.kind == "hang":
+            draft.close_incident(incident.id, ending)
+
+
+_VERBS: dict[str, Callable[[Draft, Command], None]] = {
+    "stop": _stop,
+    "kill": _stop,
+    "restart": _restart,
+    "resume": _resume,
+    "pause": _pause,
+    "unpause": _unpause,
+    "profile": _profile,
+    "ack": _ack,
+    "wait": _wait,
+    "shutdown": _shutdown,
+}

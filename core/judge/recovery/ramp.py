@@ -1,0 +1,178 @@
+"""The ramp (requirements B7, E5): up the ladder while all goes well, one step back when a rung does not hold.
+
+Climbs only at a checkpoint, so that nothing is lost by it. A rung that died is remembered and not tried again unless a
+person asks for it. Known limit: what a rung costs shows late (fragmentation, a leak), so a climb that held for some
+hours may still fall; that is what the step back is for.
+"""
+
+import msgspec
+
+from ...model.fact import ProfileChanged, RampMoved
+from ...model.ramp import DeadRung, RampGoal, goal_of_rung, hours
+from ..hang import active_time
+from ..resume import checkpoint_index
+from ..step_builder import Draft
+from .ramp_state import Ramp
+
+replace = msgspec.structs.replace
+
+NOT_THE_RUNG = frozenset(
+    {"network_error", "disk_full", "io_error", "killed_by_user", "port_in_use", "gpu_lost", "driver_mismatch",
+     "checkpoint_corrupt", "import_error"}
+)  # fmt: skip
+"""Failures that say nothing about the settings: the rung stays, only its stretch without trouble begins anew."""
+OF_THE_RUNG = frozenset(
+    {"cuda_oom", "host_oom", "cuda_unknown_error", "cuda_illegal_access", "cuda_launch_failure",
+     "cudnn_cublas_error", "triton_compile", "dataloader_crash"}
+)  # fmt: skip
+"""Failures that a lower rung may end even where the run was not brought here by the ramp (and no remedy fits)."""
+TOO_MUCH = frozenset({"spilling"})
+"""Stalls that end a climb although nothing crashed: memory of the GPU spilled into the host's is no gain."""
+LAST_SHARE = 0.95
+"""Beyond this share of the training no climb pays for its restart."""
+
+
+def begin_attempt(draft: Draft, resumed_epochs: int | None) -> None:
+    """A trainer lives, with the profile of the state. ``resumed_epochs``: of the run, at its resume point."""
+    ramp, now, profile = draft.state.ramp, active_time.active(draft.state.timeline), draft.state.profile
+    if profile == ramp.rung:
+        draft.set(ramp=replace(ramp, mark=now, climbing=None))
+        return
+    came = profile is not None and profile == ramp.climbing
+    draft.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, dead=ramp.dead))
+
+
+def on_saved(draft: Draft, known: checkpoint_index.Known) -> None:
+    """A complete checkpoint of this run came: climb, fall, or stay."""
+    place = _place(draft)
+    if place is None:
+        return
+    ladder, at = place
+    ramp = _counted(draft)
+    ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
+    draft.set(ramp=ramp)
+    if draft.state.profile_pending is not None or draft.state.attempt.beat_t is None:
+        return  # a person or a remedy chose already; or no step was made on this rung, so nothing speaks for it
+    spilled = next((i for i in draft.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
+    if spilled is not None and ramp.climbed and at > 0:
+        _fall(draft, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
+        draft.set(switch=True)
+        return
+    goal = goal_of_rung(draft.knowledge.settings.profiles.ramp, at)
+    reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
+    if reached is None or at + 1 >= len(ladder) or draft.state.incidents or _nearly_done(draft):
+        return
+    above = ladder[at + 1]
+    if any(rung.profile == above for rung in ramp.dead):
+        return
+    why = f"{reached} on {ladder[at]} without trouble"
+    draft.fact(
+        RampMoved(
+            direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=draft.state.attempt.step
+        )
+    )
+    draft.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
+    draft.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
+
+
+def trouble(draft: Draft, failure: str, reason: str, incident: int, *, last_resort: bool = False) -> str | None:
+    """An attempt failed. Steps back and returns the profile of the next one, or None: the rung is not to blame.
+
+    ``last_resort``: no remedy fits; then also a rung that the ramp did not climb to is left, where that may help.
+    """
+    place = _place(draft)
+    if place is None:
+        return None
+    ladder, at = place
+    ramp = replace(_counted(draft), climbing=None)
+    blamed = (
+        failure in OF_THE_RUNG if last_resort and not ramp.climbed else ramp.climbed and failure not in NOT_THE_RUNG
+    )
+    if not blamed or at == 0 or draft.state.profile_pending is not None:
+        draft.set(ramp=replace(ramp, quiet_s=0.0, checkpoints=0, epochs_from=draft.state.attempt.resume_epochs))
+        return None
+    draft.set(ramp=ramp)
+    _fall(draft, ladder[at - 1], failure, reason, incident)
+    return ladder[at - 1]
+
+
+def does_not_start(draft: Draft, dead: DeadRung, to: str, reason: str, incident: int) -> None:
+    """A profile died before its first step: it is remembered, and where the ramp took the run there, it fell."""
+    ramp = draft.state.ramp
+    rest = tuple(rung for rung in ramp.dead if rung.profile != dead.profile)
+    ours = dead.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == dead.profile)
+    draft.set(ramp=replace(ramp, climbing=to if ours else None, dead=(*rest, dead)))
+    if ours:
+        why = f"{dead.profile} does not start here: {reason}"
+        draft.fact(
+            RampMoved(direction="back", before=dead.profile, after=to, why=why, failure=dead.failure, incident=incident)
+        )
+
+
+def chosen(draft: Draft, profile: str, by: str) -> None:
+    """A person asks for a profile: what it died of once is forgiven."""
+    ramp = draft.state.ramp
+    dead = next((rung for rung in ramp.dead if rung.profile == profile), None)
+    if dead is not None:
+        why = f"asked for by {by}, although {dead.words}"
+        draft.fact(RampMoved(direction="forgiven", before=ramp.rung or profile, after=profile, why=why))
+    rest = tuple(rung for rung in ramp.dead if rung.profile != profile)
+    draft.set(ramp=replace(ramp, climbing=None, dead=rest))
+
+
+def _fall(draft: Draft, to: str, failure: str, reason: str, incident: int) -> None:
+    state = draft.state
+    ramp = state.ramp
+    assert ramp.rung is not None
+    dead = DeadRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
+    why = f"{dead.words}: {reason}"
+    draft.fact(
+        RampMoved(
+            direction="back",
+            before=ramp.rung,
+            after=to,
+            why=why,
+            ran_s=ramp.ran_s,
+            failure=failure,
+            step=state.attempt.step,
+            incident=incident,
+        )
+    )
+    rest = tuple(rung for rung in ramp.dead if rung.profile != ramp.rung)
+    draft.set(profile_pending=to, ramp=replace(ramp, climbing=to, dead=(*rest, dead)))
+    draft.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {dead.words}"))
+
+
+def _place(draft: Draft) -> tuple[tuple[str, ...], int] | None:
+    """The ladder and the rung that the run stands on; None where there is nothing to climb."""
+    profiles, rung = draft.knowledge.settings.profiles, draft.state.ramp.rung
+    if not profiles.ramp or rung not in profiles.ladder:
+        return None
+    return profiles.ladder, profiles.ladder.index(rung)
+
+
+def _counted(draft: Draft) -> Ramp:
+    ramp, now = draft.state.ramp, active_time.active(draft.state.timeline)
+    passed_s = max(0.0, now - ramp.mark)
+    return replace(ramp, quiet_s=ramp.quiet_s + passed_s, ran_s=ramp.ran_s + passed_s, mark=now)
+
+
+def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
+    if goal.checkpoints is not None and ramp.checkpoints >= goal.checkpoints:
+        return f"{ramp.checkpoints} checkpoint{'' if ramp.checkpoints == 1 else 's'}"
+    if goal.epochs is not None and epochs_done is not None:
+        made = epochs_done - (ramp.epochs_from or 0)
+        if made >= goal.epochs:
+            return f"{made} epochs"
+    if goal.hours is not None and ramp.quiet_s >= goal.hours * 3600.0:
+        return hours(ramp.quiet_s)
+    return None
+
+
+def _nearly_done(draft: Draft) -> bool:
+    progress = draft.state.progress
+    if progress.epoch is not None and progress.total_epochs:
+        return progress.epoch >= LAST_SHARE * progress.total_epochs
+    if progress.step is None or not progress.total_steps:
+        return False
+    return progress.step >= LAST_SHARE * progress.total_steps

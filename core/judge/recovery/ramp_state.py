@@ -1,0 +1,32 @@
+"""What is remembered of the ramp (ramp.py), and of the settings that made steps (fallback.py)."""
+
+import msgspec
+
+from ...model.ramp import DeadRung
+from ...model.remedy import AppliedRemedy
+
+
+class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The stretch on one rung. ``climbed``: the ramp brought the run here; ``climbing``: where it is about to go.
+
+    ``quiet_s``, ``checkpoints``, ``epochs_from``: since the last trouble; ``ran_s``: all the time on the rung.
+    ``mark``: active second up to which both times are counted. ``dead``: rungs not to be tried again.
+    """
+
+    rung: str | None = None
+    climbed: bool = False
+    climbing: str | None = None
+    quiet_s: float = 0.0
+    ran_s: float = 0.0
+    mark: float = 0.0
+    checkpoints: int = 0
+    epochs_from: int | None = None
+    dead: tuple[DeadRung, ...] = ()
+
+
+class Stood(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the newest attempt that made a step trained with. ``profile`` None: the user's own settings."""
+
+    attempt: int
+    profile: str | None = None
+    applied: tuple[AppliedRemedy, ...] = ()

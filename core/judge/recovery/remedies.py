@@ -1,0 +1,161 @@
+"""What may be changed after a failure: the rows of the table that apply here and now, with values before and after.
+
+Pure: what the trainer's settings are stands in ``Values``, which wiring fills from profile, command line and config.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ...model.profile import Change
+from ...model.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
+
+Values = Mapping[str, Mapping[str, Any]]
+"""Profile ("" = none) → key → the value a launch would have; what nobody sets is absent. ``$NAME``: environment."""
+
+SAFE_MODES = "cuda-safe-mode"
+_TRUTH = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
+
+
+class Around(msgspec.Struct, frozen=True, kw_only=True):
+    """What a choice depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
+
+    ``traits``: of this machine, such as "wsl2". ``seen``: how often the failure ended an attempt before.
+    """
+
+    preset: str
+    profile: str | None = None
+    ladder: tuple[str, ...] = ()
+    families: Mapping[str, str] = {}
+    traits: frozenset[str] = frozenset()
+    values: Values = {}
+    applied: tuple[AppliedRemedy, ...] = ()
+    seen: int = 0
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """A remedy that could be applied now. ``profile``: to be switched to."""
+
+    remedy: Remedy
+    changes: tuple[Change, ...] = ()
+    profile: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What it changes, for a sentence."""
+        said = [f"{c.key} {_shown(c.before)} -> {_shown(c.after)}" for c in self.changes]
+        if self.profile is not None:
+            said.append(f"profile {self.profile}")
+        return ", ".join(said)
+
+
+def options(table: Iterable[Remedy], failure: str, around: Around) -> Iterator[Option]:
+    """All that apply to a failure (a class, or ``hang:KIND``), in the order of the table."""
+    for remedy in table:
+        if failure in remedy.failures and around.seen >= remedy.after:
+            option = fit(remedy, around)
+            if option is not None:
+                yield option
+
+
+def fit(remedy: Remedy, around: Around) -> Option | None:
+    """The remedy with its values here; None where it does not fit or would change nothing."""
+    if (remedy.presets and around.preset not in remedy.presets) or around.traits.intersection(remedy.not_on):
+        return None
+    if not all(_holds(condition, around) for condition in remedy.when):
+        return None
+    if remedy.profile is not None:
+        lower = _rung_down(around, remedy.families)
+        return None if lower is None else Option(remedy=remedy, profile=lower)
+    changes = []
+    for row in remedy.changes:
+        before = _value(around, f"${row.key}" if row.where == "env" else row.key)
+        after = _after(row, before)
+        if (row.if_known and before is None) or after is None or after == before:
+            continue
+        why = f"remedy {remedy.name}"
+        changes.append(Change(where=row.where, key=row.key, before=before, after=after, why=why))
+    return Option(remedy=remedy, changes=tuple(changes)) if changes else None
+
+
+def is_allowed(remedy: Remedy, apply: str) -> bool:
+    """By ``[remedies] apply``."""
+    return apply == "all" or (apply == "equivalent" and remedy.equivalent)
+
+
+def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:
+    """All changes of a launch: one a setting, first before and last after."""
+    known: dict[tuple[str, str], Change] = {}
+    for remedy in applied:
+        for change in remedy.changes:
+            first = known.pop((change.where, change.key), None)
+            known[change.where, change.key] = (
+                change if first is None else msgspec.structs.replace(change, before=first.before)
+            )
+    return tuple(known.values())
+
+
+def number(value: Any) -> Any:
+    """A value as the trainer takes it: command lines and environments give text ("4", "1e-4", "" for a bare flag)."""
+    if not isinstance(value, str):
+        return value
+    if value.lower() in _TRUTH:
+        return _TRUTH[value.lower()]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def _value(around: Around, key: str) -> Any:
+    for change in reversed(merged(around.applied)):
+        if key == (f"${change.key}" if change.where == "env" else change.key):
+            return change.after
+    values = around.values.get(around.profile or "", around.values.get("", {}))
+    value = values.get(key)
+    return value if key.startswith("$") else number(value)
+
+
+def _holds(condition: Condition, around: Around) -> bool:
+    value = _value(around, condition.key)
+    if value is None:
+        value = condition.default
+    if condition.is_ is not None and value != condition.is_:
+        return False
+    if condition.is_not is not None and value == condition.is_not:
+        return False
+    if condition.above is None and condition.multiple_of is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if condition.above is not None and value <= condition.above:
+        return False
+    return condition.multiple_of is None or value % condition.multiple_of == 0
+
+
+def _after(row: RemedyChange, before: Any) -> Any:
+    if row.times is None:
+        return row.to
+    value = before if before is not None else row.default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value * row.times) if isinstance(value, int) else value * row.times
+
+
+def _rung_down(around: Around, families: tuple[str, ...]) -> str | None:
+    """The next safer profile. Without one in use only the safe modes have a known place: their top changes nothing."""
+    if around.profile in around.ladder:
+        at = around.ladder.index(around.profile)
+    elif around.profile is None and around.ladder and SAFE_MODES in families:
+        at = len(around.ladder) - 1
+    else:
+        return None
+    lower = around.ladder[at - 1] if at > 0 else None
+    return lower if lower is not None and around.families.get(lower) in families else None
+
+
+def _shown(value: Any) -> str:
+    return "(not set)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

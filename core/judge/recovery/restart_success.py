@@ -1,0 +1,152 @@
+"""A step after a restart, a checkpoint after a failure: what proves that the trouble is over, and what it cost.
+
+A step alone proves nothing where the attempt was told to resume: the resume must have taken, too (resume_check.py).
+"""
+
+import msgspec
+
+from ...model.fact import BudgetChanged
+from ..attempt_progress import lost_steps
+from ..resume import checkpoint_index, resume_check
+from ..resume.checkpoint_index import base_name
+from ..run_machine import RestartPlan
+from ..state import JudgeState
+from ..step_builder import Draft
+from . import budget, restart_stages
+
+CHECKS = (
+    "check that the script uses the path it is given, wants a file or a directory, and has no option against it",
+    'a script that restores weights only needs a preset with resume = "weights" (docs/presets.md)',
+    '[restart] if_resume_not_taken = "go_on" lets such an attempt start over',
+)
+"""What to look at when a resume did not take."""
+
+
+def on_beat(draft: Draft) -> None:
+    """The attempt moves: once its resume is proven, what went wrong before is over."""
+    before = draft.state.attempt
+    attempt, proof = resume_check.prove(before, draft.state.reading.now)
+    draft.set(attempt=msgspec.structs.replace(attempt, proof=proof))
+    match proof:
+        case "open":
+            return
+        case "ignored" if attempt.told_resume is not False and _stops(draft):
+            _stop(draft)
+            return
+        case "ignored":
+            _warn(draft)
+        case "unclear" if attempt.resumed_at:
+            draft.note(f"whether the resume from {_name(attempt.resume_from)} took cannot be told from its output")
+        case "taken":
+            draft.note(_say_taken(draft.state))
+        case _:
+            pass
+    _recover(draft)
+
+
+def heard_name(draft_state: JudgeState, text: str) -> JudgeState:
+    """The trainer's own log names the file that it was told to resume from."""
+    attempt = draft_state.attempt
+    if attempt.resume_from is None or "log" in attempt.named or base_name(attempt.resume_from) not in text:
+        return draft_state
+    known = msgspec.structs.replace(attempt, named=(*attempt.named, "log"))
+    return msgspec.structs.replace(draft_state, attempt=known)
+
+
+def _recover(draft: Draft) -> None:
+    state = draft.state
+    attempt = state.attempt
+    resumed_at = _resumed_at(state)
+    for incident in state.incidents:
+        if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
+            continue
+        lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
+        unheard = attempt.told_resume is False and attempt.proof != "taken"
+        resumed = attempt.resume_from is not None and attempt.proof != "ignored" and not unheard
+        where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
+        # Where the printed count begins anew, the run's own is the one that goes on.
+        resumed_step = attempt.resumed_at if attempt.weights_only else attempt.resume_step
+        at = f" at step {resumed_step}" if resumed and resumed_step is not None else ""
+        cost = f", {lost} steps lost" if lost is not None else ""
+        ending = f"recovered: {where}{at}{cost}"
+        draft.close_incident(
+            incident.id,
+            ending,
+            lost_steps=lost,
+            resumed_from=attempt.resume_from,
+            resumed_step=resumed_step,
+        )
+        draft.notify("recovery", "recovered", ending, incident=incident.id)
+
+
+def _stops(draft: Draft) -> bool:
+    return draft.knowledge.settings.restart.if_resume_not_taken == "stop"
+
+
+def _stop(draft: Draft) -> None:
+    """It trains from the beginning although it was told not to: every step of it is wasted, and may overwrite."""
+    reason = f"resume did not take: {_say_ignored(draft.state)}"
+    number = draft.open_incident("resume", "started_over", reason)
+    draft.notify("incident", "resume did not take", reason, incident=number)
+    plan = RestartPlan(
+        reason=f"{reason}; end it before it overwrites anything", incident=number, ending=reason, advice=CHECKS
+    )
+    restart_stages.stop(draft, "give_up", plan)
+
+
+def _warn(draft: Draft) -> None:
+    attempt = draft.state.attempt
+    why = _say_ignored(draft.state)
+    if attempt.told_resume is False:
+        why = (
+            f"the command has no way to be told of {_name(attempt.resume_from)} (write {{resume}} where its path "
+            f"belongs): {why}"
+        )
+    number = draft.open_incident("resume", "started_over", why, severity="warning")
+    draft.notify("warning", "started over", why, incident=number)
+
+
+def _say_ignored(state: JudgeState) -> str:
+    attempt = state.attempt
+    if attempt.weights_only:
+        return f"neither the derived config nor the log names {_name(attempt.resume_from)}"
+    return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"
+
+
+def _say_taken(state: JudgeState) -> str:
+    attempt = state.attempt
+    if not attempt.weights_only:
+        first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
+        goes_on = "" if first is None else f", and the training goes on at {first}"
+        stored, place = attempt.resume_step, attempt.resumed_at
+        # A log that counts batches has another number for the same place.
+        counted = "" if stored is None or stored == place else f" (the log counts {place} there)"
+        held = place if stored is None else stored
+        return f"resume proven: {_name(attempt.resume_from)} holds step {held}{counted}{goes_on}"
+    at = "" if attempt.resumed_at is None else f"; the run's own count goes on from step {attempt.resumed_at}"
+    named = " and ".join(f"the {place}" for place in attempt.named)
+    weights = f"the weights of {_name(attempt.resume_from)} are named in {named}"
+    return f"resume proven: {weights}; the printed step starts anew{at}"
+
+
+def _name(path: str | None) -> str:
+    return base_name(path) if path is not None else "nothing"
+
+
+def _resumed_at(state: JudgeState) -> int | None:
+    attempt = state.attempt
+    if attempt.resume_from is None or attempt.proof == "ignored":
+        return 0
+    return attempt.resumed_at
+
+
+def saved(draft: Draft, known: checkpoint_index.Known) -> None:
+    """A complete checkpoint of this run came: progress, so the restarts before it are forgiven."""
+    before = draft.state.budget
+    position = known.position if known.position is not None else known.step
+    new, _ = budget.saved(before, position)
+    if new is before:
+        return
+    draft.set(budget=new, attempt=msgspec.structs.replace(draft.state.attempt, saved=True))
+    if before.used:
+        draft.fact(BudgetChanged(used=new.used, max=draft.knowledge.settings.restart.max_restarts))

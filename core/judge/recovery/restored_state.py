@@ -1,0 +1,155 @@
+"""The judge's state for a run that a journal tells of: its habits from the snapshot, where it stands from the story."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ...model.attempt import AttemptStory
+from ...model.checkpoint import Checkpoint
+from ...model.profile import NO_PROFILE
+from ...model.remedy import AppliedRemedy
+from ...model.run import RunState
+from ...model.story import RunStory
+from .. import run_machine
+from ..attempt_progress import AttemptNow
+from ..hang.active_time import Timeline
+from ..hang.step_clock import begin_attempt
+from ..resume.checkpoint_index import GOOD, Known, Shelf
+from ..run_machine import (
+    Finished,
+    GivenUp,
+    Hung,
+    Idle,
+    Interrupted,
+    Machine,
+    Paused,
+    Running,
+    Starting,
+    Stopped,
+)
+from ..state import JudgeState, from_snapshot
+from .budget import Budget
+from .ramp_state import Stood
+
+_MACHINES: dict[RunState, Machine] = {
+    "idle": Idle(),
+    "starting": Starting(launched=True),
+    "running": Running(),
+    "hung": Starting(launched=True),
+    "stopping": Starting(launched=True),
+    "paused": Starting(launched=True),
+    "cleaning": Interrupted(),
+    "backing_off": Interrupted(),
+    "interrupted": Interrupted(),
+    "stopped": Stopped(),
+    "finished": Finished(),
+    "given_up": GivenUp(),
+}
+"""Where a run stands for a new supervisor that has only the story: what was being waited for is not known any more."""
+
+
+def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None) -> JudgeState:
+    """Never fails: without a usable snapshot the habits are learned again."""
+    learned = from_snapshot(snapshot) if snapshot is not None else None
+    state = learned if learned is not None else JudgeState()
+    last = story.attempt
+    return msgspec.structs.replace(
+        state,
+        timeline=Timeline(t=story.t, away_s=min(state.timeline.away_s, story.t)),
+        machine=_machine(story, learned),
+        wake_t=None,
+        # Every decision has a record of its own, so the journal's count is beyond all their ids.
+        decision=max(state.decision, story.seq),
+        incident=max([state.incident, *(i.id for i in story.incidents)]),
+        attempts=max([state.attempts, *(a.number for a in story.attempts)]),
+        attempt=_attempt(state.attempt, last),
+        clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
+        budget=Budget(used=story.budget_used, best=state.budget.best),
+        incidents=story.open_incidents,
+        shelf=msgspec.structs.replace(state.shelf, known=_shelf(state.shelf, story)),
+        # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
+        failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
+        applied=state.applied or _applied(story),
+        tidying=None,
+        stood=state.stood or _stood(story),
+        ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
+        # Where somebody switched, no profile is a choice, too.
+        profile=story.profile if story.profile is not None or story.profile_switches else profile,
+        profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
+        told_t=None,
+    )
+
+
+def _stood(story: RunStory) -> Stood | None:
+    """The settings that made steps last, as far as the journal tells."""
+    ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
+    return None if ran is None else Stood(attempt=ran.number, profile=ran.profile, applied=_applied(story))
+
+
+def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
+    return tuple(AppliedRemedy(name=r.name, changes=r.changes) for r in story.remedies)
+
+
+def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
+    """What the last supervisor was doing.
+
+    A snapshot goes into the journal with every turn of the story, so the newest one says it in full: who asked for a
+    stop, and what was to follow it. Where it does not fit the story (cut off, of another version), its word must do.
+    """
+    machine = _MACHINES[story.state]
+    if learned is not None and run_machine.WORDS[run_machine.name_of(learned.machine)] == story.state:
+        machine = learned.machine
+    if not isinstance(machine, Starting | Running | Hung | Paused) or (isinstance(machine, Starting) and machine.hold):
+        return machine
+    last = story.attempt
+    if last is None:
+        return Idle()
+    # The journal may say that the newest attempt is over: then nothing of it can be running.
+    return machine if last.ended_t is None else Interrupted()
+
+
+def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:
+    if last is None:
+        return AttemptNow()
+    if learned.number == last.number:
+        return learned
+    return AttemptNow(
+        number=last.number,
+        pid=last.pid or 0,
+        start_t=last.t,
+        resume_from=last.resume_from,
+        resume_step=last.resume_step,
+        profile=last.profile,
+        adopted=last.adopted,
+        step=last.last_step,
+    )
+
+
+def _shelf(learned: Shelf, story: RunStory) -> tuple[Known, ...]:
+    known = {k.path: k for k in learned.known}
+    for checkpoint in story.checkpoints:
+        if checkpoint.path not in known:
+            known[checkpoint.path] = _known(checkpoint, story)
+    return tuple(known.values())
+
+
+def _known(checkpoint: Checkpoint, story: RunStory) -> Known:
+    good = checkpoint.verdict in GOOD
+    aside = story.set_aside.get(checkpoint.path)
+    return Known(
+        path=checkpoint.path,
+        t=story.checkpoint_times.get(checkpoint.path, 0.0),
+        mtime=checkpoint.mtime,
+        size_bytes=float(checkpoint.size_bytes),
+        step=checkpoint.step,
+        epoch=checkpoint.epoch,
+        position=checkpoint.step,
+        complete=good,
+        own=checkpoint.mtime >= story.wall0,
+        bad=None if good else (checkpoint.reason or checkpoint.verdict),
+        form="directory" if checkpoint.kind == "directory" else None,
+        holds=checkpoint.holds,
+        left=aside.why if aside is not None and aside.left else None,
+        aside=None if aside is None else aside.why,
+    )

@@ -1,0 +1,1 @@
+"""Which checkpoint a resume can use, and whether a resume took effect."""

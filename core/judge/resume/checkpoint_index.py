@@ -1,0 +1,225 @@
+"""Which checkpoint to go on from: the newest complete one from before the trouble that has not turned out bad.
+
+A person's own files from before this run are never resumed from by themselves: a stale directory is not this training.
+Nor are those that the run left behind when it went back to an older one, and those that a launch cannot be told of.
+"""
+
+from collections.abc import Container
+from typing import Any
+
+import msgspec
+
+from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict
+from ...model.observation import CheckpointEvent
+from ...model.resuming import Telling
+
+KEPT = 64
+"""Checkpoints remembered; the newest count."""
+
+GOOD: frozenset[str] = frozenset({"complete", "opaque"})
+DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
+ANYTHING = Telling()
+_FILES = (".safetensors", ".sft", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".json")
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One checkpoint. ``t``: run time it was written, or seen where that is not known. ``position``: of the run then.
+
+    ``epochs_done``: epochs of the run at that moment, over all attempts. ``own``: written by this run. ``bad``: why it
+    must not be used. ``damage``: verdict and reason of one that stands still and is not whole; its writer may go on.
+    ``left``: why it is of a branch that the run left. ``aside``: why no restart takes it, as people were told.
+    """
+
+    path: str
+    t: float
+    mtime: float | None = None
+    size_bytes: float | None = None
+    step: int | None = None
+    epoch: int | None = None
+    position: int | None = None
+    epochs_done: int | None = None
+    complete: bool = False
+    own: bool = True
+    bad: str | None = None
+    damage: tuple[str, str] | None = None
+    form: Form | None = None
+    holds: Holds | None = None
+    left: str | None = None
+    aside: str | None = None
+
+    @property
+    def shape(self) -> Form:
+        """What its path names."""
+        return self.form if self.form is not None else "file" if self.path.endswith(_FILES) else "directory"
+
+
+class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All known checkpoints, oldest first by the time they became known.
+
+    ``went_back``: modification time (-inf: from the beginning) of the older one that the run went back to, run time of
+    that launch, and why what was written in between does not count.
+    """
+
+    known: tuple[Known, ...] = ()
+    went_back: tuple[float, float, str] | None = None
+
+
+def with_event(
+    shelf: Shelf, event: CheckpointEvent, *, position: int | None, created_wall: float, epochs_before: int = 0
+) -> Shelf:
+    """Take a change of a checkpoint. ``position``: where the run is now.
+
+    ``epochs_before``: what to add to the epoch that it tells. A file from before the run (``created_wall``; of an
+    adopted training: its real start) is not its own.
+    """
+    others = tuple(k for k in shelf.known if k.path != event.path)
+    if event.event == "removed":
+        return msgspec.structs.replace(shelf, known=others)
+    before = find(shelf, event.path)
+    complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
+    old = event.mtime is not None and event.mtime < created_wall
+    epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
+    entry = Known(
+        path=event.path,
+        t=_written_t(event, created_wall),
+        mtime=event.mtime,
+        size_bytes=event.size_bytes,
+        step=event.step if event.step is not None else before.step if before is not None else None,
+        epoch=epoch,
+        position=None if old else position,
+        epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
+        complete=complete,
+        own=not old,
+        bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
+        damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
+        form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
+        holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
+        left=None if old else _seen_late(shelf, event, created_wall),
+    )
+    if before is not None and complete and before.complete and event.mtime is not None and before.mtime == event.mtime:
+        # A rescan found it unchanged: when it was written, and what was found wrong with it, stays what it was.
+        entry = msgspec.structs.replace(
+            entry,
+            t=before.t,
+            position=before.position,
+            epochs_done=before.epochs_done,
+            bad=before.bad,
+            left=before.left,
+            aside=before.aside,
+        )
+    return msgspec.structs.replace(shelf, known=(*others, entry)[-KEPT:])
+
+
+def _seen_late(shelf: Shelf, event: CheckpointEvent, created_wall: float) -> str | None:
+    """Why a checkpoint does not count that was written before the run went back, and is seen after it."""
+    if shelf.went_back is None or event.mtime is None or created_wall <= 0.0:
+        return None
+    older, launch_t, why = shelf.went_back
+    return why if event.mtime > older and event.mtime - created_wall < launch_t else None
+
+
+def _written_t(event: CheckpointEvent, created_wall: float) -> float:
+    """A file is seen a little after it was written; trouble that came in between is not in it."""
+    if event.mtime is None or created_wall <= 0.0:
+        return event.t
+    return max(0.0, min(event.t, event.mtime - created_wall))
+
+
+def find(shelf: Shelf, path: str | None) -> Known | None:
+    """The entry of a path."""
+    return next((k for k in shelf.known if k.path == path), None)
+
+
+def mark_bad(shelf: Shelf, path: str, why: str) -> Shelf:
+    """It failed its proof; it is skipped until it is written anew."""
+    return changed(shelf, (path,), bad=why)
+
+
+def changed(shelf: Shelf, paths: Container[str], **fields: Any) -> Shelf:
+    """The same with other fields in the entries of these paths."""
+    known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in shelf.known)
+    return msgspec.structs.replace(shelf, known=known)
+
+
+def newest_good(
+    shelf: Shelf, telling: Telling = ANYTHING, *, before_t: float | None = None, keep: str | None = None
+) -> Known | None:
+    """The resume point, or None. ``before_t``: completed before this run time. ``keep``: a foreign path that counts.
+
+    Weights alone, such as an export, never displace a whole state, but where the framework goes on from weights.
+    """
+    usable = [
+        k
+        for k in shelf.known
+        if is_sound(k, keep) and (before_t is None or k.t < before_t) and telling.objection(k.shape, k.holds) is None
+    ]
+    if not telling.weights_do and any(k.holds == "state" for k in usable):
+        usable = [k for k in usable if k.holds != "weights"]
+    if not usable:
+        return None
+    return max(usable, key=_age_order)
+
+
+def is_sound(known: Known, keep: str | None = None) -> bool:
+    """Nothing is wrong with it, and it is of the branch that the run is on. ``keep``: a foreign path that counts."""
+    return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
+
+
+def left_behind(shelf: Shelf, path: str | None, telling: Telling) -> tuple[str, ...]:
+    """The run's own sound ones that are newer than ``path``, for a run that goes back to it.
+
+    All of them for a path of elsewhere, and for None, the beginning. Those that cannot be told of never count anyway.
+    """
+    to = find(shelf, path)
+    since = None if to is None else _age_order(to)
+    return tuple(
+        k.path
+        for k in shelf.known
+        if k.own
+        and is_sound(k)
+        and (since is None or _age_order(k) > since)
+        and telling.objection(k.shape, k.holds) is None
+    )
+
+
+def damaged_after(shelf: Shelf, good: Known | None) -> tuple[Known, ...]:
+    """The run's own ones that are not whole and not told of yet, newer than ``good`` (None = all), oldest first."""
+    since = (float("-inf"), 0.0, 0) if good is None else _age_order(good)
+    found = [k for k in shelf.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
+    return tuple(sorted(found, key=_age_order))
+
+
+def _age_order(known: Known) -> tuple[float, float, int]:
+    # Modification time orders; where it is unknown, the time it became complete does. Ties by step.
+    return (known.mtime if known.mtime is not None else known.t, known.t, known.step if known.step is not None else -1)
+
+
+def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkpoint:
+    """For the journal."""
+    name = base_name(known.path)
+    kind: Kind = (
+        "safetensors"
+        if name.endswith(".safetensors")
+        else "torch_file"
+        if name.endswith((".pt", ".pth", ".ckpt", ".bin"))
+        else "directory"
+        if known.form == "directory"
+        else "unknown"
+    )
+    return Checkpoint(
+        path=known.path,
+        name=name,
+        kind=kind,
+        step=known.step,
+        epoch=known.epoch,
+        size_bytes=int(known.size_bytes or 0),
+        mtime=known.mtime if known.mtime is not None else created_wall + known.t,
+        verdict=verdict,
+        reason=known.bad,
+        holds=known.holds,
+    )
+
+
+def base_name(path: str) -> str:
+    """The last part of a path, for sentences."""
+    return path.rstrip("/").rsplit("/", 1)[-1]

@@ -1,0 +1,145 @@
+"""What is known after some segments of a log, and how one more piece of news changes it."""
+
+import msgspec
+
+from ...model.progress import Phase, Progress
+from .line_fields import Loss
+
+COUNTERS_KEPT = 4
+"""Counters remembered apart (bar, step line …), so that two that disagree are not taken for movement."""
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A bar as it is known again: its label without digits, its total. ``phase`` of what it counts."""
+
+    label: str
+    total: int | None
+    phase: Phase = "train"
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """Where one source of step numbers stands."""
+
+    name: str
+    epoch: float | None
+    step: int | None
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is remembered of the lines so far.
+
+    ``announced``: the line on which words (no bar) named the phase. ``heartbeats``: times the position advanced in
+    training. ``proven``: the main bar has shown a loss or a training label. ``firm``: the main bar's
+    count is exact and has a total, so lines without a total do not override its step. ``per_epoch``: the count
+    begins anew each epoch; learned from the label, or from what the bar did at the turn of an epoch (``bar_epoch``:
+    the epoch at its last redraw). ``lossy``: a loss was printed since the counter last stood in a line.
+    """
+
+    progress: Progress = Progress()
+    heartbeats: int = 0
+    phase_line: int = 0
+    announced: int = 0
+    finished_words: bool = False
+    loss_is_nan: bool = False
+    main: Bar | None = None
+    proven: bool = False
+    firm: bool = False
+    side: Bar | None = None
+    per_epoch: bool = False
+    bar_epoch: float | None = None
+    zero_based: bool = False
+    counters: tuple[Counter, ...] = ()
+    lossy: bool = False
+
+
+class News(msgspec.Struct):
+    """Fields that one training line gave; None = not named."""
+
+    step: int | None = None
+    total: int | None = None
+    epoch: float | None = None
+    epochs: int | None = None
+    loss: Loss | None = None
+    lr: float | None = None
+    seconds: float | None = None
+    eta: float | None = None
+    eta_known: bool = False
+
+
+def enter(reading: Reading, phase: Phase, number: int) -> Reading:
+    """The reading in another phase; nothing else changes."""
+    if reading.progress.phase == phase:
+        return reading
+    progress = msgspec.structs.replace(reading.progress, phase=phase)
+    return msgspec.structs.replace(reading, progress=progress, phase_line=number, side=None)
+
+
+def announce(reading: Reading, phase: Phase, number: int) -> Reading:
+    """As ``_enter``, by words: a bar without a label that follows closely is of this phase."""
+    if phase == "finish":
+        return finish(reading, number)
+    return msgspec.structs.replace(enter(reading, phase, number), announced=number)
+
+
+def finish(reading: Reading, number: int) -> Reading:
+    """The reading after words that say training finished; a training line takes it back."""
+    entered = enter(reading, "finish", number)
+    return entered if entered.finished_words else msgspec.structs.replace(entered, finished_words=True)
+
+
+def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
+    """Take over what a training line said; a heartbeat where this counter moved."""
+    old = reading.progress
+    step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
+    if news.epoch is not None:
+        epoch = int(news.epoch) if news.epoch == int(news.epoch) else news.epoch
+        epochs = news.epochs if news.epochs is not None else epochs
+    if news.step is not None and (
+        counter == "bar" or news.total is not None or not reading.firm or reading.main is None
+    ):
+        if news.total is not None or counter == "bar" or (total is not None and news.step > total):
+            total = news.total
+        step = news.step
+    beats, counters = _count(reading, news, counter)
+    nan = news.loss is not None and news.loss.value is None
+    loss = old.loss if news.loss is None else news.loss.value
+    seconds = news.seconds if news.seconds is not None else old.sec_per_step
+    if news.eta_known:
+        eta = news.eta
+    elif step is not None and total is not None and seconds is not None:
+        eta = (total - step) * seconds
+    else:
+        eta = None
+    progress = Progress(
+        phase="train",
+        step=step,
+        total_steps=total,
+        epoch=epoch,
+        total_epochs=epochs,
+        loss=loss,
+        lr=news.lr if news.lr is not None else old.lr,
+        sec_per_step=seconds,
+        eta_s=eta,
+    )
+    return msgspec.structs.replace(
+        reading,
+        progress=progress,
+        heartbeats=beats,
+        counters=counters,
+        phase_line=reading.phase_line if old.phase == "train" else number,
+        finished_words=False,
+        loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
+        zero_based=reading.zero_based or epoch == 0,
+        lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
+    )
+
+
+def _count(reading: Reading, news: News, counter: str) -> tuple[int, tuple[Counter, ...]]:
+    """Heartbeats and counters after a line of the source ``counter``; its first sight counts too."""
+    if news.step is None and news.epoch is None:
+        return reading.heartbeats, reading.counters
+    mine = Counter(counter, news.epoch, news.step)
+    if mine in reading.counters:
+        return reading.heartbeats, reading.counters
+    others = [each for each in reading.counters if each.name != counter]
+    return reading.heartbeats + 1, (*others, mine)[-COUNTERS_KEPT:]

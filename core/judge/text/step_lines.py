@@ -1,0 +1,152 @@
+"""Lines that name fields: shapes that are only printed for training steps, and any line that names step or loss."""
+
+import msgspec
+
+from .foreign_words import in_english
+from .line_fields import (
+    Epoch,
+    Loss,
+    Step,
+    find_epoch,
+    find_eta,
+    find_loss,
+    find_lr,
+    find_seconds_per_step,
+    find_step,
+    is_evaluation,
+    is_only_lr,
+)
+from .line_shape import LineShape
+from .patterns import LatePattern
+from .phase_words import phase_of_line
+from .quantities import parse_clock, parse_count, parse_number, parse_rate, seconds_of
+from .reading import Bar, News, Reading, advance, announce, enter
+
+
+def read_step(reading: Reading, shape: LineShape, groups: dict[str, str | None], line: str, number: int) -> Reading:
+    """The reading after a line of a known shape; evaluation in the same shape is told by its words."""
+    low = line.lower()
+    named, loss_text = groups.get, groups.get("loss")
+    loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
+    if shape.framework != "user" and loss_text is None and is_evaluation(low, loss):
+        return enter(reading, "eval", number)
+    news = News(loss=loss)
+    news.step = parse_count(named("step") or "?")
+    news.total = parse_count(named("total") or "?")
+    if named("epoch"):
+        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("epochs") or "?")
+    elif "epoch" in low:
+        found = find_epoch(low)
+        if found is not None:
+            news.epoch, news.epochs = found.value, found.total
+    news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
+    news.seconds = _seconds(groups)
+    if news.seconds is None:
+        news.seconds = find_seconds_per_step(low)
+    left = named("left") or find_eta(low)
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if news.total is not None and news.epoch is not None:
+        reading = msgspec.structs.replace(reading, per_epoch=True)
+    return advance(reading, news, shape.name, number)
+
+
+def _seconds(groups: dict[str, str | None]) -> float | None:
+    if groups.get("sec_per_step"):
+        return parse_number(groups["sec_per_step"] or "")
+    if groups.get("ms_per_step") or groups.get("s"):
+        return (seconds_of(groups.get("s") or "0", "s") or 0.0) + (
+            seconds_of(groups.get("ms_per_step") or "0", "ms") or 0.0
+        )
+    if groups.get("steps_per_sec"):
+        rate = parse_number(groups["steps_per_sec"] or "")
+        return 1.0 / rate if rate else None
+    return parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
+
+
+def read_words(reading: Reading, line: str, number: int) -> Reading:
+    """A line of no known shape: fields by name, else words that announce a phase."""
+    low = in_english(line.lower())
+    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
+        low = f"{figure['name']}: {figure['value']}"
+    loss = find_loss(low) if "loss" in low or " l_" in low else None
+    step = find_step(low)
+    epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
+    if loss is not None and step is None and epoch is None and _is_under_evaluation(reading, number):
+        return reading
+    if loss is not None and not loss.own and reading.lossy and step is None and epoch is None:
+        return reading  # a further part of the loss that was printed already
+    lr = find_lr(low) if "lr" in low or "learning" in low else None
+    words = phase_of_line(low) if loss is None else None
+    if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
+        evaluated = loss is not None or step is not None or epoch is not None or "acc" in low or words == "eval"
+        return enter(reading, "eval", number) if evaluated else reading
+    if words is not None and words != "train" and lr is None:
+        return announce(reading, words, number)
+    if lr is not None and loss is None and step is None and epoch is None:
+        if reading.progress.phase == "train" and is_only_lr(low):
+            return advance(reading, News(lr=lr), "line", number)
+        return reading  # a line of settings
+    if step is None and epoch is None and loss is None and reading.progress.phase == "train" and _PACE.search(low):
+        return advance(reading, News(seconds=find_seconds_per_step(low)), "line", number)
+    alone = loss is None and lr is None
+    if alone and not (_leads(low, step, epoch)):
+        return announce(reading, words, number) if words is not None else reading
+    news = News(loss=loss, lr=lr)
+    if step is not None or loss is not None:
+        news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
+    if step is not None:
+        news.step, news.total = step.value, step.total
+    if epoch is not None:
+        news.epoch, news.epochs = epoch.value, epoch.total
+    left = find_eta(low) if "eta" in low else None
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if loss is not None and (not reading.proven or reading.side is not None):
+        reading = _prove(reading)
+    return advance(reading, news, "step" if step is not None else "line", number)
+
+
+_FIGURE = LatePattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+"""One row of a table of figures: "| loss | 0.0312 |"."""
+
+
+def _is_under_evaluation(reading: Reading, number: int) -> bool:
+    """True where words have just announced an evaluation: the bare loss below "Validation results:" is its own."""
+    return reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES
+
+
+HEADING_LINES = 3
+"""Lines below a heading that still belong to it."""
+
+
+def _prove(reading: Reading) -> Reading:
+    """A training loss was printed: the bar that runs beside it is the training bar."""
+    progress = reading.progress
+    complete = progress.step is not None and progress.step == progress.total_steps
+    if reading.side is not None and (reading.main is None or complete):
+        return msgspec.structs.replace(
+            reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True
+        )
+    return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
+
+
+def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
+    """True where a counter without loss is what the line is about: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
+    at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
+    timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
+    if at < 0 or (len(low) - at > LONGEST_COUNTER_LINE and not timed):
+        return False
+    return _HEAD_OF_COUNTER.search(low[:at]) is not None
+
+
+_PACE = LatePattern(
+    r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
+)
+"""A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
+LONGEST_COUNTER_LINE = 60
+"""Characters after which a line that begins with a counter is a sentence about something else."""
+_HEAD_OF_COUNTER = LatePattern(
+    r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
+    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at) )?$"
+)

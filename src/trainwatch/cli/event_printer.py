@@ -1,0 +1,81 @@
+"""Supervising a run in the foreground with one printed line per event."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.store.run_directory import RunDirectory
+
+from .verb_events import show
+
+
+def supervise_and_print(
+    run: RunDirectory, *, first: Command | None = None, as_json: bool = False, stop_trainer: bool = False
+) -> int:
+    """``supervise`` with every record printed as it is written; a run that has ended is said in one line."""
+    from trainwatch.core.app.supervise.headless import NothingToSuperviseError, supervise
+
+    try:
+        return supervise(
+            run,
+            listener=lambda story: EventPrinter(run, story, as_json=as_json),
+            first=first,
+            stop_trainer=stop_trainer,
+        )
+    except NothingToSuperviseError as ended:
+        print(ended, file=sys.stdout if ended.code == ExitCode.DONE else sys.stderr)
+        return ended.code
+
+
+class EventPrinter:
+    """One line per event, and every ``watch.summary_s`` a health line that repeats what is open."""
+
+    def __init__(self, run: RunDirectory, story: RunStory, *, as_json: bool) -> None:
+        self._story = story
+        self._as_json = as_json
+        self._run = run
+        self._summary_s = run.load_spec().settings.watch.summary_s
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        if not as_json:
+            threading.Thread(target=self._summarise, name="summary", daemon=True).start()
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        """Print them. A closed standard output (a pipe that ended) must not end the watch."""
+        with self._lock:
+            for record in records:
+                self._story = apply(self._story, record)
+                try:
+                    show(record, as_json=self._as_json)
+                except OSError:
+                    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for life
+
+    def _summarise(self) -> None:
+        from trainwatch.core.app.runs.known_runs import read_status
+
+        from .verb_status import machine_lines, status_lines
+
+        while not self._stopped.wait(self._summary_s):
+            with self._lock:
+                status = read_status(self._run)
+                said = [*status_lines(status)[:4], *machine_lines(status)]
+                said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
+                now = time.strftime("%Y-%m-%d %H:%M:%S")
+                print(f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}", flush=True)
+
+
+def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is open and was not acknowledged: it is repeated for as long as it lasts."""
+    return [i for i in status["incidents"] if i["open"] and not i["acknowledged"] and i["severity"] != "info"]
+
+
+def _clock(t: float, status: dict[str, Any]) -> str:
+    return time.strftime("%H:%M", time.localtime(status["wall0"] + t))
