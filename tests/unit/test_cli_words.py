@@ -1,9 +1,9 @@
-"""Words on the command line that mean nothing: one line, exit code 2, and what was probably meant."""
+"""Unknown words on the command line: one line, exit code 2, and the nearest valid word."""
 
 import pytest
 
-from trainwatch.cli import VERBS, main
-from trainwatch.cli.verbs_operator import VERBS as OPERATOR_VERBS
+from trainwatch.cli import main
+from trainwatch.cli.parser import SECTIONS, listed_verbs, module_of, verbs
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_one_line_names_what_was_meant(words: str, said: str, capsys: pytest.Cap
 def test_a_word_that_is_near_to_none_shows_them_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["zzz", "status"]) == 2
     told = capsys.readouterr().err
-    assert all(f" {verb}," in told or f" {verb};" in told for verb in VERBS if verb != "supervise")
+    assert all(f" {verb}," in told or f" {verb};" in told for verb in listed_verbs())
     assert "supervise" not in told
 
 
-@pytest.mark.parametrize("verb", OPERATOR_VERBS)
+@pytest.mark.parametrize("verb", [v for v in listed_verbs() if module_of(v).SECTION == "control"])
 def test_yes_is_taken_by_every_operator_verb(
     verb: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,3 +47,13 @@ def test_yes_is_taken_by_every_operator_verb(
     monkeypatch.chdir(empty)
     words = ["balanced"] if verb == "profile" else []
     assert main([verb, "--yes", *words]) == 3  # there is no run, which is all that is wrong
+
+
+def test_each_verb_is_one_file_in_one_section_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    for verb in verbs():
+        module = module_of(verb)
+        assert module.SECTION in SECTIONS
+        assert shown.count(f"\n  {verb:12} {module.HELP}\n") == (module.HELP is not None)

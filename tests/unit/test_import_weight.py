@@ -43,5 +43,5 @@ def test_the_pure_rooms_import_no_way_to_do_io(package: str) -> None:
 
 
 def test_help_loads_neither_screen_nor_core_machinery() -> None:
-    modules = loaded_by("import trainwatch.cli as c; c._parser(['status'])")
+    modules = loaded_by("from trainwatch.cli.parser import build_parser; build_parser(['status'])")
     assert not roots(modules) & {"textual", "numpy", "psutil", "watchdog", "sqlite3"}

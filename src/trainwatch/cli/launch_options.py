@@ -54,7 +54,7 @@ def look_after(run: "RunDirectory", args: argparse.Namespace, word: str) -> int:
         name = printable(run.load_spec().name)
         print(f"{name}: {word}, supervisor {pid}; look at it with `trainwatch status {run.id}` or `trainwatch`")
         return ExitCode.DONE
-    from .verb_screen import open_screen
+    from .bare_command import open_screen
 
     return open_screen(run)
 

@@ -1,26 +1,25 @@
-"""``trainwatch adopt``: look after a training that somebody started by hand."""
+"""``trainwatch adopt``: supervise a training that is already running."""
 
 import argparse
 import sys
-from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .launch_options import add_launch_options, look_after
 
+SECTION = "start"
+HELP = "supervise a training that is already running, in tmux or anywhere"
+DESCRIPTION = (
+    "Finds the trainer's command, working folder, environment, config and log, and supervises it from now on. "
+    "The trainer itself is not touched. If it hangs or crashes, the same command is started again from the "
+    "newest verified checkpoint. A command behind -- replaces the one that was found: write {resume} into it "
+    "where the checkpoint's path belongs."
+)
+EXAMPLE = "--session luca --output-dir outputs/luca --max-restarts 3"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "adopt",
-        help="look after a training that is already running, in tmux or anywhere",
-        description="Finds the trainer's command, working folder, environment, config and log, and looks after it from "
-        "now on. The trainer itself is not touched; should it hang or die, the same command is started again from the "
-        "newest good checkpoint. A command behind -- replaces the one that was found: write {resume} into it where the "
-        "checkpoint's path belongs.",
-        epilog="example: trainwatch adopt --session luca --output-dir outputs/luca --max-restarts 3",
-        usage="trainwatch adopt (--session TMUX | --pid PID) --output-dir D [options] [-- COMMAND …]",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "trainwatch adopt (--session TMUX | --pid PID) --output-dir D [options] [-- COMMAND …]"
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--session", metavar="TMUX", help="tmux session (or SESSION:WINDOW.PANE, or %%PANE) in which the training runs"
@@ -31,7 +30,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--log", metavar="F", help="the trainer's log (default: found from its output)")
     parser.add_argument("--socket", metavar="NAME", help="tmux server socket (tmux -L NAME; default: [tmux] socket)")
     add_launch_options(parser, adopted=True)
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

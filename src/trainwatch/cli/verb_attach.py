@@ -1,25 +1,23 @@
-"""``trainwatch attach [RUN]``: the trainer's terminal (pty mode) or its live log (file mode, and it says so)."""
+"""``trainwatch attach [RUN]``: open the trainer's terminal (pty mode), or a view of its log (file mode)."""
 
 import argparse
 import os
 import sys
-from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 
+SECTION = "watch"
+HELP = "open the trainer's terminal, or its live log"
+DESCRIPTION = (
+    "In pty mode this opens the trainer's own terminal. In file mode it shows the trainer's log: keys cannot "
+    "reach the trainer."
+)
+EXAMPLE = ""
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "attach",
-        help="open the trainer's terminal, or its live log",
-        description="In pty mode this is the trainer's own terminal. In file mode it is a view of its log: keys "
-        "cannot reach the trainer.",
-        epilog="example: trainwatch attach",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help=RUN_HELP)
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

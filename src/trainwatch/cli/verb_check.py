@@ -1,7 +1,7 @@
-"""``trainwatch check``: before a night, look at everything that could end it."""
+"""``trainwatch check``: check, before a night, everything that could end a run."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from trainwatch.core.app.preflight.check import Check
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "check",
-        help="pre-flight: what could end the night, before it does",
-        description="Looks at config, disk, GPU, the trainer's interpreter, the resume point, tmux and the host's own "
-        "habits (ending a user's processes at logout, sleeping). Changes nothing. Without a project: the machine.",
-        epilog="example: trainwatch check --json",
-    )
-    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, where there are several")
+SECTION = "prepare"
+HELP = "pre-flight: find what could end the run before it does"
+DESCRIPTION = (
+    "Checks config, disk, GPU, the trainer's interpreter, the resume point, tmux, and settings of the host that "
+    "end processes (logout, sleep). Changes nothing. Without a project it checks the machine."
+)
+EXAMPLE = "--json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
     parser.add_argument(
         "--after",
         action="store_true",
-        help="look at a run that is over instead: log, loss, every checkpoint, what to keep and to back up",
+        help="check a run that is over instead: log, loss, every checkpoint, what to keep and to back up",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
 
 
 MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}

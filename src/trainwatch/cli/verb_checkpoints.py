@@ -1,4 +1,4 @@
-"""``trainwatch checkpoints list · verify · show · compare · prune · backup``: what is saved, and is it sound."""
+"""``trainwatch checkpoints list · verify · show · compare · prune · backup``: work with saved checkpoints."""
 
 import argparse
 from collections.abc import Callable
@@ -15,31 +15,34 @@ from .output import print_json, printable
 Part = Callable[[argparse.Namespace], int]
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb and its parts."""
-    parser = subparsers.add_parser(
-        "checkpoints",
-        help="list, verify, show, compare, prune and back up checkpoints",
-        description="Looks at saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write.",
-        epilog="example: trainwatch checkpoints list outputs/ --json",
-    )
+SECTION = "examine"
+HELP = "list, verify, show, compare, prune and back up checkpoints"
+DESCRIPTION = "Works with saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write."
+EXAMPLE = "list outputs/ --json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(title="parts", metavar="PART", dest="part", required=True)
     listing = _part(parts, "list", "the checkpoints of a directory", "list outputs/", act_list)
     listing.add_argument("directory", help="the directory that the trainer saves into")
-    verify = _part(parts, "verify", "prove one checkpoint", "verify outputs/checkpoint-500 --deep", act_verify)
+    verify = _part(parts, "verify", "verify one checkpoint", "verify outputs/checkpoint-500 --deep", act_verify)
     verify.add_argument("path", help="a checkpoint file or directory")
     verify.add_argument("--deep", action="store_true", help="read every byte: checksums, and every value finite")
-    show = _part(parts, "show", "what is inside", "show outputs/checkpoint-500", act_show)
+    show = _part(parts, "show", "what a checkpoint contains", "show outputs/checkpoint-500", act_show)
     show.add_argument("path", help="a checkpoint file or directory")
-    compare = _part(parts, "compare", "what differs between two", "compare checkpoint-500 checkpoint-1000", act_compare)
+    compare = _part(
+        parts, "compare", "how two checkpoints differ", "compare checkpoint-500 checkpoint-1000", act_compare
+    )
     compare.add_argument("a")
     compare.add_argument("b")
-    prune = _part(parts, "prune", "which old ones could go (dry run)", "prune outputs/ --keep 3", act_prune)
+    prune = _part(
+        parts, "prune", "which old checkpoints could be deleted (dry run)", "prune outputs/ --keep 3", act_prune
+    )
     prune.add_argument("directory", help="the directory that the trainer saves into")
-    prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many of the newest good ones stay")
-    prune.add_argument("--apply", action="store_true", help="really delete; the resume point always stays")
+    prune.add_argument("--keep", type=int, required=True, metavar="N", help="how many of the newest verified ones stay")
+    prune.add_argument("--apply", action="store_true", help="delete them; the resume point always stays")
     backup = _part(
-        parts, "backup", "copy, verify the copy, then say done", "backup best.safetensors /backup", act_backup
+        parts, "backup", "copy a checkpoint and verify the copy", "backup best.safetensors /backup", act_backup
     )
     backup.add_argument("path", help="a checkpoint file or directory")
     backup.add_argument(
@@ -52,8 +55,13 @@ def _part(parts: Any, name: str, what: str, example: str, act: Part) -> argparse
         name, help=what, description=what, epilog=f"example: trainwatch checkpoints {example}"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
+    parser.set_defaults(act_part=act)
     return parser
+
+
+def act(args: argparse.Namespace) -> int:
+    part: Part = args.act_part
+    return part(args)
 
 
 def act_list(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``trainwatch demo``: a real small training with scripted trouble, looked after for real."""
+"""``trainwatch demo``: run a short real training with scripted failures."""
 
 import argparse
 import sys
@@ -10,23 +10,22 @@ from trainwatch.core.model.story import RunStory
 
 from .output import print_json
 
+SECTION = "practise"
+HELP = "a short real training with scripted failures, in about a minute"
+DESCRIPTION = (
+    "Launches a short real training that crashes once and hangs once, and shows how it is restarted. Everything "
+    "is real: processes, checkpoints, evidence, restarts. State goes to TRAINWATCH_HOME/demo."
+)
+EXAMPLE = "--headless --json"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="a real small training with scripted trouble, in about a minute",
-        description="Launches a small real training that crashes once and hangs once, and shows how it is brought "
-        "back. Everything is real: processes, checkpoints, evidence, restarts. State goes to TRAINWATCH_HOME/demo.",
-        epilog="example: trainwatch demo --headless --json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--torch", action="store_true", help="the PyTorch trainer (needs torch) instead of the numpy one"
     )
-    parser.add_argument("--headless", dest="demo_headless", action="store_true", help="no screen; report line by line")
+    parser.add_argument("--headless", dest="demo_headless", action="store_true", help="no screen; print line by line")
     parser.add_argument("--json", action="store_true", help="with --headless: JSON lines, the result object last")
     parser.add_argument("--fake-gpu", action="store_true", help="show a simulated GPU, labelled as such")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:
@@ -40,7 +39,7 @@ def act(args: argparse.Namespace) -> int:
     if not args.demo_headless and not args.json and can_show_screen():
         from trainwatch.core.app.start.detached import start_detached
 
-        from .verb_screen import open_screen
+        from .bare_command import open_screen
 
         try:
             start_detached(run)

@@ -1,7 +1,6 @@
-"""``trainwatch diagnose LOG|- [--exit-code N]``: what killed this run, from its log."""
+"""``trainwatch diagnose LOG|- [--exit-code N]``: report why a run failed, from its log."""
 
 import argparse
-from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
 
@@ -9,20 +8,19 @@ from .log_input import text_blocks
 from .output import print_json
 from .own_lines import project_settings
 
+SECTION = "examine"
+HELP = "why a run failed, from its log"
+DESCRIPTION = (
+    "Reads a log once and reports the failure class, the first cause and its consequences. Patterns for messages "
+    "that it does not recognise can be set in trainwatch.toml ([diagnose] patterns)."
+)
+EXAMPLE = "outputs/train.log --exit-code 1 --json"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "diagnose",
-        help="what killed this run, from its log",
-        description="Reads a log once and names the failure, its first cause and its consequences. Messages that it "
-        "does not know can be told in trainwatch.toml ([diagnose] patterns).",
-        epilog="example: trainwatch diagnose outputs/train.log --exit-code 1 --json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", help="the log, or - for standard input")
     parser.add_argument("--exit-code", type=int, help="exit code of the trainer (negative or 128+N: a signal)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

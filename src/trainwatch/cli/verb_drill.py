@@ -1,4 +1,4 @@
-"""``trainwatch drill``: real faults in a stand-in trainer, to see before bedtime that each is caught and survived."""
+"""``trainwatch drill``: cause real faults in an example trainer, to see that each is detected and survived."""
 
 import argparse
 from collections.abc import Sequence
@@ -39,17 +39,17 @@ EXERCISES = (
 )
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "drill",
-        help="real faults in a stand-in trainer: is each caught and survived?",
-        description="Runs a short real training once per fault and shows what was seen, after how long, and how it "
-        "ended. Takes about a minute. State goes to TRAINWATCH_HOME/drill.",
-        epilog="example: trainwatch drill",
-    )
+SECTION = "practise"
+HELP = "real faults in an example trainer: is each detected and survived?"
+DESCRIPTION = (
+    "Runs a short real training once per fault and shows what was detected, after how long, and how it ended. "
+    "Takes about a minute. State goes to TRAINWATCH_HOME/drill."
+)
+EXAMPLE = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

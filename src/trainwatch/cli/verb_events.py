@@ -1,8 +1,7 @@
-"""``trainwatch events [RUN] [--follow]``: the journal, for people and (``--json``) as JSON lines."""
+"""``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines."""
 
 import argparse
 import time
-from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
@@ -15,18 +14,16 @@ POLL_S = 0.25
 """How often ``--follow`` looks for new records."""
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "events",
-        help="the story of a run, from its journal",
-        description="Prints what was seen, concluded, decided and done, oldest first.",
-        epilog="example: trainwatch events --follow",
-    )
+SECTION = "watch"
+HELP = "the events of a run, from its journal"
+DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
+EXAMPLE = "--follow"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help=RUN_HELP)
-    parser.add_argument("--follow", "-f", action="store_true", help="go on as new events come (Ctrl-C ends)")
+    parser.add_argument("--follow", "-f", action="store_true", help="go on printing new events (Ctrl-C ends)")
     parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

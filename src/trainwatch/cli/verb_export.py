@@ -3,7 +3,6 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -14,19 +13,18 @@ from trainwatch.core.model.redact import Redaction
 from trainwatch.core.store.json_line import encode_line
 from trainwatch.core.store.trace_reading import TraceReading
 
+SECTION = "examine"
+HELP = "write a run's recorded observations as a trace"
+DESCRIPTION = (
+    "Writes the observations of the sensors (bounded), for `trainwatch replay` or a bug report. Tokens, "
+    "passwords and values of secret variables are removed from its texts."
+)
+EXAMPLE = "--trace night.jsonl"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "export",
-        help="write a run's recorded observations as a trace",
-        description="Writes what the sensors saw (bounded), for `trainwatch replay` or a bug report. Tokens, passwords "
-        "and values of secret variables are taken out of its texts.",
-        epilog="example: trainwatch export --trace night.jsonl",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help=RUN_HELP)
     parser.add_argument("--trace", required=True, metavar="F", help="file to write; must not exist")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

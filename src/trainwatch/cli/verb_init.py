@@ -1,32 +1,30 @@
-"""``trainwatch init``: write a commented trainwatch.toml; never overwrites."""
+"""``trainwatch init``: write a commented trainwatch.toml. Never overwrites one."""
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import here
 
+SECTION = "start"
+HELP = "write a commented trainwatch.toml"
+DESCRIPTION = (
+    "Writes trainwatch.toml into this folder, with every key and what it means. The framework is detected from "
+    "the command and the config. An existing file is never overwritten."
+)
+EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "init",
-        help="write a commented trainwatch.toml",
-        description="Writes trainwatch.toml into this folder, with every key and what it means. The framework is "
-        "recognised from the command and the config. An existing file is never overwritten.",
-        epilog="example: trainwatch init --output-dir outputs -- python train.py --config cfg.yaml",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="the run's name (default: the folder's)")
-    parser.add_argument("--preset", help="framework preset (default: recognised)")
+    parser.add_argument("--preset", help="framework preset (default: detected)")
     parser.add_argument("--config", metavar="F", help="the trainer's own TOML or YAML")
     parser.add_argument(
         "--output-dir", metavar="D", help="where the trainer saves (default: as its own flags or config say)"
     )
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the trainer's command line")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

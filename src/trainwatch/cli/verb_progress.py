@@ -1,7 +1,6 @@
-"""``trainwatch progress LOG|-``: what the log says about progress, after its last line."""
+"""``trainwatch progress LOG|-``: report the progress that a log shows, after its last line."""
 
 import argparse
-from typing import Any
 
 import msgspec
 
@@ -11,19 +10,18 @@ from .log_input import text_blocks
 from .output import print_json
 from .own_lines import project_settings
 
+SECTION = "examine"
+HELP = "the progress that a log shows"
+DESCRIPTION = (
+    "Reads a log once and reports where the training stands after its last line. Patterns for lines that it does "
+    "not recognise can be set in trainwatch.toml ([progress] shapes)."
+)
+EXAMPLE = "outputs/train.log --json"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "progress",
-        help="what a log says about progress",
-        description="Reads a log once and says where the training stands after its last line. Forms of lines that it "
-        "does not know can be told in trainwatch.toml ([progress] shapes).",
-        epilog="example: trainwatch progress outputs/train.log --json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", help="the log, or - for standard input")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import here
@@ -15,20 +15,18 @@ if TYPE_CHECKING:
     from trainwatch.core.model.settings import Settings
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "replay",
-        help="feed a recorded trace to the judge",
-        description="Shows what trainwatch would have seen and decided, with other settings if you like.",
-        epilog="example: trainwatch replay night.jsonl --set hang.deadline_factor=4 --json",
-    )
+SECTION = "examine"
+HELP = "feed a recorded trace to the judge"
+DESCRIPTION = "Shows what trainwatch would have detected and decided, with other settings if you like."
+EXAMPLE = "night.jsonl --set hang.deadline_factor=4 --json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", help="a trace (JSON lines), from `trainwatch export --trace`, or -")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as hang.min_s=60"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``trainwatch report [RUN]``: what happened in the night, for the morning and for whoever is asked for help."""
+"""``trainwatch report [RUN]``: report what happened in a run."""
 
 import argparse
 import sys
@@ -13,20 +13,20 @@ from .output import jsonable, print_json
 FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "report",
-        help="what happened, what it cost, what waits for you; secrets are taken out",
-        description="Tells the story of a run: attempts, incidents with cause and evidence, checkpoints, changes, and "
-        "what needs a decision, with the facts about this machine that whoever helps you will ask for.",
-        epilog="example: trainwatch report -o night.html",
-    )
+SECTION = "examine"
+HELP = "what happened, what it cost, what waits for you; without secrets"
+DESCRIPTION = (
+    "Reports a run: attempts, incidents with cause and evidence, checkpoints, changes, and what needs a "
+    "decision, with the facts about this machine that a bug report needs. Secrets are removed."
+)
+EXAMPLE = "-o night.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help=RUN_HELP)
     parser.add_argument("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)")
     parser.add_argument("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``trainwatch run … -- COMMAND``: launch and look after a command without any config file."""
+"""``trainwatch run … -- COMMAND``: launch and supervise a command without a config file."""
 
 import argparse
 import os
@@ -11,21 +11,20 @@ from trainwatch.core.app.runs.known_runs import home
 
 from .launch_options import add_launch_options, look_after
 
+SECTION = "start"
+HELP = "launch a command and supervise it"
+DESCRIPTION = (
+    "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
+    "screen opens; without one, events are printed line by line."
+)
+EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "run",
-        help="launch a command and look after it",
-        description="Launches COMMAND under a small runner that survives this terminal, and looks after it. On a "
-        "terminal the screen opens; without one it reports line by line.",
-        epilog="example: trainwatch run --output-dir outputs -- python train.py --config cfg.yaml",
-        usage="trainwatch run [options] -- COMMAND …",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "trainwatch run [options] -- COMMAND …"
     parser.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_launch_options(parser, adopted=False)
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

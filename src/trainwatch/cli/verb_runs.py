@@ -1,4 +1,4 @@
-"""``trainwatch runs``: all runs of this machine, newest first."""
+"""``trainwatch runs``: list all runs of this machine, newest first."""
 
 import argparse
 from typing import Any
@@ -10,19 +10,18 @@ from trainwatch.core.views import quantity
 
 from .output import print_json, printable
 
+SECTION = "watch"
+HELP = "all known runs"
+DESCRIPTION = (
+    "Lists the runs that this machine knows, newest first. Ended runs of `demo` and `drill` are only counted; "
+    "--all lists them, --json always has them."
+)
+EXAMPLE = "--json"
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "runs",
-        help="all known runs",
-        description="Lists the runs that this machine remembers, newest first. Those of `demo` and `drill` that are "
-        "over are counted only; --json has all of them.",
-        epilog="example: trainwatch runs --json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help='one JSON object: {"runs": […]}')
     parser.add_argument("--all", action="store_true", help="list ended runs of demo and drill, too")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

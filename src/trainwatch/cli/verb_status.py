@@ -1,4 +1,4 @@
-"""``trainwatch status [RUN]``: what is going on."""
+"""``trainwatch status [RUN]``: show the state of a run."""
 
 import argparse
 import time
@@ -12,17 +12,15 @@ from .output import print_json, printable
 GB = 1e9
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "status",
-        help="what is going on",
-        description="Says where a run stands: state, progress, machine, checkpoints, incidents.",
-        epilog="example: trainwatch status --json",
-    )
+SECTION = "watch"
+HELP = "the state of a run"
+DESCRIPTION = "Shows where a run stands: state, progress, machine, checkpoints, incidents."
+EXAMPLE = "--json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -1,8 +1,7 @@
-"""``trainwatch supervise RUN``: the detached supervisor that verbs and the screen start. Not for typing."""
+"""``trainwatch supervise RUN``: the detached supervisor, as verbs and the screen start it."""
 
 import argparse
 import sys
-from typing import Any
 
 import msgspec
 
@@ -10,18 +9,16 @@ from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.app.runs.known_runs import find_run
 from trainwatch.core.model.observation import Command
 
+SECTION = "control"
+HELP = None
+DESCRIPTION = "Supervises a known run in the foreground, or detached from the terminal."
+EXAMPLE = "luca-1a2b3c4d --detach"
 
-def add(subparsers: Any) -> None:
-    """Register the verb; it has no line in the overview."""
-    parser = subparsers.add_parser(
-        "supervise",
-        description="Looks after a known run in the foreground, or detached from the terminal.",
-        epilog="example: trainwatch supervise luca-1a2b3c4d --detach",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="name or id of the run")
     parser.add_argument("--detach", action="store_true", help="go on in the background; prints the pid")
     parser.add_argument("--then", metavar="JSON", help="an operator command to begin with")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``trainwatch trial``: some minutes of this training under one profile, or each, measured on this machine."""
+"""``trainwatch trial``: train for some minutes under one profile, or each, and measure it."""
 
 import argparse
 import math
@@ -15,17 +15,18 @@ from .output import jsonable, print_json
 GB = 1e9
 
 
-def add(subparsers: Any) -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser(
-        "trial",
-        help="try a profile for some minutes, measured here",
-        description="Runs this project's command under a profile for some minutes (from its first step on) in an "
-        "output folder of its own, ends it gently, and says what it cost here: seconds a step, GPU memory, RAM, GPU "
-        "load, and whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be sent "
-        "elsewhere is refused.",
-        epilog="example: trainwatch trial --all --minutes 5",
-    )
+SECTION = "prepare"
+HELP = "measure a profile on this machine for some minutes"
+DESCRIPTION = (
+    "Runs this project's command under a profile for some minutes (from its first step on) in a separate output "
+    "folder, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and "
+    "whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be redirected is "
+    "refused."
+)
+EXAMPLE = "--all --minutes 5"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--profile", metavar="P", action="append", help="which profile; may be given several times")
     which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
@@ -36,9 +37,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--yes", "-y", action="store_true", help="also while a run trains on the same GPU")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument(
-        "run", nargs="?", help="run whose command is tried (default: this project's, else one started in this folder)"
+        "run", nargs="?", help="run whose command is used (default: this project's, else one started in this folder)"
     )
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -7,20 +7,19 @@ from typing import Any
 from trainwatch.core.app.errors import CliError, ExitCode
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the bare command."""
-    parser.add_argument("--headless", action="store_true", help="look after this project's run without a screen")
-    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, where there are several")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command without a verb."""
+    parser.add_argument("--headless", action="store_true", help="supervise this project's run without a screen")
+    parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
     parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds (--headless)")
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
     parser.add_argument("--profile", metavar="P", help="profile to start with (--headless)")
     parser.add_argument(
         "--stop-trainer",
         action="store_true",
-        help="with --headless: TERM ends the training, too (else it goes on)",
+        help="with --headless: SIGTERM ends the training, too (without it, the training goes on)",
     )
     parser.add_argument("--read-only", action="store_true", help="a screen that can change nothing")
-    parser.set_defaults(act=act)
 
 
 def act(args: argparse.Namespace) -> int:

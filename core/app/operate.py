@@ -1,0 +1,117 @@
+"""An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
+
+from pathlib import Path
+
+from ..model.observation import Command
+from ..model.printable import printable
+from ..model.profile import NO_PROFILE
+from ..model.wire import Request
+from ..store.run_directory import RunDirectory
+from .errors import CliError, ExitCode
+from .runs.known_runs import read_status
+from .start.resume_from import unfit
+
+
+def checkpoint_argument(given: str | None) -> str | None:
+    """The absolute path of a checkpoint that a person named."""
+    if given is None:
+        return None
+    path = Path(given).absolute()
+    if not path.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{given}: no such checkpoint; see `trainwatch checkpoints list DIR`")
+    return str(path)
+
+
+def profile_argument(run: RunDirectory, name: str | None) -> str | None:
+    """A profile that exists and that this run can use."""
+    from ..act.config.derive import misfit
+    from ..config.problem import did_you_mean
+    from ..store.lock import is_held
+    from .start.framework import profiles_of
+
+    if name is None:
+        return None
+    spec = run.load_spec()
+    known = profiles_of(spec)
+    if name == NO_PROFILE and name not in known:
+        return name
+    if name not in known:
+        raise CliError(ExitCode.NOT_FOUND, f'no profile "{name}"{did_you_mean(name, known)}')
+    if is_held(run.lock) and not known[name].is_for(spec.preset):
+        raise CliError(ExitCode.USAGE, misfit(known[name], spec.preset))
+    return name
+
+
+def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of remedies that exist. Checked without a supervisor, too: one started with a wrong name starts nothing."""
+    from ..config.problem import did_you_mean
+    from ..config.shipped import load_remedies
+
+    known = {remedy.name for remedy in load_remedies()} if names else set()
+    for name in names:
+        if name not in known:
+            raise CliError(ExitCode.FAILED, f"there is no remedy {name!r}{did_you_mean(name, known)}")
+    return names
+
+
+def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
+    """Send the command and return the supervisor's answer. ``starts_supervisor``: start one if none is running."""
+    from ..store.control import ControlError, NoSupervisor, send
+
+    if (why := unfit(run, command)) is not None:
+        raise CliError(ExitCode.FAILED, why)
+    try:
+        reply = send(run, Request(command=command))
+    except NoSupervisor:
+        if starts_supervisor:
+            return _start_with(run, command)
+        raise CliError(
+            ExitCode.NO_SUPERVISOR,
+            f"no supervisor is running for {printable(run.load_spec().name)}: start one with "
+            f"`trainwatch resume {run.id}`, or S on the screen",
+        ) from None
+    except ControlError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    if not reply.ok:
+        raise CliError(ExitCode.FAILED, reply.message)
+    return reply.message or f"{command.verb}: accepted"
+
+
+def _start_with(run: RunDirectory, command: Command) -> str:
+    """Start a detached supervisor that begins with this command."""
+    from .start.detached import start_detached
+    from .start.output_owner import require_own_output_to_start
+
+    name = printable(run.load_spec().name)
+    state = read_status(run)["state"]
+    if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
+        return f"{name} is finished: nothing to resume (give --from CHECKPOINT to train on)"
+    require_own_output_to_start(run)
+    _require_way_to_resume(run, command)
+    try:
+        pid = start_detached(run, command)
+    except RuntimeError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
+
+
+def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
+    """The supervisor would refuse it, too, but only in its journal."""
+    from ..config.project import FILE_NAME
+    from ..config.shipped import load_presets
+    from ..model.resuming import telling
+    from ..store.journal import load_story
+
+    spec = run.load_spec()
+    presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
+    preset = presets.get(spec.preset, presets["generic"])
+    if command.fresh or preset.resume == "none" or telling(preset, spec.command).forms:
+        return
+    story = load_story(run.journal)
+    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and c.mtime >= story.wall0]
+    if spec.settings.restart.if_not_told == "wait" and saved:
+        raise CliError(
+            ExitCode.FAILED,
+            f"{command.verb}: the command has no way to be told of {printable(saved[-1])} (write {{resume}} where its "
+            f"path belongs); a start would begin anew and write over it; `trainwatch {command.verb} --fresh` does that",
+        )

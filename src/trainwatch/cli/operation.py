@@ -1,0 +1,55 @@
+"""What the verbs that control a run share: their options, the question on a terminal, and sending the command."""
+
+import argparse
+import sys
+from typing import Any
+
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
+from trainwatch.core.model.observation import Command
+
+from .output import printable
+
+
+def add_operation(parser: argparse.ArgumentParser, *, asks: bool) -> None:
+    """Add RUN and --yes. Every verb takes --yes, so that scripts need not know which of them ask."""
+    never = "" if asks else " (this verb never asks; accepted for scripts)"
+    parser.add_argument("--yes", "-y", action="store_true", help=f"do not ask{never}")
+    parser.add_argument("run", nargs="?", help=RUN_HELP)
+
+
+def add_remedies(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose remedies for the next attempt."""
+    parser.add_argument(
+        "--with",
+        dest="remedies",
+        action="append",
+        default=[],
+        metavar="REMEDY",
+        help="apply a remedy that was proposed (named in `trainwatch events`)",
+    )
+    parser.add_argument("--without-remedies", action="store_true", help="take back all remedies that were applied")
+
+
+def operate(args: argparse.Namespace, *, ask: str | None = None, starts_supervisor: bool = False, **values: Any) -> int:
+    """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
+
+    ``ask``: the question on a terminal unless --yes, with ``{run}`` for the run's name.
+    """
+    from trainwatch.core.app.operate import checkpoint_argument, profile_argument, remedies_argument, send_command
+
+    run = find_run(args.run)
+    values["checkpoint"] = checkpoint_argument(values.get("checkpoint"))
+    values["profile"] = profile_argument(run, values.get("profile"))
+    values["remedies"] = remedies_argument(values.get("remedies", ()))
+    command = Command(t=0.0, verb=args.verb, by="command line", **values)
+    if ask is not None and not args.yes and sys.stdin.isatty():
+        _confirm(ask.format(run=run.load_spec().name))
+    print(send_command(run, command, starts_supervisor=starts_supervisor))
+    return ExitCode.DONE
+
+
+def _confirm(question: str) -> None:
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise CliError(ExitCode.FAILED, "cancelled")

@@ -1,0 +1,152 @@
+"""The command line's parser. A file ``verb_NAME.py`` in this folder is the verb NAME; there is no other list of verbs.
+
+Such a module defines SECTION (one of ``SECTIONS``), HELP (its line in ``trainwatch --help``; None hides the verb),
+DESCRIPTION, EXAMPLE (what is typed after the verb), ``add_arguments(parser)`` and ``act(args)``, which returns the exit
+code.
+"""
+
+import argparse
+import importlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from trainwatch import __version__
+from trainwatch.core.app.errors import CliError, ExitCode
+
+SECTIONS = {
+    "start": "start a training",
+    "watch": "watch runs",
+    "control": "control a run",
+    "prepare": "prepare a run",
+    "examine": "examine logs, checkpoints and past runs",
+    "practise": "see trainwatch at work",
+}
+"""Sections of ``trainwatch --help``, in their order: key → heading."""
+PREFIX = "verb_"
+EXAMPLES = """examples:
+  trainwatch run -- python train.py --config cfg.yaml      launch a command and supervise it
+  trainwatch                                               open the screen on this project's run
+  trainwatch --headless                                    supervise it without a screen (tmux, SSH, systemd)
+  trainwatch status --json                                 show what is going on, for scripts
+"""
+_CHOICE = re.compile(
+    r"argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
+)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Reports an error in one line with the nearest valid word. ``top``: the parser of the verbs themselves."""
+
+    top = False
+
+    def error(self, message: str) -> NoReturn:
+        """End the verb with exit code 2."""
+        found = _CHOICE.fullmatch(message)
+        if found is not None:
+            known = listed_verbs() if self.top else [word.strip(" '\"") for word in found["known"].split(",")]
+            what = f"{found['what']} takes no" if found["what"].startswith("-") else "there is no verb"
+            message = f'{what} "{found["word"]}"{did_you_mean(found["word"], known)}'
+        raise CliError(ExitCode.USAGE, f"{message}; see `{self.prog} --help`")
+
+
+@cache
+def verbs() -> tuple[str, ...]:
+    """All verbs, hidden ones included, by the names of their files. Imports none of them."""
+    return tuple(sorted(path.stem.removeprefix(PREFIX) for path in Path(__file__).parent.glob(f"{PREFIX}*.py")))
+
+
+def listed_verbs() -> list[str]:
+    """The verbs that ``trainwatch --help`` lists. Imports all of them."""
+    return [verb for verb in verbs() if module_of(verb).HELP is not None]
+
+
+def module_of(verb: str) -> Any:
+    """The module of a verb."""
+    module: ModuleType = importlib.import_module(f".{PREFIX}{verb}", __package__)
+    return module
+
+
+def build_parser(words: Sequence[str]) -> OneLineParser:
+    """The parser for these words. Imports only the verb among them, or all verbs for ``--help`` and an unknown verb."""
+    wanted = [word for word in words if word in verbs()]
+    everything = not wanted and any(not word.startswith("-") or word in {"-h", "--help"} for word in words)
+    parser = OneLineParser(
+        prog="trainwatch",
+        usage="trainwatch [options] [VERB …]",
+        description="Supervises a long training run: launches it, shows it, detects when it hangs or crashes,\n"
+        "reports why, and restarts it from a verified checkpoint. Without a verb: the screen.",
+        epilog=f"{_overview()}\n{EXAMPLES}" if everything else EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.top = True
+    parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
+    from . import bare_command
+
+    bare_command.add_arguments(parser)
+    parser.set_defaults(act=bare_command.act)
+    subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
+    for verb in verbs() if everything else wanted:
+        module = module_of(verb)
+        inner = subparsers.add_parser(
+            verb, description=module.DESCRIPTION, epilog=f"example: trainwatch {verb} {module.EXAMPLE}".rstrip()
+        )
+        module.add_arguments(inner)
+        inner.set_defaults(act=module.act)
+    return parser
+
+
+def _overview() -> str:
+    lines = []
+    for section, heading in SECTIONS.items():
+        lines.append(f"{heading}:")
+        lines += [
+            f"  {verb:12} {module_of(verb).HELP}" for verb in listed_verbs() if section == module_of(verb).SECTION
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: str | None) -> None:
+    """End with exit code 2 if words were left over that no verb and no option takes."""
+    if not extra:
+        return
+    inner = _parser_of(parser, verb)
+    word = extra[0].partition("=")[0]
+    where = f"{parser.prog} {verb}" if verb else parser.prog
+    if not word.startswith("-"):
+        raise CliError(ExitCode.USAGE, f"unexpected: {extra[0]}; see `{where} --help`")
+    known = sorted({option for p in _family(inner) for option in _options(p) if option.startswith("--")})
+    raise CliError(ExitCode.USAGE, f"unknown option {word}{did_you_mean(word, known)}; see `{where} --help`")
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """``; did you mean "status"?``, or a list of all valid words."""
+    from trainwatch.core.config.problem import nearest
+
+    guess = nearest(word, known)
+    return f'; did you mean "{guess}"?' if guess is not None else f"; there are: {', '.join(known)}"
+
+
+def _parser_of(parser: argparse.ArgumentParser, verb: str | None) -> argparse.ArgumentParser:
+    return next((p for action in _subparsers(parser) for name, p in action.choices.items() if name == verb), parser)
+
+
+def _family(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """A verb's parser and those of its parts (``checkpoints list``)."""
+    return [parser, *(p for action in _subparsers(parser) for p in action.choices.values())]
+
+
+# argparse gives its options and subparsers in private attributes only; they are the same in all Pythons from 3.11 on.
+
+
+def _options(parser: argparse.ArgumentParser) -> Sequence[str]:
+    return list(parser._option_string_actions)  # noqa: SLF001
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> list["argparse._SubParsersAction[argparse.ArgumentParser]"]:
+    kind = argparse._SubParsersAction  # noqa: SLF001
+    return [action for action in parser._actions if isinstance(action, kind)]  # noqa: SLF001

@@ -1,0 +1,26 @@
+"""``trainwatch restart [RUN]``: end this attempt and start the next from the newest verified checkpoint."""
+
+import argparse
+
+from .operation import add_operation, add_remedies, operate
+
+SECTION = "control"
+HELP = "end this attempt and start the next from the newest verified checkpoint"
+DESCRIPTION = HELP
+EXAMPLE = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
+    add_remedies(parser)
+    add_operation(parser, asks=False)
+
+
+def act(args: argparse.Namespace) -> int:
+    return operate(
+        args,
+        starts_supervisor=True,
+        fresh=args.fresh,
+        remedies=tuple(args.remedies),
+        without_remedies=args.without_remedies,
+    )

@@ -1,0 +1,18 @@
+"""``trainwatch unpause [RUN]``: continue a paused run."""
+
+import argparse
+
+from .operation import add_operation, operate
+
+SECTION = "control"
+HELP = "continue a paused run"
+DESCRIPTION = HELP
+EXAMPLE = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_operation(parser, asks=False)
+
+
+def act(args: argparse.Namespace) -> int:
+    return operate(args)
