@@ -10,54 +10,24 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.builders import Story, knowledge
-from tests.scenarios.families import HEALTHY, SICK, Case
+from tests.builders import Story
+from tests.scenarios.cases import fault, opened, replayed
+from tests.scenarios.healthy import HEALTHY
+from tests.scenarios.sick import SICK
 from trainwatch.core.config.shipped import load_failures
-from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.observation import Observation
-from trainwatch.core.replay import Replay, replay
+from trainwatch.core.replay import replay
 
 PERIODS_S = (1.0, 2.0, 3.0, 5.0)
 GPUS = (1, 2, 3, 4)
 FIRST_SEED = 100
 SPEED_STEPS = 20_000
-
-
-def trouble(result: dict[str, Any], case: Case) -> str:
-    """What is wrong with an answer; empty = right."""
-    hangs = [i for i in result["incidents"] if i["kind"] == "hang"]
-    acts = [(d["decision"], d["t"]) for d in result["decisions"]]
-    if case.sick is None:
-        crashed = any(i["kind"] == "crash" for i in result["incidents"])
-        stops = [t for name, t in acts if name == "stop_attempt" and not crashed]
-        return f"hang {hangs[0]['class']} at {hangs[0]['t']:.0f} s" if hangs else f"stop at {stops}" if stops else ""
-    if len(hangs) != 1:
-        return f"{len(hangs)} hangs"
-    hang, sick = hangs[0], case.sick
-    late_s = hang["t"] - sick.at
-    if hang["class"] not in sick.kinds:
-        return f"called {hang['class']}"
-    if not 0.0 <= late_s <= sick.within_s:
-        return f"found after {late_s:.0f} s"
-    after = [name for name, t in acts if t >= hang["t"]]
-    if [name for name in after if name in {"capture_stacks", "stop_attempt"}] != ["capture_stacks", "stop_attempt"]:
-        return f"acted {after}"
-    return "launched again" if hang["class"] == "exiting" and "start_attempt" in after else ""
-
-
-def tell(observations: Iterable[Observation]) -> dict[str, Any]:
-    fold = Replay(Judge(knowledge()))
-    for observation in observations:
-        fold.feed(observation)
-    return fold.result()
 
 
 def score_families(seeds: int, *, verbose: bool) -> bool:
@@ -70,15 +40,14 @@ def score_families(seeds: int, *, verbose: bool) -> bool:
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 period_s, gpus = dice.choice(PERIODS_S), dice.choice(GPUS)
                 case = build(seed, period_s, gpus)
-                result = tell(case.story.observations)
-                found = trouble(result, case)
+                fold = replayed(case)
+                found = fault(case, fold)
                 total += 1
                 right += not found
                 if found:
                     print(f"  {title} {name}: seed {seed}, {period_s:g} s, {gpus} GPUs: {found}")
                 elif case.sick is not None:
-                    hang = next(i for i in result["incidents"] if i["kind"] == "hang")
-                    longest = max(longest, hang["t"] - case.sick.at)
+                    longest = max(longest, opened(fold, case.sick.incident)[0][0] - case.sick.at)
             if verbose and title == "sick":
                 print(f"    {name:55} {longest:6.0f} s")
         print(f"{title} {right}/{total} of {len(families)} families")

@@ -112,6 +112,7 @@ class Story:
         self.telemetry = telemetry
         self.processes = True
         self.own = True
+        self.settings: Settings | None = None
         self.workers = workers
         self.t = 0.0
         self.step = 0

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import Story, World, judge, story_text
-from tests.scenarios.families import HEALTHY, SICK
+from tests.scenarios.healthy import HEALTHY
+from tests.scenarios.sick import SICK
 from trainwatch.core.judge import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import Decision, GiveUp, StartAttempt
 from trainwatch.core.model.observation import (

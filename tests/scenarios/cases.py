@@ -1,0 +1,110 @@
+"""What a scenario is: a story for any seed, sampling period and number of GPUs, and what is expected of it.
+
+A healthy run must pass without a hang and without a stop. A sick one states when its trouble begins, how it may be
+classified and how soon it must be found. The latencies are those that trainwatch promises for steps of 1 to 3 s.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.builders import GpuShape, Story, judge
+from trainwatch.core.model.decision import CaptureStacks, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import IncidentOpened
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.replay import Replay
+
+DEAD_S = 150.0
+TALKING_S = 420.0
+SPIN_S = 420.0
+PINNED_S = 900.0
+STARTUP_S = 1200.0
+PHASE_S = 750.0
+EXITING_S = 600.0
+
+SIZES = ((1, 2.0, 1), (2, 1.0, 4), (3, 5.0, 2))
+"""Seed, sampling period in seconds and number of GPUs that each scenario is run with."""
+
+
+@dataclass(frozen=True)
+class Sick:
+    """``at``: when the trouble begins; ``kinds``: classes that fit it; ``within_s``: how soon it must be found.
+
+    ``incident``: the kind of the incident. A ``hang`` ends in a stop, any other kind never does.
+    """
+
+    at: float
+    kinds: tuple[str, ...]
+    within_s: float
+    incident: str = "hang"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One story with what is expected of it: None = healthy."""
+
+    story: Story
+    sick: Sick | None = None
+
+
+Build = Callable[[int, float, int], Case]
+
+
+def new(seed: int, period: float, gpus: int) -> Story:
+    """A story of this size; its step time depends on the seed."""
+    return Story(seed=seed, period_s=period, gpus=gpus, step_s=(1.0, 2.5, 1.7, 3.0)[seed % 4])
+
+
+def begun(story: Story, steps: int = 200) -> Story:
+    """Loaded and training."""
+    return story.start().load().train(steps)
+
+
+def in_trouble(story: Story) -> Story:
+    """The trouble begins now."""
+    story.trouble_t = story.t
+    return story
+
+
+def scattered(watts: float) -> GpuShape:
+    """100 % at a power that scatters by a twelfth."""
+    return lambda rng, _gpu: (rng.randint(98, 100), watts * rng.gauss(1.0, 0.06))
+
+
+def replayed(case: Case) -> Replay:
+    """The judge over the story."""
+    fold = Replay(judge(case.story.settings))
+    fold.feed_all(case.story.observations)
+    return fold
+
+
+def opened(fold: Replay, kind: str) -> list[tuple[float, Incident]]:
+    """The incidents of a kind with their times."""
+    return [(t, e.incident) for t, e in fold.entries if isinstance(e, IncidentOpened) and e.incident.kind == kind]
+
+
+def fault(case: Case, fold: Replay) -> str | None:
+    """What the judge did wrong; None = all as expected."""
+    hangs = opened(fold, "hang")
+    stops = [t for t, e in fold.entries if isinstance(e, StopAttempt)]
+    if case.sick is None:
+        if hangs:
+            return f"a hang on a healthy run: {hangs[0][1].reason}"
+        return "a stop of a healthy run" if stops and not opened(fold, "crash") else None
+    found = opened(fold, case.sick.incident)
+    if len(found) != 1:
+        return f"{len(found)} incidents of kind {case.sick.incident} instead of one"
+    t, incident = found[0]
+    late_s = t - case.sick.at
+    if not 0.0 <= late_s <= case.sick.within_s:
+        return f"found after {late_s:.0f} s instead of {case.sick.within_s:.0f} s"
+    if incident.class_ not in case.sick.kinds:
+        return f"called {incident.class_} instead of {' or '.join(case.sick.kinds)}"
+    if case.sick.incident != "hang":
+        return "a stop for what deserves only a warning" if stops or hangs else None
+    if not incident.evidence:
+        return "a hang without evidence"
+    after = [e for at, e in fold.entries if at >= t and isinstance(e, CaptureStacks | StopAttempt | StartAttempt)]
+    if [type(e) for e in after if not isinstance(e, StartAttempt)] != [CaptureStacks, StopAttempt]:
+        return "not exactly one stop, with evidence taken before it"
+    launched = any(isinstance(e, StartAttempt) for e in after)
+    return "a launch after a training that was done" if incident.class_ == "exiting" and launched else None

@@ -1,0 +1,401 @@
+"""Healthy runs: none of them may be called hung or stopped. Each has a name that says why it could be."""
+
+from collections.abc import Callable
+
+from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
+from tests.scenarios.cases import Build, Case, begun, new, scattered
+
+HEALTHY: dict[str, Build] = {}
+
+
+def healthy(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
+    """Register a healthy scenario."""
+    HEALTHY[build.__name__] = lambda seed, period, gpus: Case(build(new(seed, period, gpus)))
+    return build
+
+
+@healthy
+def plain(s: Story) -> Story:
+    return begun(s, 600)
+
+
+@healthy
+def finished(s: Story) -> Story:
+    s.total = 400
+    return begun(s, 350).finish(words=True).go(5).exit(0)
+
+
+@healthy
+def slow_save(s: Story) -> Story:
+    return begun(s).save(380).train(100)
+
+
+@healthy
+def slow_save_silent(s: Story) -> Story:
+    return begun(s).save(300, announce=False).train(100)
+
+
+@healthy
+def mmap_save(s: Story) -> Story:
+    return begun(s).save(400, mmap=True).train(100)
+
+
+@healthy
+def unseen_save(s: Story) -> Story:
+    return begun(s).save(300, visible=False).train(100)
+
+
+@healthy
+def slow_load(s: Story) -> Story:
+    s.start().log("loading model\n")
+    return s.go(1900, cpu=0.4, read_per_s=3e7).train(200)
+
+
+@healthy
+def compile_many_cores(s: Story) -> Story:
+    s.start().load().log("compiling the model with torch.compile\n")
+    return s.go(2200, cpu=3.6).train(200)
+
+
+@healthy
+def compile_one_core(s: Story) -> Story:
+    s.start().load().log("compiling the model with torch.compile\n")
+    return s.go(1100, cpu=1.0).train(200)
+
+
+@healthy
+def compile_silent(s: Story) -> Story:
+    return s.start().load().go(1300, cpu=5.0).train(200)
+
+
+@healthy
+def caching_latents(s: Story) -> Story:
+    s.start().load(30).log("caching latents.\n")
+    s.go(900, gpu=evaluating, cpu=1.1, read_per_s=2e6)
+    return s.train(200)
+
+
+@healthy
+def sparse_20_min(s: Story) -> Story:
+    s.start().load()
+    for n in range(1, 5):
+        s.go(1200, gpu=busy, cpu=1.2, read_per_s=4e6)
+        s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def sparse_50_min_no_reads(s: Story) -> Story:
+    s.start().load()
+    for n in range(1, 4):
+        s.go(3000, gpu=busy, cpu=1.1)
+        s.log(f"Step {1000 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def sparse_125_s(s: Story) -> Story:
+    return s.start().load().train(600, every=50)
+
+
+@healthy
+def eval_long(s: Story) -> Story:
+    return begun(s).evaluate(900).train(100).evaluate(800, bar=False).train(50)
+
+
+@healthy
+def eval_silent(s: Story) -> Story:
+    return begun(s).evaluate(600, announce=False, bar=False).train(100)
+
+
+@healthy
+def eval_on_cpu(s: Story) -> Story:
+    s = begun(s).log("\nRunning validation\n")
+    return s.go(500, gpu=idle, cpu=1.0 * max(1, s.gpus)).train(100)
+
+
+@healthy
+def rank0_evaluates(s: Story) -> Story:
+    s = begun(s).log("\n***** Running Evaluation *****\n")
+    return s.go(900, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
+
+
+@healthy
+def rank0_evaluates_silently(s: Story) -> Story:
+    return begun(s).go(700, gpu=first_only(evaluating, spin), cpu=1.0 * s.gpus).train(100)
+
+
+@healthy
+def rank0_saves_others_spin(s: Story) -> Story:
+    s = begun(s).log("\nsaving checkpoint out/step-200\n")
+    return s.go(420, gpu=first_only(idle, spin), cpu=1.0 * s.gpus, write_per_s=6e7).train(100)
+
+
+@healthy
+def dead_pauses_growing(s: Story) -> Story:
+    begun(s, 100)
+    for pause in (40, 55, 70, 90, 115, 150, 190):
+        s.dead(pause).train(30)
+    return s
+
+
+@healthy
+def rollouts(s: Story) -> Story:
+    s.start().load()
+    for n in range(8):
+        s.train(20).dead(60 + 10 * s.rng.random() + 6 * n)
+    return s.train(5)
+
+
+@healthy
+def data_refill_one_core(s: Story) -> Story:
+    begun(s, 100)
+    for _ in range(3):
+        s.go(400, gpu=idle, cpu=1.0).train(30)
+    return s
+
+
+@healthy
+def loader_bound(s: Story) -> Story:
+    return s.start().load().train(300, gpu=jumpy, cpu=3.0)
+
+
+@healthy
+def loader_bound_sparse(s: Story) -> Story:
+    s.start().load()
+    for n in range(1, 6):
+        s.go(700, gpu=jumpy, cpu=3.0, read_per_s=2e7)
+        s.log(f"Step {200 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def thermal_slow(s: Story) -> Story:
+    def hot(rng: object, gpu: int) -> tuple[float, float]:
+        return 100, 150
+
+    begun(s)
+    return s.train(100, gpu=hot, step_s=3.5 * s.step_s).train(100)
+
+
+@healthy
+def suspended(s: Story) -> Story:
+    return begun(s).nothing(5 * 3600).dead(45).train(100)
+
+
+@healthy
+def suspended_in_save(s: Story) -> Story:
+    begun(s).log("\nsaving checkpoint\n").go(20, cpu=0.2, write_per_s=1e8)
+    return s.nothing(4000).go(60, cpu=0.2, write_per_s=1e8).train(100)
+
+
+@healthy
+def user_stop(s: Story) -> Story:
+    return begun(s).go(3000, states={"T": 9}, cpu=0.0).train(100)
+
+
+@healthy
+def user_stop_main_only(s: Story) -> Story:
+    return begun(s).go(1500, states={"T": 1, "S": 8}, cpu=0.0).train(100)
+
+
+@healthy
+def telemetry_lost(s: Story) -> Story:
+    return begun(s).train(700, see_gpu=False, see_process=False).train(50)
+
+
+@healthy
+def gpu_lost_from_sight_in_save(s: Story) -> Story:
+    begun(s).log("\nsaving checkpoint\n")
+    return s.go(300, see_gpu=False, cpu=0.2, write_per_s=1e8).train(100)
+
+
+@healthy
+def everything_unseen(s: Story) -> Story:
+    return begun(s).ticks(1500).train(100)
+
+
+@healthy
+def no_gpu_numbers(s: Story) -> Story:
+    s.util = s.power = False
+    return begun(s, 400).evaluate(400).train(100)
+
+
+@healthy
+def no_power_eval(s: Story) -> Story:
+    s.power = False
+    return begun(s).evaluate(600).train(100)
+
+
+@healthy
+def upload(s: Story) -> Story:
+    begun(s).save(30).log("\nUploading model to the hub...\n")
+    return s.dead(900, cpu=0.03).train(100)
+
+
+@healthy
+def exit_work(s: Story) -> Story:
+    s.total = 400
+    begun(s, 350).finish().log("\nUploading 3 files to storage\n")
+    return s.dead(1100, cpu=0.02).exit(0)
+
+
+@healthy
+def final_eval(s: Story) -> Story:
+    s.total = 400
+    return begun(s, 350).finish().evaluate(1500).exit(0)
+
+
+@healthy
+def slow_exit(s: Story) -> Story:
+    s.total = 400
+    return begun(s, 350).finish(words=True).dead(240).exit(0)
+
+
+@healthy
+def warm_up_slow(s: Story) -> Story:
+    s.start().load().train(1, step_s=200)
+    return s.train(1, step_s=120).train(200)
+
+
+@healthy
+def epochs_with_pauses(s: Story) -> Story:
+    s.total = 60
+
+    def line(step: int) -> str:
+        epoch, at = divmod(step - 1, 60)
+        return f"\rEpoch {epoch + 1}/10: {100 * (at + 1) // 60}%|  | {at + 1}/60 [01:00<01:00,  2.50s/it, loss=0.1]"
+
+    s.start().load()
+    for _ in range(4):
+        s.train(60, line=line).go(70, cpu=1.5, read_per_s=1e6)
+    return s
+
+
+@healthy
+def sampling_images(s: Story) -> Story:
+    begun(s).log("\ngenerating sample images at step: 200\n")
+    return s.go(500, gpu=busy, cpu=1.0).train(100)
+
+
+@healthy
+def second_attempt_slow_load(s: Story) -> Story:
+    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
+    s.go(30).start()
+    return s.go(700, cpu=0.9, read_per_s=5e7).train(200)
+
+
+@healthy
+def eval_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    begun(s).log("\n***** Running Evaluation *****\n")
+    return s.dead(800, cpu=0.12).train(50)
+
+
+@healthy
+def sparse_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    s.start().load()
+    for n in range(1, 3):
+        s.go(3000, gpu=busy, cpu=1.1 * s.gpus)
+        s.log(f"Step {1000 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def upload_by_other_words(s: Story) -> Story:
+    begun(s).save(30).log("\ntransferring checkpoint to storage node\n")
+    return s.dead(700, cpu=0.03).train(50)
+
+
+@healthy
+def woken_up_slowly(s: Story) -> Story:
+    begun(s).nothing(1800).dead(100)
+    return s.train(40).nothing(240).dead(60).train(20)
+
+
+@healthy
+def two_stages(s: Story) -> Story:
+    s.total = 220
+    begun(s).train(20).save(20, "out/stage1.safetensors").log("\nloading model for stage 2\n")
+    s.step = 0
+    return s.go(200, cpu=1.0, read_per_s=5e7).train(100)
+
+
+@healthy
+def helper_died_long_ago(s: Story) -> Story:
+    s.start().load()
+    for _ in range(4):
+        s.train(60).go(100, cpu=0.35, states={"Z": 1, "S": 8})
+    return s
+
+
+@healthy
+def eval_asks_a_remote_model(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/150 [00:10<00:10, 6.00s/it]") for n in range(150)]
+    return s.go(900, cpu=0.03, logs=logs).train(60)
+
+
+@healthy
+def eval_decodes_at_low_power(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/200 [00:10<00:10, 6.00s/it]") for n in range(200)]
+    return s.spinning(1200, logs=logs).train(60)
+
+
+@healthy
+def download_that_shows_only_its_bar(s: Story) -> Story:
+    logs = [(5.0 * n, f"\rmodel.bin: {n // 6}%|  | {n / 60:.2f}G/9.90G [01:00<40:00, 3.4MB/s]") for n in range(500)]
+    return s.start().go(2500, cpu=0.02, logs=logs).train(60)
+
+
+@healthy
+def writes_in_bursts(s: Story) -> Story:
+    begun(s)
+    for _ in range(9):
+        s.go(35, cpu=0.05).go(2.5 * s.period_s, cpu=0.4, write_per_s=4e8)
+    return s.train(60)
+
+
+@healthy
+def eval_wavers_about_the_power_of_a_spin(s: Story) -> Story:
+    begun(s, 300).log("\nRunning validation\n").go(1000, gpu=scattered(157), cpu=1.1)
+    return s.train(100)
+
+
+@healthy
+def sparse_on_gpus_not_marked_as_its_own(s: Story) -> Story:
+    s.own = False
+    s.start().load()
+    for _ in range(4):
+        s.go(1500, gpu=busy, cpu=1.2)
+        s.step += 500
+        s.log(f"Step {s.step}, Loss: 0.5\n")
+    return s
+
+
+@healthy
+def pauses_at_half_its_power(s: Story) -> Story:
+    begun(s, 200)
+    for seconds in (90, 140, 200):
+        s.go(seconds, gpu=scattered(180), cpu=1.1).train(60)
+    return s
+
+
+@healthy
+def small_model_on_one_big_gpu(s: Story) -> Story:
+    def light(rng: object, gpu: int) -> tuple[float, float]:
+        return 99, 118
+
+    s.gpus = 1
+    s.start().load()
+    for n in range(1, 4):
+        s.go(700, gpu=light, cpu=1.1)
+        s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def waits_for_its_peers_to_come(s: Story) -> Story:
+    return s.start().log("waiting for 1 more worker\n").dead(950).load().train(100)

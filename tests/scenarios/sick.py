@@ -1,0 +1,382 @@
+"""Sick runs: each marks when its trouble begins, and must be found in time and classified rightly."""
+
+import random
+from collections.abc import Callable
+
+from tests.builders import Story, busy, evaluating, first_only, idle, spin
+from tests.scenarios.cases import (
+    DEAD_S,
+    EXITING_S,
+    PHASE_S,
+    PINNED_S,
+    SPIN_S,
+    STARTUP_S,
+    TALKING_S,
+    Build,
+    Case,
+    Sick,
+    begun,
+    in_trouble,
+    new,
+    scattered,
+)
+
+SICK: dict[str, Build] = {}
+
+
+def sick(
+    kinds: str, within_s: float, incident: str = "hang"
+) -> Callable[[Callable[[Story], Story]], Callable[[Story], Story]]:
+    """Register a sick scenario: the builder marks the moment with ``in_trouble``."""
+
+    def register(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
+        def make(seed: int, period: float, gpus: int) -> Case:
+            story = build(new(seed, period, gpus))
+            return Case(story, Sick(story.trouble_t, tuple(kinds.split()), within_s, incident))
+
+        SICK[build.__name__] = make
+        return build
+
+    return register
+
+
+@sick("idle", DEAD_S)
+def dies(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900)
+
+
+@sick("idle", DEAD_S)
+def dies_with_metrics_thread(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, cpu=lambda t: 0.05 + 0.15 * ((t * 7) % 10) / 10)
+
+
+@sick("idle", DEAD_S)
+def dies_with_bursts(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, cpu=lambda t: 1.0 if t % 60 < 3 else 0.01)
+
+
+@sick("idle", TALKING_S)
+def dies_talking(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(1500, talk=lambda t: f"[monitor] {t:.0f} s: memory 15.4 GB, queue 0\n")
+
+
+@sick("idle", TALKING_S)
+def dies_redrawing(s: Story) -> Story:
+    begun(s)
+    bar = s.bar(s.step)
+    return in_trouble(s).dead(1500, talk=lambda _t: bar, every_s=10)
+
+
+@sick("idle", TALKING_S)
+def dies_talking_of_saving(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(1500, talk=lambda t: f"warning: waiting for peers since {t:.0f} s\n", every_s=15)
+
+
+@sick("idle", DEAD_S)
+def dies_without_power_reading(s: Story) -> Story:
+    s.power = False
+    return in_trouble(begun(s)).dead(900)
+
+
+@sick("idle", DEAD_S * 2)
+def dies_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    return in_trouble(begun(s)).dead(900)
+
+
+@sick("idle", DEAD_S)
+def dies_with_more_after_eval(s: Story) -> Story:
+    return in_trouble(begun(s).evaluate(300).train(100)).dead(900)
+
+
+@sick("spin", SPIN_S)
+def spins(s: Story) -> Story:
+    return in_trouble(begun(s)).spinning(1500)
+
+
+@sick("spin", SPIN_S)
+def spins_talking(s: Story) -> Story:
+    logs = [(30.0 * n, "heartbeat ok\n") for n in range(1, 49)]
+    return in_trouble(begun(s)).spinning(1500, logs=logs)
+
+
+@sick("spin", SPIN_S)
+def spins_but_one_idle(s: Story) -> Story:
+    s.gpus = max(2, s.gpus)
+    return in_trouble(begun(s)).spinning(1500, gpu=first_only(idle, spin))
+
+
+@sick("spin", PINNED_S)
+def spins_power_unknown(s: Story) -> Story:
+    s.power = False
+    return in_trouble(begun(s)).spinning(2500)
+
+
+@sick("spin", PINNED_S)
+def spins_before_first_step(s: Story) -> Story:
+    return in_trouble(s.start().load()).spinning(2500)
+
+
+@sick("spin", PHASE_S)
+def spins_in_eval(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    s.go(60, gpu=evaluating, cpu=1.2)
+    return in_trouble(s).spinning(2000)
+
+
+@sick("idle starved", STARTUP_S)
+def dies_loading(s: Story) -> Story:
+    return in_trouble(s.start().load()).dead(2500)
+
+
+@sick("idle starved", STARTUP_S)
+def dies_at_once(s: Story) -> Story:
+    return in_trouble(s.start()).dead(2500)
+
+
+@sick("idle starved", STARTUP_S)
+def dies_loading_talking(s: Story) -> Story:
+    return in_trouble(s.start().load()).dead(2500, talk=lambda t: "waiting for lock file\n", every_s=60)
+
+
+@sick("idle", STARTUP_S)
+def dies_compiling(s: Story) -> Story:
+    s.start().load().log("compiling the model with torch.compile\n").go(120, cpu=4.0)
+    return in_trouble(s).dead(2500)
+
+
+@sick("idle starved", PHASE_S)
+def dies_in_eval(s: Story) -> Story:
+    begun(s).evaluate(60)
+    return in_trouble(s).dead(2000)
+
+
+@sick("idle starved", PHASE_S)
+def dies_in_save(s: Story) -> Story:
+    begun(s).save(40, complete=False)
+    return in_trouble(s).dead(2000)
+
+
+@sick("idle starved", PHASE_S)
+def dies_in_blocked_save(s: Story) -> Story:
+    begun(s).save(40, complete=False)
+    return in_trouble(s).dead(2000, states={"D": 1, "S": 8})
+
+
+@sick("idle", DEAD_S)
+def dies_after_save(s: Story) -> Story:
+    begun(s).save(40).train(10)
+    return in_trouble(s).dead(2000)
+
+
+@sick("starved", DEAD_S)
+def starves_blocked(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, states={"D": 3, "S": 6})
+
+
+@sick("starved", DEAD_S)
+def starves_zombies(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, states={"Z": 4, "S": 5})
+
+
+@sick("starved", DEAD_S)
+def starves_workers_gone(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, procs=3)
+
+
+@sick("starved", DEAD_S)
+def starves_polling(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, states={"Z": 4, "S": 5}, cpu=0.4)
+
+
+@sick("spin", PHASE_S)
+def spins_in_save(s: Story) -> Story:
+    begun(s).save(40, complete=False)
+    return in_trouble(s).spinning(2000)
+
+
+@sick("idle", PHASE_S)
+def dies_in_sampling(s: Story) -> Story:
+    begun(s).log("\ngenerating sample images at step: 200\n").go(30, gpu=busy, cpu=1.0)
+    return in_trouble(s).dead(1500)
+
+
+@sick("idle", DEAD_S * 2)
+def dies_after_pauses(s: Story) -> Story:
+    begun(s)
+    for pause in (40, 50, 60):
+        s.dead(pause).train(20)
+    return in_trouble(s).dead(900)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_per_epoch(s: Story) -> Story:
+    def line(step: int) -> str:
+        epoch, at = divmod(step - 1, 50)
+        return f"\rEpoch {epoch + 1}/4: {2 * (at + 1)}%|  | {at + 1}/50 [01:00<01:00,  2.50s/it, loss=0.1]"
+
+    s.start().load().train(200, line=line).save(20, "out/model.safetensors", size=8e8)
+    return in_trouble(s).dead(1500)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit(s: Story) -> Story:
+    s.total = 400
+    return in_trouble(begun(s, 350).finish()).dead(1500)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_after_words(s: Story) -> Story:
+    s.total = 400
+    return in_trouble(begun(s, 350).finish(words=True)).dead(1500, cpu=0.1)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_spinning(s: Story) -> Story:
+    s.total = 400
+    return in_trouble(begun(s, 350).finish()).spinning(1500)
+
+
+@sick("idle", DEAD_S)
+def second_attempt_dies(s: Story) -> Story:
+    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
+    s.go(30).start().load().train(6)
+    return in_trouble(s).dead(900)
+
+
+@sick("idle", 600.0)
+def dies_after_few_steps(s: Story) -> Story:
+    s.start().load().train(3)
+    return in_trouble(s).dead(1500)
+
+
+@sick("idle", 600.0)
+def sparse_dies(s: Story) -> Story:
+    s.start().load().train(500, every=50)
+    return in_trouble(s).dead(1500)
+
+
+@sick("idle", DEAD_S)
+def dies_after_suspend(s: Story) -> Story:
+    begun(s).nothing(3600).train(50)
+    return in_trouble(s).dead(900)
+
+
+@sick("spin", SPIN_S)
+def second_attempt_spins(s: Story) -> Story:
+    begun(s).log("\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n").exit(1)
+    s.go(30).start().load().train(6)
+    return in_trouble(s).spinning(1500)
+
+
+@sick("idle", TALKING_S)
+def dies_redrawing_in_pieces(s: Story) -> Story:
+    def line(step: int) -> str:
+        return f"\rEpoch 0: {step // 5}%|  | {step}/500 [01:00<12:30,  2.50s/it, v_num=3, train_loss=0.555]"
+
+    s.start().load().train(200, line=line)
+    bar = line(s.step)
+    logs = [
+        (20.0 * n + after, piece) for n in range(1, 70) for after, piece in ((0, bar[: 5 + n]), (0.1, bar[5 + n :]))
+    ]
+    return in_trouble(s).go(1500, logs=logs)
+
+
+@sick("spin", SPIN_S)
+def spins_at_half_its_power(s: Story) -> Story:
+    def dim(rng: object, gpu: int) -> tuple[float, float]:
+        return 100, 185
+
+    return in_trouble(begun(s, 300)).spinning(2000, gpu=dim)
+
+
+@sick("spin", SPIN_S)
+def spins_at_a_power_that_scatters(s: Story) -> Story:
+    return in_trouble(begun(s, 300)).spinning(900, gpu=scattered(195))
+
+
+@sick("spin", PINNED_S)
+def spins_with_power_unknown_after_long_evaluations(s: Story) -> Story:
+    s.power = False
+    return in_trouble(begun(s, 100).evaluate(700).train(100).evaluate(600).train(60)).spinning(1200)
+
+
+@sick("spin", SPIN_S)
+def spins_at_half_its_power_with_processes_unseen(s: Story) -> Story:
+    s.processes = False
+    return in_trouble(begun(s, 300)).spinning(900, gpu=scattered(185))
+
+
+@sick("idle", DEAD_S)
+def dies_after_telemetry_came_back(s: Story) -> Story:
+    begun(s)
+    s.util = s.power = s.processes = False
+    s.train(400)
+    s.util = s.power = s.processes = True
+    return in_trouble(s.train(60)).dead(900)
+
+
+@sick("spin", PINNED_S)
+def spins_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    return in_trouble(begun(s)).spinning(2000)
+
+
+@sick("idle", DEAD_S)
+def dies_under_a_desktop(s: Story) -> Story:
+    def desktop(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return rng.choice([0, 0, 3, 7, 12]), 50
+
+    s.power = False
+    return in_trouble(begun(s)).go(900, gpu=desktop, cpu=0.01)
+
+
+@sick("idle", DEAD_S)
+def dies_at_the_end_of_its_first_epoch(s: Story) -> Story:
+    def line(step: int) -> str:
+        head = "Epoch 1/50\n" if step == 1 else ""
+        return f"{head}\r{step}/250 [====>.........] - ETA: 3:12 - loss: 0.5023"
+
+    return in_trouble(s.start().load().train(250, line=line)).dead(900)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_but_named_its_save_final(s: Story) -> Story:
+    def line(step: int) -> str:
+        return f"iter {step}: loss 2.5{step % 10}, time 250.12ms, mfu 31.20%\n"
+
+    s.start().load().train(200, line=line).save(20, "out/model_final.pth", announce=False)
+    return in_trouble(s).dead(1500)
+
+
+@sick("exiting", EXITING_S)
+def does_not_exit_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    s.total = 400
+    return in_trouble(begun(s, 350).finish()).spinning(1500)
+
+
+@sick("idle", DEAD_S)
+def dies_but_flushes_its_metrics(s: Story) -> Story:
+    in_trouble(begun(s))
+    for _ in range(15):
+        s.dead(60 - s.period_s).dead(s.period_s, cpu=0.1, write_per_s=5e6 / s.period_s)
+    return s
+
+
+@sick("idle", PHASE_S)
+def dies_after_its_eval_bar_stood_still(s: Story) -> Story:
+    begun(s).evaluate(600)
+    return in_trouble(s).dead(2000)
+
+
+@sick("spin", STARTUP_S)
+def spins_before_first_step_power_unknown(s: Story) -> Story:
+    s.power = False
+    return in_trouble(s.start().load()).spinning(2500)
+
+
+@sick("idle", 1900.0)
+def dies_while_others_use_the_gpus(s: Story) -> Story:
+    s.own = False
+    return in_trouble(begun(s)).go(2400, gpu=busy, cpu=0.0)
