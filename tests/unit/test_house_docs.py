@@ -185,3 +185,4 @@ def test_the_journal_page_shows_every_kind_of_record_as_it_is() -> None:
     shown = {type(body) for body in bodies}
     assert shown >= {*get_args(Fact), *get_args(Decision)}
     assert {record.v for record in records} == {JOURNAL_VERSION}
+    assert [record.seq for record in records] == list(range(1, len(records) + 1))
