@@ -5,6 +5,7 @@ the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL where the
 """
 
 import math
+import sqlite3
 from itertools import pairwise
 
 import msgspec
@@ -13,6 +14,7 @@ from ..model.observation import GpuReading, HostSample, ProcessSample
 from ..model.progress import Progress
 
 SCHEMA_VERSION = 1
+"""Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -80,17 +82,40 @@ def table(source: str, tier: Tier) -> str:
     return f"{source}_{tier.span_s}"
 
 
-def create_statements() -> list[str]:
-    """Return the statements that make an empty history."""
-    statements = ["CREATE TABLE latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) WITHOUT ROWID"]
+def is_newer(connection: sqlite3.Connection) -> bool:
+    """Return whether a newer trainwatch wrote the file."""
+    return _version(connection) > SCHEMA_VERSION
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty file, or add what a file of an older version lacks. Call it in a transaction.
+
+    Tables and columns of older versions that have no use any more stay in the file.
+    """
+    if _version(connection) == SCHEMA_VERSION:
+        return
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) WITHOUT ROWID"
+    )
     for source, metrics in COLUMNS.items():
-        columns = ", ".join(f"{c} REAL, {c}_min REAL, {c}_max REAL" for c, _ in metrics)
-        key = "PRIMARY KEY (t, gpu)"
-        statements += [
-            f"CREATE TABLE {table(source, tier)} (t INTEGER, gpu INTEGER, {columns}, {key}) WITHOUT ROWID"
-            for tier in TIERS
-        ]
-    return [*statements, f"PRAGMA user_version = {SCHEMA_VERSION}"]
+        wanted = [f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max")]
+        for tier in TIERS:
+            name = table(source, tier)
+            known = {str(column[1]) for column in connection.execute(f"PRAGMA table_info({name})")}
+            if not known:
+                columns = ", ".join(f"{column} REAL" for column in wanted)
+                connection.execute(
+                    f"CREATE TABLE {name} (t INTEGER, gpu INTEGER, {columns}, PRIMARY KEY (t, gpu)) WITHOUT ROWID"
+                )
+                continue
+            for column in wanted:
+                if column not in known:
+                    connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} REAL")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def insert_statement(source: str) -> str:

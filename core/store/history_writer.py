@@ -12,12 +12,12 @@ from pathlib import Path
 from ..model.observation import GpuSample, HostSample, Observation, ProcessSample
 from .history_schema import (
     COLUMNS,
-    SCHEMA_VERSION,
     ProgressPoint,
     Reading,
     age_statements,
-    create_statements,
     insert_statement,
+    is_newer,
+    migrate,
     readings,
 )
 from .json_line import encode_line
@@ -121,21 +121,16 @@ class HistoryWriter:
         self.path.touch(mode=0o600)
         connection = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
         try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                self.trouble = (
-                    f"{self.path}: history of a newer trainwatch (version {version}); charts are not recorded"
-                )
+            if is_newer(connection):
+                self.trouble = f"{self.path}: written by a newer trainwatch; charts are not recorded"
                 connection.close()
                 self._refused = True
                 return None
             connection.execute(f"PRAGMA journal_mode = {'DELETE' if self._network else 'WAL'}")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA journal_size_limit = 4194304")
-            if version < SCHEMA_VERSION:
-                with _transaction(connection):
-                    for statement in create_statements():
-                        connection.execute(statement)
+            with _transaction(connection):
+                migrate(connection)
         except sqlite3.Error:
             connection.close()
             raise
