@@ -37,14 +37,40 @@ def interpreter(tmp_path: Path, script: str) -> list[str]:
 
 
 def cleared(
-    tmp_path: Path, card: Card, python: list[str] | None = None, baseline: float = 0.3 * GB, users: Sequence[str] = ()
+    tmp_path: Path,
+    card: Card,
+    python: list[str] | None = None,
+    baseline: float = 0.3 * GB,
+    users: Sequence[str] = (),
+    restart: Restart | None = None,
 ) -> GateReport:
     spec = RunSpec(
         id="x", name="x", command=("true",), cwd=str(tmp_path), created_wall=0.0,
-        settings=Settings(restart=Restart(gpu_clear_timeout_s=0.1)),
+        settings=Settings(restart=restart or Restart(gpu_clear_timeout_s=0.1)),
     )  # fmt: skip
     aid = GpuHelp(read=card.read, users=lambda: users, python=lambda: python)
     return clear_gpus(spec, {0: baseline}, aid, os.environ, calm_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "above", "clear"),
+    [
+        (Restart().gpu_clear_tolerance_bytes, 0.512 * GB, True),  # the default: a driver's context
+        (Restart().gpu_clear_tolerance_bytes, 0.513 * GB, False),
+        (2 * GB, 1.9 * GB, True),
+        (0.1 * GB, 0.2 * GB, False),
+    ],
+)
+def test_memory_above_the_baseline_is_compared_with_the_tolerance_of_the_settings(
+    tmp_path: Path, tolerance: float, above: float, clear: bool
+) -> None:
+    restart = Restart(gpu_clear_timeout_s=0.1, gpu_clear_tolerance_bytes=tolerance)
+    assert cleared(tmp_path, Card(0.0, 0.3 * GB + above), restart=restart).clear is clear
+
+
+def test_more_memory_than_the_tolerance_is_no_ghost() -> None:
+    readings = [GpuReading(index=i, util_pct=100.0, mem_used_bytes=used) for i, used in enumerate((0.8 * GB, 0.9 * GB))]
+    assert ghost_utilisation.ghosts(readings, {0: 0.3 * GB, 1: 0.3 * GB}, None, 0.5 * GB) == (0,)
 
 
 def test_a_ghost_is_calmed_by_opening_a_context(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ def test_memory_that_stays_is_reported_with_its_gpu_after_the_time_limit() -> No
     assert [gpu.clear for gpu in report.gpus] == [True, False]
 
 
+@pytest.mark.parametrize(("above", "clear"), [(TOLERANCE, True), (TOLERANCE + 1, False)])
+def test_memory_up_to_the_tolerance_above_the_baseline_counts_as_released(above: float, clear: bool) -> None:
+    assert gate([[(0, 1e9 + above)]], {0: 1e9}, timeout_s=1.0).clear is clear
+
+
 def test_the_gpus_of_others_are_not_waited_for() -> None:
     assert gate([[(0, 1e9), (1, 70e9)]], {0: 1e9, 1: 1e9}, own=(0,)).clear
 
