@@ -2,7 +2,8 @@
 # Sets up whatever is missing, then does one thing. Safe to call again and again; needs no activation.
 #
 #   ./trainwatch.sh demo [OPTIONS]    a real small training with scripted trouble, on the screen (about a minute)
-#   ./trainwatch.sh test [PYTEST…]    the whole test suite, PyTorch part included
+#   ./trainwatch.sh test [PYTEST…]    the test suite, PyTorch part included
+#   ./trainwatch.sh test --all        the same with every fault in every framework (minutes longer)
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
 #   ./trainwatch.sh clean             remove .venv and caches (never a run's state, never your files)
@@ -261,6 +262,10 @@ run_tests() {
     need_tmux
     need_compiler
     cd "$here"
+    if [ "${1:-}" = --all ]; then # the second tier: what is too slow for every change
+        shift
+        export TRAINWATCH_MATRIX=all
+    fi
     if [ "$#" -eq 0 ]; then set -- -n 4 --dist worksteal; fi # half of their time is waiting for real processes
     "$python" -m pytest "$@"
 }
