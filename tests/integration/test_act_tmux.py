@@ -3,9 +3,12 @@
 import contextlib
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +17,20 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
+from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
 from trainwatch.core.act.view.attach import attach_command
+from trainwatch.core.act.view.tmux_calls import (
+    CloseSession,
+    CopyPane,
+    FindSessions,
+    ListPanes,
+    Request,
+    TmuxError,
+    ask,
+    popup_command,
+)
 from trainwatch.core.act.view.view_command import is_log_view
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import RunSpec
@@ -95,7 +109,7 @@ def test_a_run_is_seen_in_a_session_of_its_name(desk: Desk) -> None:
     desk.shows(report.session, "tick 5")
     window = "#{window_name} #{history_limit} #{remain-on-exit} #{window_panes}"
     assert desk.tmux("list-windows", "-t", f"={report.session}", "-F", window) == "trainer 50000 on 1\n"
-    assert tmux.find_session(desk.spec("my run.v2:a"), desk.environ) == report.session
+    assert tmux.find_sessions(desk.spec("my run.v2:a"), environ=desk.environ).own == report.session
 
 
 def test_options_of_the_user_are_left_alone(desk: Desk) -> None:
@@ -250,7 +264,7 @@ def test_a_view_that_somebody_looks_at_stays(desk: Desk) -> None:
         os.close(keyboard)
         os.close(terminal)
     assert tmux.close(desk.spec(), desk.environ, unless_attached=True)
-    assert tmux.find_session(desk.spec(), desk.environ) is None
+    assert tmux.find_sessions(desk.spec(), environ=desk.environ).own is None
 
 
 def test_names_and_paths_with_hard_signs_survive(desk: Desk) -> None:
@@ -268,24 +282,114 @@ def test_killing_the_tmux_server_costs_the_training_nothing(desk: Desk) -> None:
     os.kill(desk.server_pid(), signal.SIGKILL)
     assert desk.run.exit(target).code == 0
     assert desk.run.log(target) == "".join(f"{i}\n" for i in range(100))
-    assert tmux.find_session(desk.spec(), desk.environ) is None
+    assert tmux.find_sessions(desk.spec(), environ=desk.environ).own is None
     assert tmux.show(desk.spec(), target, desk.environ).ok  # a new server shows the log again
 
 
-def test_a_stopped_server_delays_a_launch_and_no_more(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def tmux_clients(desk: Desk) -> list[int]:
+    """Clients that libtmux has started for the server of this test and that have not ended."""
+    socket = f"-L{desk.socket}".encode()
+    found = []
+    for pid in processes.everyone():
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if socket in words and b"new-session" not in words:  # the server keeps the argv of its first client
+                found.append(pid)
+    return found
+
+
+def test_a_stopped_server_costs_the_deadline_and_a_sentence(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    assert tmux.show(desk.spec(), target, desk.environ).ok
+    begun = time.monotonic()
+    with stopped(desk.server_pid()):
+        report = tmux.show(desk.spec(), target, desk.environ)
+        attach = attach_command(desk.spec(), target, desk.environ)
+    took_s = time.monotonic() - begun
+    assert report.detail == (
+        "no tmux window: the tmux server did not answer within 3 s; the training goes on without one"
+    )
+    assert is_log_view(attach)
+    assert took_s < 8.0  # 3 s and 2 s, and the start of two Python processes
+    assert tmux_clients(desk) == []
+    assert tmux.show(desk.spec(), target, desk.environ).ok  # it answers again
+
+
+@pytest.mark.parametrize(
+    "request_made",
+    [
+        FindSessions(mark="id-luca"),
+        CloseSession(mark="id-luca", unless_attached=False),
+        ListPanes(scope="server", target="", format="x"),
+        ListPanes(scope="session", target="=trainwatch-luca:", format="x"),
+        ListPanes(scope="pane", target="%0", format="x"),
+        CopyPane(pane="%0", command="cat"),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_each_request_ends_at_its_deadline(desk: Desk, request_made: Request) -> None:
+    target = desk.run.launch(*python(TICKING))
+    assert tmux.show(desk.spec(), target, desk.environ).ok
+    with stopped(desk.server_pid()), pytest.raises(TmuxError, match=r"did not answer within 0\.2 s") as caught:
+        ask(desk.spec().settings.tmux, desk.environ, request_made, object, deadline_s=0.2)
+    assert caught.value.fault == "deadline"
+    assert tmux_clients(desk) == []
+
+
+def test_the_deadline_holds_if_the_caller_is_killed(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     assert tmux.show(desk.spec(), target, desk.environ).ok
     server = desk.server_pid()
-    monkeypatch.setattr(tmux, "TIMEOUT_S", 0.3)
-    os.kill(server, signal.SIGSTOP)
-    try:
-        report = tmux.show(desk.spec(), target, desk.environ)
-    finally:
-        os.kill(server, signal.SIGCONT)
-    assert not report.ok
-    assert report.detail == (
-        "no tmux window: the tmux server did not answer within 0.3 s; the training goes on without one"
+    code = (
+        "import os; from trainwatch.core.model.settings import Tmux; from trainwatch.core.act.view.tmux_calls import *;"
+        f"ask(Tmux(socket={desk.socket!r}), os.environ, FindSessions(mark='x'), object, deadline_s=1.0)"
     )
+    with stopped(server):
+        caller = subprocess.Popen([sys.executable, "-P", "-c", code], env=desk.environ)
+        waiting = wait_for(lambda: tmux_clients(desk), "a tmux client that waits")
+        caller.kill()
+        caller.wait()
+        wait_for(lambda: not tmux_clients(desk), "the end of the client")
+    assert waiting
+
+
+def test_a_run_is_shown_in_a_popup_inside_the_same_server(desk: Desk) -> None:
+    target = desk.run.launch(*python(TICKING))
+    session = tmux.show(desk.spec(), target, desk.environ).session
+    assert session is not None
+    sitting = Sitting(["tmux", "-L", desk.socket, "new-session", "-s", "mine", "sh"], desk.environ)
+    try:
+        wait_for(lambda: sitting.sees("[mine]"), "the user's session")
+        sitting.press(f"{shlex.join(popup_command(session))}; echo po''pup closed\n".encode())
+        wait_for(lambda: sitting.sees("log of luca · q or Ctrl-C: leave"), "the status line in the popup")
+        wait_for(lambda: sitting.sees("tick 60"), "the log in the popup")
+        sitting.press(b"\x02d")
+        wait_for(lambda: sitting.sees("popup closed"), "the user's shell")
+    finally:
+        sitting.leave()
+    assert "mine" in desk.tmux("list-sessions", "-F", "#{session_name}")
+    assert is_alive(target.trainer)
+
+
+def test_without_a_popup_the_client_is_switched(tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    fake = tmp_path / "tmux"
+    fake.write_text(
+        f'#!/bin/sh\necho "$*" >> {called}\ncase "$*" in *-V*) echo tmux 3.3a;; *popup*) echo no >&2; exit 1;; esac\n'
+    )
+    fake.chmod(0o755)
+    environ = os.environ | {"PATH": f"{tmp_path}:/usr/bin:/bin", "TMUX": "/tmp/s,1,0", "TMUX_PANE": "%1"}
+    assert subprocess.run(popup_command("luca"), env=environ, check=False, timeout=30).returncode == 0
+    assert called.read_text().splitlines()[-1] == "-S/tmp/s switch-client -t =luca"
 
 
 def test_without_tmux_the_log_is_shown_plainly(desk: Desk) -> None:
@@ -319,14 +423,10 @@ def test_attach_knows_where_it_is(desk: Desk) -> None:
         "-t",
         f"={session}",
     ]
-    path = tmux.socket_path(spec.settings.tmux, desk.environ)
+    path = tmux.find_sessions(spec, environ=desk.environ).socket_path
     inside = desk.environ | {"TMUX": f"{path},123,0"}
-    *shell, line = attach_command(spec, target, inside)
-    assert shell == ["sh", "-c"]
-    popup, switch = line.split(" || ")
-    assert f"-L {desk.socket} display-popup -E" in popup
-    assert f"attach-session -t ={session}" in popup
-    assert switch == f"tmux -L {desk.socket} switch-client -t ={session}"
+    assert session is not None
+    assert attach_command(spec, target, inside) == popup_command(session)
     elsewhere = desk.environ | {"TMUX": "/tmp/another,123,0"}
     assert is_log_view(attach_command(spec, target, elsewhere))
     assert is_log_view(attach_command(spec, target, desk.environ, plain=True))

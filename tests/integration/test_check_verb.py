@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +100,19 @@ def test_a_session_made_by_hand_is_offered_for_adoption(user: HandMade, checks: 
     _, found = checks()
     assert found["old sessions"]["result"] == "warn"
     assert "adopt --session luca" in found["old sessions"]["remedy"]
+
+
+@needs_tmux
+def test_a_tmux_server_that_does_not_answer_is_a_warning(user: HandMade, checks: Checks) -> None:
+    user.session("luca")
+    server = int(user.tmux("display-message", "-p", "#{pid}"))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        _, found = checks()
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert found["old sessions"]["result"] == "warn"
+    assert "the tmux server did not answer within 2 s" in found["old sessions"]["found"]
 
 
 def test_a_watched_run_says_so(user: HandMade, checks: Checks) -> None:

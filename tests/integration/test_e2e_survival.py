@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -114,6 +115,27 @@ def test_a_killed_tmux_server_harms_nobody(world: World) -> None:
     until(lambda: not lives(server), "the tmux server is dead")
 
     goes_on_without_a_gap(world)
+    assert watcher.process.poll() is None
+    assert len(world.lives()) == 1
+
+
+@pytest.mark.tmux
+def test_a_stopped_tmux_server_does_not_prevent_a_launch(world: World) -> None:
+    """Found when libtmux was tried: its look-ups wait forever for a stopped server (Ctrl-Z, a debugger, a hung disk)."""
+    world.write(*LONG, more={"tmux": {"enabled": True, "socket": "own"}})
+    tmux = ["tmux", "-L", "own", "-f", "/dev/null"]
+    subprocess.run([*tmux, "new-session", "-d", "-s", "mine", "sleep", "600"], env=world.env, check=True)
+    server = int(subprocess.check_output([*tmux, "display-message", "-p", "#{pid}"], env=world.env))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        watcher = world.headless()
+        until(lambda: "the tmux server did not answer within 3 s" in watcher.said, "the sentence")
+        took_s = time.monotonic() - begun
+        world.at_step(20)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert took_s < 10.0  # 3 s for tmux; the rest is the start of trainwatch and of the trainer
     assert watcher.process.poll() is None
     assert len(world.lives()) == 1
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,4 +45,16 @@ def test_the_pure_rooms_import_no_way_to_do_io(package: str) -> None:
 
 def test_help_loads_neither_screen_nor_core_machinery() -> None:
     modules = loaded_by("from trainwatch.cli.parser import build_parser; build_parser(['status'])")
-    assert not roots(modules) & {"textual", "numpy", "psutil", "watchdog", "sqlite3"}
+    assert not roots(modules) & {"textual", "numpy", "psutil", "watchdog", "sqlite3", "libtmux"}
+
+
+@pytest.mark.parametrize("verb", ["status", "runs", "profiles"])
+def test_a_verb_that_only_reads_does_not_load_libtmux(verb: str, tmp_path: Path) -> None:
+    home = f"import os; os.environ['TRAINWATCH_HOME'] = {str(tmp_path)!r}"
+    modules = loaded_by(f"{home}; from trainwatch.cli import main; main([{verb!r}])")
+    assert "libtmux" not in roots(modules)
+
+
+def test_showing_a_run_in_tmux_loads_libtmux_only_in_a_child_process() -> None:
+    modules = loaded_by("import trainwatch.core.act.view.tmux, trainwatch.core.act.view.attach")
+    assert "libtmux" not in roots(modules)

@@ -2,17 +2,18 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, assert_never
 
 import msgspec
 
 from ...model.run import ProcessIdentity
 from ...model.settings import Tmux
 from .. import processes as tree
-from ..view.tmux import MARK, TIMEOUT_S, command
+from ..view import tmux_calls
+from ..view.tmux_calls import MARK, CopyPane, ListPanes, TmuxError
 from .adoption import AdoptionError
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "tcsh", "csh", "ash", "busybox", "login"})
@@ -39,23 +40,19 @@ class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
     """The panes of a session, or the one of ``SESSION:WINDOW.PANE`` or ``%ID``. Raises AdoptionError."""
-    name, colon, rest = session.partition(":")
-    if session.startswith("%") or rest:
-        target = session if session.startswith("%") else f"={name}:{rest}"
-        found = _ask(settings, environ, session, "display-message", "-p", "-t", target, _format())
-    else:
-        found = _ask(settings, environ, session, "list-panes", "-s", "-t", f"={name}:", "-F", _format())
-    del colon
-    return list(_panes(found))
+    name, _, rest = session.partition(":")
+    if session.startswith("%"):
+        return _list(settings, environ, session, "pane", session)
+    return _list(settings, environ, session, "pane" if rest else "session", f"={name}:{rest}")
 
 
 def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
     """The pane of this server whose terminal it is; None when there is none, or no server."""
     try:
-        found = _ask(settings, environ, "", "list-panes", "-a", "-F", _format())
+        found = _list(settings, environ, "", "server")
     except AdoptionError:
         return None
-    return next((pane for pane in _panes(found) if pane.tty == tty), None)
+    return next((pane for pane in found if pane.tty == tty), None)
 
 
 def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
@@ -85,15 +82,9 @@ def tap(
     """
     words = ["env", *_python_path(environ), sys.executable, "-P", "-m", "trainwatch.core.act.adopt.pane_copy"]
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
-    # tmux fills formats and dates into what it is to run.
-    pipe = shlex.join(["pipe-pane", "-O", "-t", pane.id, copier.replace("#", "##").replace("%", "%%")])
-    text = _ask(
-        settings, environ, pane.session,
-        "display-message", "-p", "-t", pane.id, "#{pane_pipe}#{cursor_x}", ";",
-        "capture-pane", "-p", "-J", "-S", "-", "-t", pane.id, ";",
-        # Not pipe-pane -o: that closes a pipe that is there.
-        "if-shell", "-F", "-t", pane.id, "#{?pane_pipe,0,1}", pipe,
-    )  # fmt: skip
+    # tmux expands formats and dates in the command of a pipe.
+    copier = copier.replace("#", "##").replace("%", "%%")
+    text = _ask(settings, environ, pane.session, CopyPane(pane=pane.id, command=copier))
     head, _, history = text.partition("\n")
     if head[:1] == "1":
         raise AdoptionError("unclear", piped_already(pane))
@@ -166,28 +157,30 @@ def _panes(text: str) -> Iterator[PaneSeen]:
             )
 
 
-def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, *words: str) -> str:
-    """stdout of one call of tmux (``;`` between its commands). Raises AdoptionError."""
+def _list(
+    settings: Tmux,
+    environ: Mapping[str, str] | None,
+    session: str,
+    scope: Literal["server", "session", "pane"],
+    target: str = "",
+) -> list[PaneSeen]:
+    return list(_panes(_ask(settings, environ, session, ListPanes(scope=scope, target=target, format=_format()))))
+
+
+def _ask(settings: Tmux, environ: Mapping[str, str] | None, session: str, request: ListPanes | CopyPane) -> str:
+    """Carry out one request. Raises AdoptionError."""
     server = f" on socket {settings.socket}" if settings.socket else ""
     try:
-        done = subprocess.run(
-            [*command(settings), *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env=None if environ is None else dict(environ),
-            cwd="/",
-        )
-    except FileNotFoundError as fault:
-        raise AdoptionError("missing", "tmux is not installed, so it has no sessions; give --pid PID") from fault
-    except subprocess.TimeoutExpired as fault:
-        raise AdoptionError("refused", f"the tmux server{server} did not answer within {TIMEOUT_S:g} s") from fault
-    except (OSError, ValueError) as fault:
-        raise AdoptionError("refused", f"tmux could not be started: {fault}") from fault
-    if done.returncode != 0:
-        said = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
-        raise AdoptionError(
-            "missing", f"no tmux session {session}{server} ({said}); `tmux ls` lists those that are there"
-        )
-    return done.stdout.decode("utf-8", "replace")
+        return tmux_calls.ask(settings, os.environ if environ is None else environ, request, str)
+    except TmuxError as error:
+        match error.fault:
+            case "missing":
+                raise AdoptionError("missing", f"{error}, so tmux sessions cannot be read; give --pid PID") from error
+            case "deadline":
+                raise AdoptionError("refused", f"{error}{server}; give --pid PID") from error
+            case "failed":
+                raise AdoptionError(
+                    "missing", f"no tmux session {session}{server} ({error}); `tmux ls` lists those that exist"
+                ) from error
+            case _:
+                assert_never(error.fault)

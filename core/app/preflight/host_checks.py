@@ -3,7 +3,6 @@
 import configparser
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from ...act.launch import scope
 from ...act.launch.launching import find_attempt, is_alive
 from ...act.stop.stopping import members
 from ...act.view import tmux
+from ...act.view.tmux_calls import TmuxError
 from ...sense.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
@@ -74,22 +74,25 @@ def check_old_sessions(plan: Plan, machine: Machine) -> Check | None:
     settings = plan.spec.settings.tmux
     if not settings.enabled or shutil.which("tmux", path=machine.environ.get("PATH")) is None:
         return None
-    ours = tmux.find_session(plan.spec, machine.environ)
-    if ours is not None:
+    names = tuple(dict.fromkeys((plan.spec.name, tmux.session_name(plan.spec))))
+    try:
+        found = tmux.find_sessions(plan.spec, names, machine.environ)
+    except TmuxError as error:
+        return warned("old sessions", f"{error}; no tmux window will show the run", "see: tmux ls")
+    if found.own is not None:
         if is_held(RunDirectory(machine.home / "runs" / plan.spec.id).lock):
-            return passed("old sessions", f"{ours} is the window of the run")
+            return passed("old sessions", f"{found.own} is the window of the run")
         return warned(
             "old sessions",
-            f"{ours} still shows an earlier launch; a new one will show there",
-            f"tmux kill-session -t {ours}",
+            f"{found.own} still shows an earlier launch; a new one will show there",
+            f"tmux kill-session -t {found.own}",
         )
-    for name in dict.fromkeys((plan.spec.name, tmux.session_name(plan.spec))):
-        if _has_session([*tmux.command(settings), "has-session", "-t", f"={name}"], machine):
-            return warned(
-                "old sessions",
-                f'a tmux session "{name}" is there that trainwatch did not make',
-                f"does a training run in it? Then: trainwatch adopt --session {name} --output-dir DIR",
-            )
+    for name in found.named:
+        return warned(
+            "old sessions",
+            f'a tmux session "{name}" is there that trainwatch did not make',
+            f"does a training run in it? Then: trainwatch adopt --session {name} --output-dir DIR",
+        )
     return passed("old sessions", "none")
 
 
@@ -175,17 +178,6 @@ def check_gpu_channel(machine: Machine) -> Check | None:
             "gpu channel", f"the kernel says: {said[-1]}", "in PowerShell on Windows: wsl --shutdown, then start again"
         )
     return passed("gpu channel", "/dev/dxg is there, and the kernel says nothing against it")
-
-
-def _has_session(words: list[str], machine: Machine) -> bool:
-    try:
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=tmux.TIMEOUT_S, check=False,
-            env=dict(machine.environ), cwd="/",
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
 
 
 def _logind(root: Path) -> Iterator[tuple[str, str]]:
