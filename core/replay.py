@@ -17,7 +17,7 @@ import msgspec
 from .judge import Judge, JudgeState, Knowledge
 from .judge.failure.catalogue import own_signatures
 from .judge.failure.diagnosis import compile_catalogue
-from .judge.run_machine import WORDS, name_of
+from .judge.run_states import WORDS, name_of
 from .judge.text.line_shapes import shapes_of
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened

@@ -14,7 +14,7 @@ import msgspec
 
 from trainwatch.core.judge import Judge, Knowledge
 from trainwatch.core.judge.failure.diagnosis import compile_catalogue
-from trainwatch.core.judge.run_machine import WORDS, name_of
+from trainwatch.core.judge.run_states import WORDS, name_of
 from trainwatch.core.judge.text.line_shapes import SHAPES
 from trainwatch.core.model.decision import (
     Decision,

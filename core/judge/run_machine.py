@@ -1,212 +1,145 @@
-"""What the run is doing, as one value: each variant carries its own data, and one table says what may follow what."""
+"""The state machine of a run: one table, ``TRANSITIONS``, from state and event to the state that follows.
+
+``Draft.move(event, machine, reason)`` is the only way to another state. It looks the pair up here; a pair without a row
+is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in run_states.py. The
+diagram in docs/run-states.md is generated from the table (docs/make_states.py).
+
+A restart goes through stopping, cleaning, verifying and backing off to starting. Each of these states waits for the
+outcome of one decision, so no stage is decided twice; there is one run state only, so two attempts never live at once.
+"""
 
 from typing import Literal, assert_never
 
-import msgspec
-
-from ..model.run import RunState
-
-NEVER = float("inf")
-
-
-class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the next attempt is to be started; carried from the end of one attempt to the launch of the next.
-
-    ``wanted``: a checkpoint the operator named. ``fresh``: from the beginning. ``tried``: resume points that turned
-    out bad in this round. ``before_t``: only checkpoints completed before this run time (a NaN came then).
-    ``ending``, ``advice``: the reason to give up with and what to look at, where that is what follows.
-    ``need_bytes``: room on the disk that the next attempt has to wait for.
-    """
-
-    reason: str
-    incident: int | None = None
-    wanted: str | None = None
-    fresh: bool = False
-    before_t: float | None = None
-    delay_s: float = 0.0
-    ending: str = ""
-    advice: tuple[str, ...] = ()
-    need_bytes: float | None = None
-    path: str | None = None
-    step: int | None = None
-
-
-class Variant(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", omit_defaults=True):
-    """Common part of the states."""
-
-
-class Idle(Variant, frozen=True, tag="idle"):
-    """Nothing was ever launched."""
-
-
-class Starting(Variant, frozen=True, tag="starting"):
-    """A launch was decided, or the trainer exists and has not made a step. ``order``: the decision; None = adopted.
-
-    ``hold``: a person said stop while the launch was under way; it is ended as soon as it is there. ``told_resume``,
-    ``restores`` ("state", "weights"), ``named``: how the launch said what to resume from, as its outcome told.
-    ``plan``: what was to be started.
-    """
-
-    order: int | None = None
-    launched: bool = False
-    hold: bool = False
-    told_resume: bool | None = None
-    restores: str | None = None
-    named: tuple[str, ...] = ()
-    plan: RestartPlan | None = None
-
-
-class Running(Variant, frozen=True, tag="running"):
-    """Training advances."""
-
-
-class Hung(Variant, frozen=True, tag="hung"):
-    """A hang was declared; the evidence is being taken until ``until_t`` at the latest."""
-
-    incident: int
-    capture: int
-    until_t: float
-
-
-Then = Literal["restart", "hold", "finish", "end", "give_up"]
-
-
-class Stopping(Variant, frozen=True, tag="stopping"):
-    """The trainer's tree is being ended. ``exited``: its exit was seen; ``gone_t``: when nothing of it was left.
-
-    ``leftovers``: it had ended by itself, only what it left behind is ended.
-    """
-
-    order: int
-    then: Then
-    plan: RestartPlan
-    by: str = ""
-    exited: bool = False
-    gone_t: float | None = None
-    kill: bool = False
-    leftovers: bool = False
-
-
-class Cleaning(Variant, frozen=True, tag="cleaning"):
-    """The GPU memory of the ended processes is being released."""
-
-    order: int
-    plan: RestartPlan
-
-
-class Verifying(Variant, frozen=True, tag="verifying"):
-    """A resume point is being proven."""
-
-    order: int
-    plan: RestartPlan
-
-
-class BackingOff(Variant, frozen=True, tag="backing_off"):
-    """The next attempt starts at ``until_t``."""
-
-    until_t: float
-    plan: RestartPlan
-
-
-class Held(Variant, frozen=True, tag="held"):
-    """The next attempt waits for room on the disk: ``need_bytes`` free."""
-
-    need_bytes: float
-    plan: RestartPlan
-
-
-class Paused(Variant, frozen=True, tag="paused"):
-    """The trainer is stopped by SIGSTOP, on request."""
-
-    order: int
-
-
-class Stopped(Variant, frozen=True, tag="stopped"):
-    """Held by a person."""
-
-
-class Interrupted(Variant, frozen=True, tag="interrupted"):
-    """The trainer ended while nobody watched."""
-
-
-class Finished(Variant, frozen=True, tag="finished"):
-    """Done."""
-
-
-class GivenUp(Variant, frozen=True, tag="given_up"):
-    """A person is needed."""
-
-
-Machine = (
-    Idle
-    | Starting
-    | Running
-    | Hung
-    | Stopping
-    | Cleaning
-    | Verifying
-    | BackingOff
-    | Held
-    | Paused
-    | Stopped
-    | Interrupted
-    | Finished
-    | GivenUp
+from .run_states import (
+    BackingOff,
+    Cleaning,
+    Finished,
+    GivenUp,
+    Held,
+    Hung,
+    Idle,
+    Interrupted,
+    Machine,
+    Paused,
+    Running,
+    Starting,
+    State,
+    Stopped,
+    Stopping,
+    Verifying,
+    name_of,
 )
 
-_OVER = frozenset({"stopped", "finished", "given_up"})
-_ENDING = frozenset({"stopping", "cleaning", "verifying", "backing_off", "held", "starting"})
+NEVER = float("inf")
+EXIT_WAIT_S = 2.0
+"""How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
 
-TRANSITIONS: dict[str, frozenset[str]] = {
-    # From each state, those that may follow. A state may always be followed by itself with other data.
-    "idle": frozenset({"starting", "running", "verifying", "backing_off", "stopped", "given_up"}),
-    "starting": frozenset({"running", "hung", "paused", "interrupted"}) | _ENDING | _OVER,
-    "running": frozenset({"hung", "paused", "starting", "interrupted"}) | _ENDING | _OVER,
-    "hung": frozenset({"running", "paused"}) | _ENDING | _OVER,
-    "paused": frozenset({"running", "starting"}) | _ENDING | _OVER,
-    "stopping": frozenset({"running"}) | _ENDING | _OVER,
-    "cleaning": frozenset({"running"}) | _ENDING | _OVER,
-    "verifying": _ENDING | _OVER,
-    "backing_off": _ENDING | _OVER,
-    "held": _ENDING | _OVER,
-    "stopped": _ENDING | {"running"},
-    "interrupted": _ENDING | _OVER,
-    # Once over, only a person (or a trainer that is found running) brings it back.
-    "finished": _ENDING | {"stopped"},
-    "given_up": _ENDING | {"stopped"},
+Event = Literal[
+    "started", "training", "launch", "launched", "step", "hang", "pause", "command", "stop", "kill", "exit",
+    "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "verify", "back_off", "hold", "lost", "finish",
+    "give_up",
+]  # fmt: skip
+
+EVENTS: dict[Event, str] = {
+    "started": "a trainer process exists that has not made a step",
+    "training": "a trainer process exists that has made steps",
+    "launch": "the next attempt is launched",
+    "launched": "the launch succeeded",
+    "step": "the step number advanced",
+    "hang": "a hang is declared",
+    "pause": "an operator pauses the trainer",
+    "command": "an operator changes what follows this state",
+    "stop": "the trainer's processes are to be ended",
+    "kill": "the gentle stop failed",
+    "exit": "the main process exited",
+    "processes_gone": "no process of the attempt is left",
+    "clear_leftovers": "the trainer is gone; processes that it left behind are to be ended",
+    "clear_gpu": "the GPU memory of the ended processes is to be released",
+    "no_room": "the disk is too full for the next attempt",
+    "verify": "a resume point is chosen and is to be verified",
+    "back_off": "the next attempt is to wait",
+    "hold": "no restart until an operator asks for one",
+    "lost": "the trainer ended while no supervisor was running",
+    "finish": "the training is done",
+    "give_up": "no restart helps, or none is allowed",
 }
 
-WORDS: dict[str, RunState] = {
-    "idle": "idle",
-    "starting": "starting",
-    "running": "running",
-    "hung": "hung",
-    "stopping": "stopping",
-    "cleaning": "cleaning",
-    "verifying": "cleaning",
-    "backing_off": "backing_off",
-    "held": "backing_off",
-    "paused": "paused",
-    "stopped": "stopped",
-    "interrupted": "interrupted",
-    "finished": "finished",
-    "given_up": "given_up",
+FROM_ANY_STATE: dict[Event, State] = {"started": "starting", "training": "running"}
+"""A trainer process that exists is an observation; it is accepted whatever was expected."""
+_LIVE: dict[Event, State] = {
+    **FROM_ANY_STATE,
+    "stop": "stopping",
+    "clear_leftovers": "stopping",
+    "hold": "stopped",
+    "lost": "interrupted",
+    "finish": "finished",
+    "give_up": "given_up",
 }
-"""State → the word people see."""
+"""While a trainer process exists."""
+_NEXT_ATTEMPT: dict[Event, State] = {
+    **FROM_ANY_STATE,
+    "verify": "verifying",
+    "launch": "starting",
+    "give_up": "given_up",
+}
+"""While no trainer process exists and a next attempt may be prepared."""
+_ENDED: dict[Event, State] = {**_NEXT_ATTEMPT, "clear_leftovers": "stopping"}
+"""The same after an attempt: an operator or a new supervisor asks for the next one, and leftovers are ended first."""
+
+TRANSITIONS: dict[State, dict[Event, State]] = {
+    "idle": {**_NEXT_ATTEMPT, "hold": "stopped"},
+    "starting": {
+        **_LIVE,
+        **_NEXT_ATTEMPT,
+        "launched": "starting",
+        "command": "starting",
+        "step": "running",
+        "hang": "hung",
+        "pause": "paused",
+        "back_off": "backing_off",
+        "no_room": "held",
+    },
+    "running": {**_LIVE, "hang": "hung", "pause": "paused"},
+    "hung": {**_LIVE, "step": "running", "pause": "paused"},
+    "paused": _LIVE,
+    "stopping": {
+        **FROM_ANY_STATE,
+        "stop": "stopping",
+        "kill": "stopping",
+        "command": "stopping",
+        "clear_leftovers": "stopping",
+        "exit": "stopping",
+        "processes_gone": "stopping",
+        "clear_gpu": "cleaning",
+        "hold": "stopped",
+        "finish": "finished",
+        "give_up": "given_up",
+    },
+    "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
+    "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
+    "backing_off": {**_ENDED, "hold": "stopped"},
+    "held": {**_ENDED, "hold": "stopped"},
+    "stopped": _ENDED,
+    "interrupted": {**_ENDED, "hold": "stopped"},
+    "finished": _ENDED,
+    "given_up": _ENDED,
+}
 
 
-def name_of(machine: Machine) -> str:
-    """The state's key in the tables above."""
-    return str(machine.__struct_config__.tag)
+class ImpossibleTransitionError(AssertionError):
+    """A bug in the judge: an event without a row in its state, or a next state that is not the one of the row."""
 
 
-def may_follow(before: Machine, after: Machine) -> bool:
-    """Whether the table allows it."""
-    return type(before) is type(after) or name_of(after) in TRANSITIONS[name_of(before)]
+def check_transition(before: Machine, event: Event, after: Machine) -> None:
+    """Look the pair up; raise ``ImpossibleTransitionError`` if it has no row, or the row does not lead to ``after``."""
+    state, follows = name_of(before), name_of(after)
+    expected = TRANSITIONS[state].get(event)
+    if follows != expected:
+        raise ImpossibleTransitionError(f"{state}, {event}: leads to {expected or 'nothing'}, not to {follows}")
 
 
 def wake_t(machine: Machine) -> float:
-    """Run time at which the state wants to be looked at although nothing happened; NEVER for most."""
+    """Run time at which the state is due although nothing is observed; NEVER for most states."""
     match machine:
         case Hung():
             return machine.until_t
@@ -232,12 +165,8 @@ def wake_t(machine: Machine) -> float:
             assert_never(machine)
 
 
-EXIT_WAIT_S = 2.0
-"""How long the exit status may lag behind the end of the tree: the runner writes it with an fsync."""
-
-
 def is_live(machine: Machine) -> bool:
-    """Whether a trainer is believed to exist."""
+    """Whether a trainer process is believed to exist."""
     match machine:
         case Starting():
             return machine.launched
@@ -250,7 +179,7 @@ def is_live(machine: Machine) -> bool:
 
 
 def is_watched(machine: Machine) -> bool:
-    """Whether its progress and signs of life are being judged."""
+    """Whether progress and signs of life of a trainer are judged."""
     match machine:
         case Starting():
             return machine.launched

@@ -31,7 +31,8 @@ from .recovery.failure_history import Trail
 from .recovery.ramp_state import Ramp, Stood
 from .resume.checkpoint_index import Shelf
 from .resume.save_overdue import SaveClock
-from .run_machine import NEVER, Idle, Machine
+from .run_machine import NEVER
+from .run_states import Idle, Machine
 
 SNAPSHOT_VERSION = 1
 

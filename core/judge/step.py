@@ -33,7 +33,8 @@ from .hang import active_time, liveness, log_activity, step_clock
 from .knowledge import Knowledge
 from .recovery import commands, crash, permission, restart_stages, takeover
 from .recovery.restored_state import from_story
-from .run_machine import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying, is_live, is_watched
+from .run_machine import is_live, is_watched
+from .run_states import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying
 from .state import NOTHING, JudgeState, Result, due
 from .step_builder import Draft
 

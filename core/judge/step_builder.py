@@ -8,9 +8,10 @@ from ..model.decision import Decision, NotifyPeople
 from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, StateChanged
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
-from . import run_machine
+from . import run_machine, run_states
 from .knowledge import Knowledge
-from .run_machine import NEVER, Machine
+from .run_machine import NEVER, Event
+from .run_states import Machine
 from .state import JudgeState
 
 
@@ -52,17 +53,15 @@ class Draft:
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
         )
 
-    def move(self, machine: Machine, reason: str) -> None:
-        """Go to another state of the run; people are told when its word changes."""
+    def move(self, event: Event, machine: Machine, reason: str) -> None:
+        """Change the state of the run, as its table says for ``event``; a changed word is a fact for the journal."""
         before = self.state.machine
-        assert run_machine.may_follow(before, machine), (
-            f"{run_machine.name_of(before)} → {run_machine.name_of(machine)}"
-        )
+        run_machine.check_transition(before, event, machine)
         wake = run_machine.wake_t(machine)
         self.set(machine=machine, wake_t=None if wake == NEVER else wake)
-        word = run_machine.WORDS[run_machine.name_of(machine)]
-        until = machine.until_t if isinstance(machine, run_machine.BackingOff) else None
-        if word != run_machine.WORDS[run_machine.name_of(before)] or until is not None:
+        word = run_states.WORDS[run_states.name_of(machine)]
+        until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
+        if word != run_states.WORDS[run_states.name_of(before)] or until is not None:
             self.fact(StateChanged(state=word, reason=reason, until_t=until))
 
     def open_incident(

@@ -4,7 +4,6 @@ import pytest
 
 from tests.builders import Story, World, busy, judge, spin
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge import run_machine
 from trainwatch.core.judge.attempt_progress import AttemptNow, lost_steps, with_beat, with_saved
 from trainwatch.core.judge.findings import eta, loss, slow
 from trainwatch.core.judge.findings.health_levels import Band
@@ -227,11 +226,6 @@ def test_eta_comes_from_the_runs_own_pace() -> None:
 
 def test_waits_may_be_none() -> None:
     assert budget.delay_s(budget.Budget(used=2), Restart(backoff_s=())) == 0.0
-
-
-def test_every_state_has_a_word_and_followers() -> None:
-    assert set(run_machine.WORDS) == set(run_machine.TRANSITIONS)
-    assert not run_machine.may_follow(run_machine.Finished(), run_machine.Hung(incident=1, capture=1, until_t=0.0))
 
 
 # --- loss, pace -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from ..recovery.answer import Failure, answer
 from ..recovery.failure_history import Cause
 from ..recovery.training_done import ended_well
 from ..resume import checkpoint_index
-from ..run_machine import Hung, RestartPlan, is_watched
+from ..run_machine import is_watched
+from ..run_states import Hung, RestartPlan
 from ..state import JudgeState, Result
 from ..step_builder import Draft
 
@@ -77,7 +78,7 @@ def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]
         incident=number,
         attempt=state.attempt.number,
     )
-    draft.move(Hung(incident=number, capture=capture, until_t=draft.t + CAPTURE_S), verdict.reason)
+    draft.move("hang", Hung(incident=number, capture=capture, until_t=draft.t + CAPTURE_S), verdict.reason)
     return draft.state, (*entries, *draft.entries)
 
 

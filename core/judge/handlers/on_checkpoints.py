@@ -10,7 +10,8 @@ from ..knowledge import Knowledge
 from ..recovery import commands, ramp, restart_stages, restart_success
 from ..resume import checkpoint_index, save_overdue
 from ..resume.step_agreement import disagreement
-from ..run_machine import Stopping, is_live, is_watched
+from ..run_machine import is_live, is_watched
+from ..run_states import Stopping
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import Draft
 from . import deletion_plan

@@ -13,7 +13,8 @@ from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
 from ..recovery import restart_success
 from ..resume import save_overdue
-from ..run_machine import Hung, Running, Stopping, is_watched
+from ..run_machine import is_watched
+from ..run_states import Hung, Running, Stopping
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import Draft
 from . import hints
@@ -136,7 +137,7 @@ def _on_beat(
         if isinstance(state.machine, Hung):
             draft.close_incident(state.machine.incident, "the step advanced again by itself")
         if not isinstance(state.machine, Running):
-            draft.move(Running(), "training advances")
+            draft.move("step", Running(), "training advances")
         if first or state.attempt.proof == "open":
             restart_success.on_beat(draft)
         state, entries = draft.state, tuple(draft.entries)

@@ -9,7 +9,8 @@ from ..findings import disk_forecast, eta, health_levels
 from ..hang import active_time, liveness, step_clock
 from ..knowledge import Knowledge
 from ..recovery import restart_stages
-from ..run_machine import Held, is_live, is_watched
+from ..run_machine import is_live, is_watched
+from ..run_states import Held
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import Draft
 from . import hints, terminal_question

@@ -7,7 +7,7 @@ be applied → restart with it; no use → give up; the same place again → giv
 import msgspec
 
 from ..attempt_progress import knows_its_step
-from ..run_machine import RestartPlan
+from ..run_states import RestartPlan
 from ..step_builder import Draft
 from . import budget, fallback, ramp, restart_stages, treatment
 from . import failure_history as cause

@@ -14,7 +14,7 @@ from ...model.observation import Command
 from ...model.profile import NO_PROFILE
 from .. import run_machine
 from ..hang import active_time
-from ..run_machine import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
+from ..run_states import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
 from ..step_builder import Draft
 from . import fallback, permission, ramp, restart_stages, treatment
 from .budget import Budget
@@ -54,18 +54,18 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
     machine = draft.state.machine
     plan = RestartPlan(reason=f"{command.verb} by {command.by}")
     if isinstance(machine, Starting) and not machine.launched:
-        draft.move(msgspec.structs.replace(machine, hold=True), "to be ended as soon as it is there")
+        draft.move("command", msgspec.structs.replace(machine, hold=True), "to be ended as soon as it is there")
     elif isinstance(machine, Stopping):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
         if kill and not machine.kill:
             restart_stages.stop(draft, "hold", plan, mode="kill", by=command.by, exited=machine.exited)
         else:
-            draft.move(held, f"{command.verb} by {command.by}: no restart after this")
+            draft.move("command", held, f"{command.verb} by {command.by}: no restart after this")
     elif run_machine.is_live(machine):
         _close_hangs(draft, f"ended by {command.by}")
         restart_stages.stop(draft, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
     else:  # between two attempts, or before the first one
-        draft.move(Stopped(), f"stopped by {command.by}; held until resume or restart")
+        draft.move("hold", Stopped(), f"stopped by {command.by}; held until resume or restart")
 
 
 def _take_remedies(draft: Draft, command: Command) -> None:
@@ -79,7 +79,7 @@ def _restart(draft: Draft, command: Command) -> None:
     machine = draft.state.machine
     plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
     if isinstance(machine, Stopping):
-        draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+        draft.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
         _take_profile(draft, command)
         _take_remedies(draft, command)
@@ -93,7 +93,7 @@ def _resume(draft: Draft, command: Command) -> None:
     machine = draft.state.machine
     if isinstance(machine, Stopping):
         plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
-        draft.move(msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
+        draft.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
         return
     _take_profile(draft, command)
     _take_remedies(draft, command)
@@ -114,7 +114,7 @@ def _pause(draft: Draft, command: Command) -> None:
     _close_hangs(draft, f"paused by {command.by}")
     draft.set(timeline=msgspec.structs.replace(draft.state.timeline, stopped=True))
     order = draft.decide(PauseAttempt, f"pause by {command.by}", attempt=draft.state.attempt.number)
-    draft.move(Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
+    draft.move("pause", Paused(order=order), f"paused by {command.by} (its GPU memory stays held)")
 
 
 def _unpause(draft: Draft, command: Command) -> None:
@@ -128,7 +128,15 @@ def awake(draft: Draft, reason: str) -> None:
     line = msgspec.structs.replace(state.timeline, stopped=False)
     now = active_time.active(line)
     draft.set(timeline=line, clock=msgspec.structs.replace(state.clock, last=now))
-    draft.move(Running() if state.clock.beats else Starting(launched=True), reason)
+    follow_trainer(draft, reason)
+
+
+def follow_trainer(draft: Draft, reason: str) -> None:
+    """Watch a trainer that exists: running if it has made a step, else starting."""
+    if draft.state.clock.beats:
+        draft.move("training", Running(), reason)
+    else:
+        draft.move("started", Starting(launched=True), reason)
 
 
 def _profile(draft: Draft, command: Command) -> None:
@@ -173,7 +181,7 @@ def _wait(draft: Draft, command: Command) -> None:
     draft.set(attempt=msgspec.structs.replace(draft.state.attempt, patient_until=until))
     if isinstance(draft.state.machine, Hung):
         _close_hangs(draft, f"{command.by} asked to wait")
-        draft.move(Running() if draft.state.clock.beats else Starting(launched=True), f"{command.by} asked to wait")
+        follow_trainer(draft, f"{command.by} asked to wait")
     draft.note(f"no hang is declared for {WAIT_S / 60:.0f} min, as {command.by} asked")
 
 
@@ -182,7 +190,7 @@ def _shutdown(draft: Draft, command: Command) -> None:
     if command.stop_trainer and run_machine.is_live(machine):
         reason = f"shutdown with the trainer by {command.by}"
         if isinstance(machine, Stopping):
-            draft.move(msgspec.structs.replace(machine, then="end", by=command.by), reason)
+            draft.move("command", msgspec.structs.replace(machine, then="end", by=command.by), reason)
         else:
             restart_stages.stop(draft, "end", RestartPlan(reason=reason), by=command.by)
         return

@@ -7,7 +7,7 @@ from ...model.incident import Evidence
 from ...model.observation import Exit
 from ..failure.diagnosis import diagnose
 from ..resume import checkpoint_index
-from ..run_machine import Stopped
+from ..run_states import Stopped
 from ..state import JudgeState
 from ..step_builder import Draft
 from . import restart_stages, wsl_channel
@@ -77,7 +77,7 @@ def on_crash(draft: Draft, observation: Exit) -> None:
     )
     if by_person:
         draft.close_incident(number, "ended by a person")
-        draft.move(Stopped(), "a person ended the trainer; held until resume or restart")
+        draft.move("hold", Stopped(), "a person ended the trainer; held until resume or restart")
         return
     if wsl_channel.is_broken(state, diagnosis.failure):
         restart_stages.give_up(draft, wsl_channel.ENDING, number, wsl_channel.WINDOWS_SIDE)

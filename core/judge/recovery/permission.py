@@ -10,8 +10,8 @@ import msgspec
 
 from ...model.observation import Command
 from ...model.profile import NO_PROFILE
-from .. import run_machine
-from ..run_machine import Hung, Paused, Running, Starting, Stopping
+from .. import run_machine, run_states
+from ..run_states import Hung, Paused, Running, Starting, Stopping
 from ..step_builder import Draft
 from . import not_resumable
 
@@ -44,13 +44,13 @@ def answer(draft: Draft, command: Command) -> Answer:
 
 def _is(draft: Draft) -> str:
     """The state in words: ``it is backing off``."""
-    word = run_machine.WORDS[run_machine.name_of(draft.state.machine)].replace("_", " ")
+    word = run_states.WORDS[run_states.name_of(draft.state.machine)].replace("_", " ")
     number = draft.state.attempt.number
     return f"it is {word} (attempt {number})" if run_machine.is_live(draft.state.machine) else f"it is {word}"
 
 
 def _end(draft: Draft, _command: Command) -> Answer:
-    name = run_machine.name_of(draft.state.machine)
+    name = run_states.name_of(draft.state.machine)
     if name in {"stopped", "finished", "given_up"}:
         return fulfilled(f"nothing is running: {_is(draft)} already")
     return YES
@@ -96,7 +96,7 @@ def _pause(draft: Draft, _command: Command) -> Answer:
     if isinstance(machine, Running | Hung) or (isinstance(machine, Starting) and machine.launched):
         return YES
     ending = ", and is left to end" if isinstance(machine, Stopping) else "; `trainwatch resume` starts it"
-    finished = run_machine.name_of(machine) == "finished"
+    finished = run_states.name_of(machine) == "finished"
     return refused(f"nothing is running that could be paused: {_is(draft)}{'' if finished else ending}")
 
 
@@ -105,7 +105,7 @@ def _unpause(draft: Draft, _command: Command) -> Answer:
     if isinstance(state.machine, Paused) or (state.timeline.stopped and run_machine.is_watched(state.machine)):
         return YES
     hint = "" if run_machine.is_live(state.machine) else "; `trainwatch resume` starts it"
-    finished = run_machine.name_of(state.machine) == "finished"
+    finished = run_states.name_of(state.machine) == "finished"
     return refused(f"the run is not paused: {_is(draft)}{'' if finished else hint}")
 
 
@@ -114,7 +114,7 @@ def _profile(draft: Draft, command: Command) -> Answer:
     none = command.profile == NO_PROFILE and NO_PROFILE not in known
     if command.profile is None or (known and command.profile not in known and not none):
         return refused(f"there is no profile {command.profile!r}; known: {', '.join(known) or 'none'}")
-    if run_machine.name_of(state.machine) == "finished":
+    if run_states.name_of(state.machine) == "finished":
         return refused("the run is finished; give a profile to the next start")
     live = run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping)
     wanted = None if none else command.profile

@@ -32,7 +32,7 @@ from ...model.profile import NO_PROFILE
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
-from ..run_machine import (
+from ..run_states import (
     BackingOff,
     Cleaning,
     Finished,
@@ -101,7 +101,7 @@ def give_up(draft: Draft, reason: str, incident: int | None, advice: tuple[str, 
         if known.kind in {"crash", "hang", "resume"}:
             draft.close_incident(known.id, "given up")
     draft.decide(GiveUp, reason, incident=incident)
-    draft.move(GivenUp(), reason)
+    draft.move("give_up", GivenUp(), reason)
     for sentence in advice:
         draft.note(sentence)
     draft.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
@@ -129,7 +129,7 @@ def conclude(draft: Draft, reason: str) -> None:
     remember_end(draft)
     for incident in draft.state.incidents:
         draft.close_incident(incident.id, "the training finished")
-    draft.move(Finished(), reason)
+    draft.move("finish", Finished(), reason)
     draft.notify("finish", "finished", reason)
     draft.decide(EndWatch, reason, exit_code=0)
 
@@ -147,7 +147,8 @@ def stop(
     order = draft.decide(
         StopAttempt, plan.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode=mode
     )
-    draft.move(Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill"), plan.reason)
+    stopping = Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
+    draft.move("stop", stopping, plan.reason)
 
 
 def clear_and_restart(draft: Draft, plan: RestartPlan) -> None:
@@ -156,14 +157,15 @@ def clear_and_restart(draft: Draft, plan: RestartPlan) -> None:
     order = draft.decide(
         EndLeftovers, leftovers.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode="gentle"
     )
-    draft.move(Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True), plan.reason)
+    stopping = Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
+    draft.move("clear_leftovers", stopping, plan.reason)
 
 
 def on_stop_outcome(draft: Draft, machine: Stopping, outcome: Outcome) -> None:
     """Nothing of the tree is left, or something would not end."""
     if outcome.ok:
         gone = msgspec.structs.replace(machine, gone_t=draft.t)
-        draft.move(gone, "its processes are gone")
+        draft.move("processes_gone", gone, "its processes are gone")
         if machine.exited:
             after_end(draft, gone)
         return
@@ -176,7 +178,7 @@ def on_stop_outcome(draft: Draft, machine: Stopping, outcome: Outcome) -> None:
             attempt=draft.state.attempt.number,
             mode="kill",
         )
-        draft.move(msgspec.structs.replace(machine, order=order, kill=True), reason)
+        draft.move("kill", msgspec.structs.replace(machine, order=order, kill=True), reason)
         return
     if not machine.exited:
         _ended(draft, machine, None)
@@ -189,7 +191,7 @@ def on_exit_while_stopping(draft: Draft, machine: Stopping, observation: Exit) -
         return
     _ended(draft, machine, observation)
     new = msgspec.structs.replace(machine, exited=True)
-    draft.move(new, "its main process ended")
+    draft.move("exit", new, "its main process ended")
     if new.gone_t is not None:
         after_end(draft, new)
 
@@ -227,9 +229,9 @@ def after_end(draft: Draft, machine: Stopping) -> None:
         case "finish":
             conclude(draft, "the training had finished; its process did not end and was ended gently")
         case "hold":
-            draft.move(Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
+            draft.move("hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
         case "end":
-            draft.move(Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
+            draft.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
             draft.decide(EndWatch, "the trainer was ended as asked", exit_code=0)
         case _:
             assert_never(machine.then)
@@ -243,7 +245,7 @@ def clear_gpu(draft: Draft, plan: RestartPlan) -> None:
         incident=plan.incident,
         attempt=draft.state.attempt.number,
     )
-    draft.move(Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
+    draft.move("clear_gpu", Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
 
 
 def on_clear_outcome(draft: Draft, machine: Cleaning, outcome: Outcome) -> None:
@@ -258,7 +260,7 @@ def on_clear_outcome(draft: Draft, machine: Cleaning, outcome: Outcome) -> None:
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
     draft.close_incident(machine.plan.incident, "held: the GPU is not clear")
-    draft.move(Stopped(), reason)
+    draft.move("hold", Stopped(), reason)
     draft.notify("warning", "held", reason, incident=machine.plan.incident)
 
 
@@ -267,7 +269,7 @@ def hold(draft: Draft, plan: RestartPlan, need_bytes: float) -> None:
     free = draft.state.disk_free_bytes
     now = "" if free is None else f", {free / GB:.1f} GB are"
     reason = f"held: the disk is full; it goes on when {need_bytes / GB:.1f} GB are free{now}"
-    draft.move(Held(need_bytes=need_bytes, plan=msgspec.structs.replace(plan, need_bytes=None)), reason)
+    draft.move("no_room", Held(need_bytes=need_bytes, plan=msgspec.structs.replace(plan, need_bytes=None)), reason)
     how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
     draft.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
@@ -309,6 +311,7 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
     )
     step = known.step if known is not None else None
     draft.move(
+        "verify",
         Verifying(order=order, plan=msgspec.structs.replace(plan, path=path, step=step)),
         f"proving the resume point {base_name(path)}",
     )
@@ -343,7 +346,7 @@ def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> Non
     number, told = _set_bad(draft, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
         draft.close_incident(plan.incident, "held: the checkpoint asked for is not good")
-        draft.move(Stopped(), told)
+        draft.move("hold", Stopped(), told)
         draft.notify("warning", "not resumed", told, incident=number)
         return
     draft.notify("warning", f"checkpoint {verdict}", told, incident=number)
@@ -399,7 +402,9 @@ def wait(draft: Draft, plan: RestartPlan) -> None:
         launch(draft, plan)
         return
     draft.move(
-        BackingOff(until_t=draft.t + plan.delay_s, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}"
+        "back_off",
+        BackingOff(until_t=draft.t + plan.delay_s, plan=plan),
+        f"next attempt in {plan.delay_s:.0f} s: {plan.reason}",
     )
 
 
@@ -429,7 +434,7 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         steps_done=known.position if known is not None else None,
         epochs_done=known.epochs_done if known is not None else None,
     )
-    draft.move(Starting(order=order, plan=plan), f"attempt {number} starts {where}")
+    draft.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 
 
 def next_profile(state: JudgeState) -> str | None:
@@ -466,13 +471,15 @@ def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
     """The trainer exists; the launch says how it was told what to resume from."""
     told, restores = outcome.data.get("told_resume"), outcome.data.get("resume")
     named = outcome.data.get("resume_named") or ()
-    draft.set(
-        machine=msgspec.structs.replace(
+    draft.move(
+        "launched",
+        msgspec.structs.replace(
             machine,
             told_resume=told if isinstance(told, bool) else None,
             restores=restores if isinstance(restores, str) else None,
             named=tuple(str(place) for place in named),
-        )
+        ),
+        "the launch worked",
     )
     order = outcome.data.get("order")
     path = order.get("resume_from") if isinstance(order, dict) else None

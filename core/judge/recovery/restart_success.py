@@ -9,7 +9,7 @@ from ...model.fact import BudgetChanged
 from ..attempt_progress import lost_steps
 from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
-from ..run_machine import RestartPlan
+from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import Draft
 from . import budget, restart_stages

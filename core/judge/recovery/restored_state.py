@@ -11,23 +11,12 @@ from ...model.profile import NO_PROFILE
 from ...model.remedy import AppliedRemedy
 from ...model.run import RunState
 from ...model.story import RunStory
-from .. import run_machine
+from .. import run_states
 from ..attempt_progress import AttemptNow
 from ..hang.active_time import Timeline
 from ..hang.step_clock import begin_attempt
 from ..resume.checkpoint_index import GOOD, Known, Shelf
-from ..run_machine import (
-    Finished,
-    GivenUp,
-    Hung,
-    Idle,
-    Interrupted,
-    Machine,
-    Paused,
-    Running,
-    Starting,
-    Stopped,
-)
+from ..run_states import Finished, GivenUp, Hung, Idle, Interrupted, Machine, Paused, Running, Starting, Stopped
 from ..state import JudgeState, from_snapshot
 from .budget import Budget
 from .ramp_state import Stood
@@ -98,7 +87,7 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     stop, and what was to follow it. Where it does not fit the story (cut off, of another version), its word must do.
     """
     machine = _MACHINES[story.state]
-    if learned is not None and run_machine.WORDS[run_machine.name_of(learned.machine)] == story.state:
+    if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
     if not isinstance(machine, Starting | Running | Hung | Paused) or (isinstance(machine, Starting) and machine.hold):
         return machine

@@ -6,7 +6,7 @@ import msgspec
 
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
-from .. import run_machine
+from .. import run_machine, run_states
 from ..attempt_progress import AttemptNow, read_anew
 from ..failure.diagnosis import DiagnosisState
 from ..findings import eta
@@ -16,7 +16,7 @@ from ..hang import active_time, liveness, step_clock
 from ..hang.log_activity import Voice
 from ..progress.log_progress import START
 from ..resume import checkpoint_index
-from ..run_machine import (
+from ..run_states import (
     BackingOff,
     Cleaning,
     Finished,
@@ -47,7 +47,7 @@ def go_on(draft: Draft) -> None:
             restart_stages.launch(draft, RestartPlan(reason="first launch"))
         case Starting(hold=True) | Stopping(then="hold" | "end"):
             _lost(draft)
-            draft.move(Stopped(), "stopped by a person; held until resume or restart")
+            draft.move("hold", Stopped(), "stopped by a person; held until resume or restart")
         case Stopping(then="finish"):
             _lost(draft)
             restart_stages.conclude(draft, "the training had finished")
@@ -64,7 +64,7 @@ def go_on(draft: Draft) -> None:
             restart_stages.clear_and_restart(draft, meant)
         case Starting() | Running() | Hung() | Paused():
             _lost(draft)
-            draft.move(Interrupted(), "the trainer ended while no supervisor watched")
+            draft.move("lost", Interrupted(), "the trainer ended while no supervisor watched")
             restart_stages.clear_and_restart(draft, GO_ON)
         case Interrupted():
             restart_stages.clear_and_restart(draft, GO_ON)
@@ -151,14 +151,14 @@ def started(draft: Draft, start: Start) -> None:
     _stand(draft, start, same=same, was=machine)
 
 
-def _weights_only(draft: Draft, start: Start, machine: run_machine.Machine) -> bool:
+def _weights_only(draft: Draft, start: Start, machine: run_states.Machine) -> bool:
     """Whether its step counter starts anew by design; the launch knows best (a directory may hold all the state)."""
     if isinstance(machine, Starting) and machine.restores in {"state", "weights"}:
         return machine.restores == "weights"
     return draft.knowledge.preset.resume == "weights" and start.resume_from is not None
 
 
-def _stand(draft: Draft, start: Start, *, same: bool, was: run_machine.Machine) -> None:
+def _stand(draft: Draft, start: Start, *, same: bool, was: run_states.Machine) -> None:
     """Where the run stands with this trainer. What the last supervisor was about to do is taken up again."""
     how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
     if same and isinstance(was, Stopping):
@@ -170,6 +170,9 @@ def _stand(draft: Draft, start: Start, *, same: bool, was: run_machine.Machine) 
         return
     if same and isinstance(was, Hung):
         draft.close_incident(was.incident, "a new supervisor looks again")
-    draft.move(Running() if same and draft.state.clock.beats else Starting(launched=True), how)
+    if same and draft.state.clock.beats:
+        draft.move("training", Running(), how)
+    else:
+        draft.move("started", Starting(launched=True), how)
     if isinstance(was, Starting) and was.hold:
         restart_stages.stop(draft, "hold", RestartPlan(reason="a person said stop while it was being started"))

@@ -1,0 +1,191 @@
+"""The states of a run, as values: each variant carries the data that only it needs.
+
+They are part of the judge's snapshot in the journal: tags and field names are a file format.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from ..model.run import RunState
+
+
+class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the next attempt is to be started; carried from the end of one attempt to the launch of the next.
+
+    ``wanted``: a checkpoint that an operator named. ``fresh``: start from the beginning. ``before_t``: use only
+    checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
+    ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
+    ``need_bytes``: free disk space that the next attempt waits for. ``path``, ``step``: the resume point chosen.
+    """
+
+    reason: str
+    incident: int | None = None
+    wanted: str | None = None
+    fresh: bool = False
+    before_t: float | None = None
+    delay_s: float = 0.0
+    ending: str = ""
+    advice: tuple[str, ...] = ()
+    need_bytes: float | None = None
+    path: str | None = None
+    step: int | None = None
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", omit_defaults=True):
+    """Base of all states."""
+
+
+class Idle(Variant, frozen=True, tag="idle"):
+    """Nothing was launched yet."""
+
+
+class Starting(Variant, frozen=True, tag="starting"):
+    """A launch was decided, or a trainer process exists that has not made a step.
+
+    ``order``: id of the launch decision, None for a trainer that was found running. ``launched``: the process exists.
+    ``hold``: an operator asked for a stop during the launch; the trainer is ended as soon as it exists.
+    ``told_resume``: whether the launch could pass the checkpoint to the trainer, None = not known. ``restores``: what
+    the trainer restores from it ("state" or "weights"). ``named``: where the checkpoint is named (command line, derived
+    config). ``plan``: what was to be started.
+    """
+
+    order: int | None = None
+    launched: bool = False
+    hold: bool = False
+    told_resume: bool | None = None
+    restores: str | None = None
+    named: tuple[str, ...] = ()
+    plan: RestartPlan | None = None
+
+
+class Running(Variant, frozen=True, tag="running"):
+    """Training advances."""
+
+
+class Hung(Variant, frozen=True, tag="hung"):
+    """A hang was declared; its evidence is being captured, until run time ``until_t`` at the latest."""
+
+    incident: int
+    capture: int
+    until_t: float
+
+
+Then = Literal["restart", "hold", "finish", "end", "give_up"]
+"""What follows a stop. ``hold``: wait for an operator; ``end``: end the supervisor, too."""
+
+
+class Stopping(Variant, frozen=True, tag="stopping"):
+    """The trainer's processes are being ended.
+
+    ``by``: the operator who asked for it. ``exited``: the exit of the main process was seen. ``gone_t``: run time from
+    which no process was left. ``kill``: the gentle stop failed. ``leftovers``: the trainer ended by itself and only
+    the processes that it left behind are ended.
+    """
+
+    order: int
+    then: Then
+    plan: RestartPlan
+    by: str = ""
+    exited: bool = False
+    gone_t: float | None = None
+    kill: bool = False
+    leftovers: bool = False
+
+
+class Cleaning(Variant, frozen=True, tag="cleaning"):
+    """The GPU memory of the ended processes is being released."""
+
+    order: int
+    plan: RestartPlan
+
+
+class Verifying(Variant, frozen=True, tag="verifying"):
+    """The resume point is being verified."""
+
+    order: int
+    plan: RestartPlan
+
+
+class BackingOff(Variant, frozen=True, tag="backing_off"):
+    """The next attempt starts at run time ``until_t``."""
+
+    until_t: float
+    plan: RestartPlan
+
+
+class Held(Variant, frozen=True, tag="held"):
+    """The next attempt waits until ``need_bytes`` are free on the disk."""
+
+    need_bytes: float
+    plan: RestartPlan
+
+
+class Paused(Variant, frozen=True, tag="paused"):
+    """An operator stopped the trainer with SIGSTOP."""
+
+    order: int
+
+
+class Stopped(Variant, frozen=True, tag="stopped"):
+    """No trainer, and no restart until an operator asks for one."""
+
+
+class Interrupted(Variant, frozen=True, tag="interrupted"):
+    """The trainer ended while no supervisor was running."""
+
+
+class Finished(Variant, frozen=True, tag="finished"):
+    """The training is done."""
+
+
+class GivenUp(Variant, frozen=True, tag="given_up"):
+    """No restart helps, or none is allowed: a person is needed."""
+
+
+Machine = (
+    Idle
+    | Starting
+    | Running
+    | Hung
+    | Stopping
+    | Cleaning
+    | Verifying
+    | BackingOff
+    | Held
+    | Paused
+    | Stopped
+    | Interrupted
+    | Finished
+    | GivenUp
+)
+
+State = Literal[
+    "idle", "starting", "running", "hung", "paused", "stopping", "cleaning", "verifying", "backing_off", "held",
+    "stopped", "interrupted", "finished", "given_up",
+]  # fmt: skip
+"""The tags of the variants."""
+
+WORDS: dict[State, RunState] = {
+    "idle": "idle",
+    "starting": "starting",
+    "running": "running",
+    "hung": "hung",
+    "paused": "paused",
+    "stopping": "stopping",
+    "cleaning": "cleaning",
+    "verifying": "cleaning",
+    "backing_off": "backing_off",
+    "held": "backing_off",
+    "stopped": "stopped",
+    "interrupted": "interrupted",
+    "finished": "finished",
+    "given_up": "given_up",
+}
+"""State → the state that the journal records and people see."""
+
+
+def name_of(machine: Machine) -> State:
+    """The state's name: the tag of its variant."""
+    state: State = machine.__struct_config__.tag  # type: ignore[assignment]
+    return state

@@ -1,0 +1,97 @@
+"""Writes docs/run-states.md out of the table of states: ``python docs/make_states.py``.
+
+States, events and transitions are in core/judge/run_machine.py and run_states.py and nowhere else; a test compares.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainwatch.core.judge import run_states
+from trainwatch.core.judge.run_machine import EVENTS, FROM_ANY_STATE, TRANSITIONS, Event
+from trainwatch.core.judge.run_states import WORDS, State
+
+PAGE = Path(__file__).parent / "run-states.md"
+GROUPS: dict[str, tuple[State, ...]] = {
+    "trainer_exists": ("starting", "running", "hung", "paused"),
+    "next_attempt": ("cleaning", "verifying", "backing_off", "held"),
+    "ended": ("stopped", "interrupted", "finished", "given_up"),
+}
+"""Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
+HEAD = """# The states of a run
+
+Written by `python docs/make_states.py` out of `core/judge/run_machine.py`, the only place that has the table; a test
+compares. `Draft.move(event, state, reason)` is the only way to another state: it looks the event up in the row of the
+present state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
+
+A restart goes `stopping` → `cleaning` → `verifying` → `backing_off` → `starting`. Each state waits for the outcome of
+one decision; a stage that is not needed (no checkpoint, no wait) is left out.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return f"{HEAD}\n{_diagram()}\n{_states()}\n{_events()}\n{_table()}"
+
+
+def _diagram() -> str:
+    always = " and ".join(f"`{event}` leads to `{state}`" for event, state in FROM_ANY_STATE.items())
+    lines = ["stateDiagram-v2", "    [*] --> idle"]
+    lines += [f'    state "any of {", ".join(members)}" as {group}' for group, members in GROUPS.items()]
+    lines += [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in _arrows().items()]
+    drawing = "\n".join(lines)
+    return f"""## Diagram
+
+A box "any of …" stands for each of the states that it lists. From every state, {always}; these arrows are not drawn.
+
+```mermaid
+{drawing}
+```
+"""
+
+
+def _arrows() -> dict[tuple[str, str], list[str]]:
+    """(box or state, state that follows) → the events between them; ``FROM_ANY_STATE`` is left out."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    drawn: set[tuple[State, Event]] = set()
+    for group, members in GROUPS.items():
+        for event, after in TRANSITIONS[members[0]].items():
+            if event not in FROM_ANY_STATE and all(TRANSITIONS[state].get(event) == after for state in members):
+                arrows.setdefault((group, after), []).append(event)
+                drawn |= {(state, event) for state in members}
+    for before, row in TRANSITIONS.items():
+        for event, after in row.items():
+            if event not in FROM_ANY_STATE and (before, event) not in drawn:
+                arrows.setdefault((before, after), []).append(event)
+    return arrows
+
+
+def _states() -> str:
+    variants = {variant.__struct_config__.tag: variant for variant in run_states.Variant.__subclasses__()}
+    rows = [f"| `{state}` | {_first_line(variants[state])} | {word} |" for state, word in WORDS.items()]
+    return "## States\n\n| state | meaning | shown as |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _first_line(variant: type) -> str:
+    return (variant.__doc__ or "").partition("\n")[0].replace("``", "`")
+
+
+def _events() -> str:
+    rows = [f"| `{event}` | {meaning} |" for event, meaning in EVENTS.items()]
+    return "## Events\n\n| event | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _table() -> str:
+    rows = [f"| `{state}` | {'; '.join(_follows(state))} |" for state in TRANSITIONS]
+    return "## Transitions\n\n| in state | event → state that follows |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _follows(state: State) -> Iterator[str]:
+    by_state: dict[State, list[str]] = {}
+    for event, after in TRANSITIONS[state].items():
+        by_state.setdefault(after, []).append(f"`{event}`")
+    for after, events in by_state.items():
+        yield f"{', '.join(events)} → `{after}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

@@ -1,0 +1,165 @@
+"""The states of a run: the table of transitions, its page in the docs, and what holds for single states."""
+
+import runpy
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import quick, running
+from tests.unit.test_judge_takeover import taken_over
+from trainwatch.core.judge.run_machine import (
+    EVENTS,
+    EXIT_WAIT_S,
+    NEVER,
+    TRANSITIONS,
+    Event,
+    ImpossibleTransitionError,
+    check_transition,
+    is_live,
+    is_watched,
+    wake_t,
+)
+from trainwatch.core.judge.run_states import (
+    WORDS,
+    BackingOff,
+    Cleaning,
+    Finished,
+    GivenUp,
+    Held,
+    Hung,
+    Idle,
+    Interrupted,
+    Machine,
+    Paused,
+    RestartPlan,
+    Running,
+    Starting,
+    State,
+    Stopped,
+    Stopping,
+    Verifying,
+    name_of,
+)
+from trainwatch.core.model.decision import GiveUp
+
+DOCS = Path(__file__).parents[2] / "docs"
+PLAN = RestartPlan(reason="restart after a crash")
+STATES: dict[str, Machine] = {
+    name_of(machine): machine
+    for machine in (
+        Idle(),
+        Starting(launched=True),
+        Running(),
+        Hung(incident=1, capture=2, until_t=30.0),
+        Paused(order=1),
+        Stopping(order=1, then="restart", plan=PLAN),
+        Cleaning(order=1, plan=PLAN),
+        Verifying(order=1, plan=PLAN),
+        BackingOff(until_t=60.0, plan=PLAN),
+        Held(need_bytes=2e9, plan=PLAN),
+        Stopped(),
+        Interrupted(),
+        Finished(),
+        GivenUp(),
+    )
+}
+
+
+def test_the_page_of_states_is_current() -> None:
+    written = runpy.run_path(str(DOCS / "make_states.py"))["page"]()
+    assert (DOCS / "run-states.md").read_text("utf-8") == written, "run: python docs/make_states.py"
+
+
+def test_every_state_has_a_row_and_a_word_and_every_event_a_meaning_and_a_use() -> None:
+    assert set(STATES) == set(TRANSITIONS) == set(WORDS) == set(get_args(State))
+    assert set(EVENTS) == set(get_args(Event)) == {event for row in TRANSITIONS.values() for event in row}
+
+
+def test_every_state_can_be_reached_and_left() -> None:
+    followers = {state: set(row.values()) for state, row in TRANSITIONS.items()}
+    reached = {"idle"}
+    while more := set().union(*(followers[state] for state in reached)) - reached:  # type: ignore[index]
+        reached |= more
+    assert reached == set(STATES)
+    assert all(row - {state} for state, row in followers.items())
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_trainer_that_exists_is_accepted_in_every_state(state: str) -> None:
+    check_transition(STATES[state], "started", Starting(launched=True))
+    check_transition(STATES[state], "training", Running())
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("event", EVENTS)
+def test_only_the_state_of_the_row_may_follow(state: State, event: Event) -> None:
+    expected = TRANSITIONS[state].get(event)
+    for name, after in STATES.items():
+        if name == expected:
+            check_transition(STATES[state], event, after)
+        else:
+            with pytest.raises(ImpossibleTransitionError, match=f"{state}, {event}: leads to {expected or 'nothing'}"):
+                check_transition(STATES[state], event, after)
+
+
+def test_a_move_that_is_not_in_the_table_is_a_bug() -> None:
+    with pytest.raises(ImpossibleTransitionError, match="finished, step: leads to nothing, not to running"):
+        check_transition(Finished(), "step", Running())
+
+
+# --- what holds for single states -----------------------------------------------------------------------------------
+
+
+def test_only_hung_backing_off_and_a_stop_that_waits_for_the_exit_status_are_due_by_themselves() -> None:
+    gone = Stopping(order=1, then="restart", plan=PLAN, gone_t=10.0)
+    due = {name: wake_t(machine) for name, machine in STATES.items() if wake_t(machine) != NEVER}
+    assert due == {"hung": 30.0, "backing_off": 60.0}
+    assert wake_t(gone) == 10.0 + EXIT_WAIT_S == 12.0
+    assert NEVER > 1e300
+
+
+def test_a_trainer_is_live_from_its_launch_to_its_exit() -> None:
+    assert {name for name, machine in STATES.items() if is_live(machine)} == {
+        "starting",
+        "running",
+        "hung",
+        "paused",
+        "stopping",
+    }
+    assert not is_live(Starting(order=1))
+    assert not is_live(Stopping(order=1, then="restart", plan=PLAN, exited=True))
+    assert not is_live(Stopping(order=1, then="restart", plan=PLAN, gone_t=1.0))
+
+
+def test_a_trainer_is_judged_while_it_starts_runs_or_is_hung() -> None:
+    assert {name for name, machine in STATES.items() if is_watched(machine)} == {"starting", "running", "hung"}
+    assert not is_watched(Starting(order=1))
+
+
+# --- moves that ended the supervisor before they were in the table --------------------------------------------------
+
+
+def test_a_paused_trainer_that_ends_while_no_supervisor_runs_is_restarted() -> None:
+    new = taken_over(running().command("pause"), live=False)
+    assert new.decisions == ["end_leftovers", "clear_gpu", "start_attempt"]
+    assert new.word == "starting"
+
+
+def test_a_trainer_that_could_not_be_ended_is_adopted_by_the_next_supervisor() -> None:
+    world = running(steps=40)
+    for _ in range(2):
+        world.answer("stop_attempt", ok=False, detail="stuck in the kernel")
+    world.command("stop")
+    assert world.word == "given_up"
+    world.live = 1
+    new = taken_over(world, live=True)
+    assert new.word == "running"
+    assert new.watch(Story(meta=False, period_s=5.0).train(5)).decisions == []
+
+
+def test_a_resume_of_a_run_that_never_started_and_may_not_start_over_gives_up() -> None:
+    world = World(judge(quick(without_checkpoint=False))).command("stop").command("resume")
+    assert world.word == "given_up"
+    assert "starting over is switched off" in world.of(GiveUp)[0].reason
