@@ -36,16 +36,16 @@ from ..model.resuming import telling
 from ..model.run import RunSpec
 from ..model.settings import Settings
 from ..model.story import RunStory
-from ..sense.checkpoint_dir import CheckpointDir
-from ..sense.exit import ExitWatch
-from ..sense.filesystem import is_network_filesystem
-from ..sense.gpu import GpuSensor
-from ..sense.host import Host
-from ..sense.kernel_log import KernelLog, kernel_tail
-from ..sense.log_tail import LogTail
-from ..sense.process_tree import ProcessTree
-from ..sense.simulated_gpu import SimulatedGpu
-from ..sense.wsl import is_wsl
+from ..sense.files.checkpoint_directory import CheckpointDir
+from ..sense.gpu.gpu_sensor import GpuSensor
+from ..sense.gpu.simulated_gpu import SimulatedGpu
+from ..sense.host.filesystem_type import is_network_filesystem
+from ..sense.host.host_sensor import Host
+from ..sense.host.kernel_log import KernelLog, kernel_tail
+from ..sense.host.wsl import is_wsl
+from ..sense.log.log_tail import LogTail
+from ..sense.process.exit_watch import ExitWatch
+from ..sense.process.process_tree import ProcessTree
 from ..store.clock import RunClock
 from ..store.habits import HabitsFile
 from ..store.history import HistoryWriter

@@ -14,7 +14,7 @@ from tests.integration.sense_world import ListInbox, RunClock, identity, python,
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.ports import Sensor
 from trainwatch.core.model.settings import Watch
-from trainwatch.core.sense.gpu import GpuSensor
+from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
 
 __all__ = ["fake_nvml", "fake_nvml_library"]
 
@@ -308,7 +308,7 @@ def test_the_child_dies_with_its_parent(fake_nvml: FakeNvml) -> None:
     code = (
         "import time\n"
         "from trainwatch.core.model.settings import Watch\n"
-        "from trainwatch.core.sense.gpu import GpuSensor\n"
+        "from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor\n"
         "from tests.integration.sense_world import ListInbox, RunClock\n"
         "GpuSensor(inbox=ListInbox(), clock=RunClock(), watch=Watch()).start()\n"
         "print('up', flush=True)\n"

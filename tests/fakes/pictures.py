@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from trainwatch.core.model.sample import Sample
-from trainwatch.core.sense.sample_images import find_samples
+from trainwatch.core.sense.files.sample_images import find_samples
 
 
 def paint(path: Path, wall: float, turn: float = 0.0, side: int = 96) -> None:

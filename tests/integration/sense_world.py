@@ -11,7 +11,7 @@ from typing import TypeVar
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.ports import AttemptTarget, Sensor
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.identity import identity_of
+from trainwatch.core.sense.process.process_identity import identity_of
 
 DEADLINE_S = 20.0
 O = TypeVar("O", bound=Observation)  # noqa: E741

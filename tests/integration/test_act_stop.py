@@ -18,7 +18,7 @@ from trainwatch.core.act.stop.pause import pause_attempt, unpause_attempt
 from trainwatch.core.act.stop.stopping import StopReport, members, stop_attempt
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.proc_stat import read_stat
+from trainwatch.core.sense.process.proc_stat import read_stat
 
 POLITE = """if True:
     import signal, sys, time

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from tests.integration.sense_world import ListInbox, RunClock, running, wait_until
 from trainwatch.core.model.observation import KernelLine
-from trainwatch.core.sense.kernel_log import LINES_PER_S, KernelLog, parse_record
+from trainwatch.core.sense.host.kernel_log import LINES_PER_S, KernelLog, parse_record
 
 
 def record(text: str, sequence: int = 1) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.model.observation import LogChunk
-from trainwatch.core.sense.log_tail import BURST_BYTES, CHUNK_BYTES, LogTail
+from trainwatch.core.sense.log.log_tail import BURST_BYTES, CHUNK_BYTES, LogTail
 
 US = identity(os.getpid())
 

@@ -12,7 +12,7 @@ from tests.integration.sense_world import (
     wait_until,
 )
 from trainwatch.core.model.observation import ProcessSample
-from trainwatch.core.sense.process_tree import ProcessTree, tree_pids
+from trainwatch.core.sense.process.process_tree import ProcessTree, tree_pids
 
 BURN = "x = 0\nfor i in range(8_000_000): x += i\n"
 TRAINER = f"""

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, target
 from trainwatch.core.model.observation import LogChunk
-from trainwatch.core.sense.log_burst import BurstReduction
-from trainwatch.core.sense.log_file import ROTATION_LOOKS
-from trainwatch.core.sense.log_pages import LogPages
-from trainwatch.core.sense.log_tail import LogTail
+from trainwatch.core.sense.log.burst_reduction import BurstReduction
+from trainwatch.core.sense.log.followed_file import ROTATION_LOOKS
+from trainwatch.core.sense.log.log_pages import LogPages
+from trainwatch.core.sense.log.log_tail import LogTail
 
 BYTES = st.one_of(
     st.binary(max_size=40),

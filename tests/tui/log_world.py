@@ -9,7 +9,7 @@ import msgspec
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeReader, FakeStarter, healthy
-from trainwatch.core.sense.log_lines import LogLines
+from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.doors import LogDoor, OpenRun

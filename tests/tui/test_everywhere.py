@@ -13,7 +13,7 @@ from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tui.conftest import look, until
-from trainwatch.core.sense.log_lines import LogLines
+from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName

@@ -16,7 +16,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import Profile
-from trainwatch.core.sense.log_lines import LogLines
+from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName

@@ -17,7 +17,7 @@ from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tui.conftest import look, until
 from trainwatch.core.model.sample import Sample
-from trainwatch.core.sense.sample_images import find_samples
+from trainwatch.core.sense.files.sample_images import find_samples
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.picture import decoding as pictures
 from trainwatch.tui.picture.decoding import PictureError, decode

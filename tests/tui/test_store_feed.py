@@ -10,7 +10,7 @@ from tests.tui.conftest import until
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.sense.log_pages import LogPages
+from trainwatch.core.sense.log.log_pages import LogPages
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock

@@ -9,11 +9,17 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.sense.gpu_child import GETTERS, _memory
-from trainwatch.core.sense.gpu_choice import is_own, parse_visible_devices
-from trainwatch.core.sense.gpu_report import Device, Devices, GpuPicture
-from trainwatch.core.sense.gpu_words import driver_trouble, gpu_trouble, throttle_reasons
-from trainwatch.core.sense.simulated_gpu import IDLE_BYTES, TRAINING_BYTES, SimulatedGpu, SimulatedState, advance
+from trainwatch.core.sense.gpu.gpu_readings import Device, Devices, GpuPicture
+from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
+from trainwatch.core.sense.gpu.nvml_codes import driver_trouble, gpu_trouble, throttle_reasons
+from trainwatch.core.sense.gpu.simulated_gpu import (
+    IDLE_BYTES,
+    TRAINING_BYTES,
+    SimulatedGpu,
+    SimulatedState,
+    advance,
+)
+from trainwatch.core.sense.gpu.visible_devices import is_own, parse_visible_devices
 
 
 def device(index: int = 0, **values: Any) -> Device:

@@ -4,9 +4,17 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox
 from trainwatch.core.model.observation import HostSample
-from trainwatch.core.sense.disk_space import DiskSpace, free_bytes, nearest_existing
-from trainwatch.core.sense.host import Host, HostMemory, Share, parse_busy, parse_meminfo, parse_pressure, share_of
-from trainwatch.core.sense.memory_limit import MemoryLimit, memory_limit
+from trainwatch.core.sense.host.disk_space import DiskSpace, free_bytes, nearest_existing
+from trainwatch.core.sense.host.host_sensor import (
+    Host,
+    HostMemory,
+    Share,
+    parse_busy,
+    parse_meminfo,
+    parse_pressure,
+    share_of,
+)
+from trainwatch.core.sense.host.memory_limit import MemoryLimit, memory_limit
 
 GIB = 2**30
 MEMINFO = (

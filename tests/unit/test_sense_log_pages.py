@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.log_pages import LINE_CHARS, LogPages, visible
+from trainwatch.core.sense.log.log_pages import LINE_CHARS, LogPages, visible
 
 PAGES = LogPages()
 

@@ -1,6 +1,6 @@
 import os
 
-from trainwatch.core.sense.proc_stat import ProcIo, parse_io, parse_stat, read_all, read_stat
+from trainwatch.core.sense.process.proc_stat import ProcIo, parse_io, parse_stat, read_all, read_stat
 
 NAMES = ("python", "a (b) c", "x) R 1 2 (", "tab\tname", "")
 

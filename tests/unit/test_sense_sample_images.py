@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense import sample_images
-from trainwatch.core.sense.sample_images import find_samples, moment_of
+from trainwatch.core.sense.files import sample_images
+from trainwatch.core.sense.files.sample_images import find_samples, moment_of
 
 
 def picture(path: Path, mtime: float) -> Path:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from ...model.run import RunSpec
-from ...sense.memory_limit import memory_limit
-from ...sense.wsl import is_wsl
+from ...sense.host.memory_limit import memory_limit
+from ...sense.host.wsl import is_wsl
 from ..runs.known_runs import home
 from .gpu_survey import GpuSurvey, survey
 

@@ -9,7 +9,7 @@ from ...checkpoints import list_checkpoints, verify
 from ...config.project import FILE_NAME
 from ...config.shipped import load_presets
 from ...model.checkpoint import CheckpointListing
-from ...sense.filesystem import filesystem_type, is_network_filesystem
+from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
 from ..start.trainer_folders import output_folder
 from .check import GB, Check, Machine, Plan, existing, failed, passed, warned

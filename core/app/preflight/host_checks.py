@@ -11,7 +11,7 @@ from ...act.launch.launching import find_attempt, is_alive
 from ...act.stop.stopping import members
 from ...act.view import tmux
 from ...act.view.tmux_calls import TmuxError
-from ...sense.kernel_log import kernel_tail
+from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ..start.output_owner import rival_of

@@ -15,7 +15,7 @@ from ...judge.progress.log_progress import START, read_progress
 from ...judge.text.line_shapes import shapes_of
 from ...model.run import RunSpec
 from ...model.story import RunStory, apply
-from ...sense.log_pages import LogPages
+from ...sense.log.log_pages import LogPages
 from ...store.history import HistoryReader
 from ...store.journal import read_journal
 from ...store.lock import is_held

@@ -6,7 +6,7 @@ from ...act.launch.launching import read_exit, read_start
 from ...model.attempt import ExitRecord
 from ...model.run import TERMINAL_STATES
 from ...model.story import RunStory
-from ...sense.identity import is_alive
+from ...sense.process.process_identity import is_alive
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 

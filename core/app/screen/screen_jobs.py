@@ -26,7 +26,7 @@ from ...model.incident import EvidenceFile
 from ...model.profile import Change, Preset, Profile
 from ...model.run import RunSpec
 from ...model.sample import Sample
-from ...sense.sample_images import find_samples
+from ...sense.files.sample_images import find_samples
 from ...store.run_directory import RunDirectory
 
 FILE_BYTES = 200_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...act.launch.launching import read_start
 from ...model.run import RunSpec
-from ...sense.identity import is_alive
+from ...sense.process.process_identity import is_alive
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ..errors import CliError, ExitCode

@@ -7,7 +7,7 @@ from ...act.config.derive import DeriveError, effective
 from ...model.profile import Preset, Profile
 from ...model.remedy import Remedy
 from ...model.run import RunSpec
-from ...sense.wsl import is_wsl
+from ...sense.host.wsl import is_wsl
 
 
 def trainer_values(

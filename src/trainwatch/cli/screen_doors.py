@@ -16,8 +16,8 @@ from trainwatch.core.app.screen.screen_trials import RunTrials
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import LIVE_STATES
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.sense.log_lines import LogLines
-from trainwatch.core.sense.log_pages import LogPages
+from trainwatch.core.sense.log.log_browser import LogLines
+from trainwatch.core.sense.log.log_pages import LogPages
 from trainwatch.core.store.journal import JournalTooNew, load_story
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.log_index import FILE_NAME as LOG_INDEX

@@ -4,7 +4,7 @@ import threading
 import time
 
 from ..model.ports import AttemptTarget
-from .trouble import OnTrouble, TroubleReport, unheard
+from .sensor_problem import OnTrouble, TroubleReport, unheard
 
 JOIN_S = 1.0
 """Longest wait for a sensor's thread at its end: a stuck file system must not hold the supervisor (daemon threads)."""

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from ..model.observation import HostSample
-from ..model.ports import Clock, Inbox
+from ...model.observation import HostSample
+from ...model.ports import Clock, Inbox
+from ..sampler import Sampler
+from ..sensor_problem import OnTrouble, unheard
 from .disk_space import DiskSpace
 from .memory_limit import MemoryLimit, memory_limit
-from .sampling import Sampler
-from .trouble import OnTrouble, unheard
 
 KIB = 1024
 

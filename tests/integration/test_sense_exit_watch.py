@@ -13,8 +13,8 @@ from trainwatch.core.model.attempt import ExitRecord
 from trainwatch.core.model.observation import Exit
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.exit import ExitWatch
-from trainwatch.core.sense.identity import boot_id, identity_of, is_alive, is_zombie
+from trainwatch.core.sense.process.exit_watch import ExitWatch
+from trainwatch.core.sense.process.process_identity import boot_id, identity_of, is_alive, is_zombie
 
 RUNNER = """
 import os, subprocess, sys, time

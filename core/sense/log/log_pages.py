@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ..model.ports import LogPage
+from ...model.ports import LogPage
 
 BLOCK_BYTES = 65536
 PAGE_BYTES = 1 << 20

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ..model.log_lines import LogLine, LogStretch, LogTally, Stopped
-from .log_match import LineMatcher
+from ...model.log_lines import LogLine, LogStretch, LogTally, Stopped
+from .line_matcher import LineMatcher
 from .log_pages import visible
 
 BLOCK_BYTES = 65536

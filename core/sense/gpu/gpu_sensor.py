@@ -11,16 +11,16 @@ from typing import Literal
 
 import msgspec
 
-from ..model.observation import GpuReading, GpuSample
-from ..model.ports import AttemptTarget, Clock, Inbox
-from ..model.settings import Watch
-from .bell import Bell
-from .gpu_choice import GpuChoice, parse_visible_devices, visible_devices_of
-from .gpu_report import Devices, GpuPicture, Message, Refusal
-from .gpu_words import driver_trouble, silence
-from .process_tree import tree_pids
+from ...model.observation import GpuReading, GpuSample
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.settings import Watch
+from ..process.process_tree import tree_pids
+from ..wakeup import Bell
+from .gpu_readings import Devices, GpuPicture, Message, Refusal
+from .nvml_codes import driver_trouble, silence
+from .visible_devices import GpuChoice, parse_visible_devices, visible_devices_of
 
-COMMAND = (sys.executable, "-P", "-m", f"{__package__}.gpu_child")
+COMMAND = (sys.executable, "-P", "-m", f"{__package__}.nvml_child")
 """``-P``: the working directory is the user's; a ``json.py`` of theirs must not become ours."""
 BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Wait before the n-th new child without an answer in between; the last repeats."""

@@ -8,10 +8,10 @@ import threading
 import time
 from collections import deque
 
-from ..model.observation import KernelLine
-from ..model.ports import AttemptTarget, Clock, Inbox
-from .bell import Bell
-from .trouble import OnTrouble, TroubleReport, unheard
+from ...model.observation import KernelLine
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ..sensor_problem import OnTrouble, TroubleReport, unheard
+from ..wakeup import Bell
 
 OF_NOTE = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"

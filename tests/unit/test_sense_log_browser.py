@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwatch.core.model.log_lines import LogLine, LogStretch
-from trainwatch.core.sense import log_lines
-from trainwatch.core.sense.log_lines import LogLines
-from trainwatch.core.sense.log_match import LineMatcher
-from trainwatch.core.sense.log_pages import visible
+from trainwatch.core.sense.log import log_browser
+from trainwatch.core.sense.log.line_matcher import LineMatcher
+from trainwatch.core.sense.log.log_browser import LogLines
+from trainwatch.core.sense.log.log_pages import visible
 
 READER = LogLines()
 
@@ -44,9 +44,9 @@ def everything_after(path: Path, lines: int, only: re.Pattern[str] | None = None
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(log_lines, "SCAN_BYTES", 96)
-    monkeypatch.setattr(log_lines, "LONGEST_LINE", 4096)
+    monkeypatch.setattr(log_browser, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(log_browser, "SCAN_BYTES", 96)
+    monkeypatch.setattr(log_browser, "LONGEST_LINE", 4096)
 
 
 @pytest.fixture
@@ -130,9 +130,9 @@ def test_a_line_by_its_number(log: Path) -> None:
 
 
 def test_a_line_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 500)
-    monkeypatch.setattr(log_lines, "SCAN_BYTES", 500)
+    monkeypatch.setattr(log_browser, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(log_browser, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(log_browser, "SCAN_BYTES", 500)
     path = tmp_path / "bar.log"
     path.write_bytes(b"begin\n" + b"".join(b"\r step %05d" % i for i in range(2000)))
     page = READER.before(str(path), READER.size(str(path)), 3)

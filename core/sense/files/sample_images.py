@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..model.sample import Sample
+from ...model.sample import Sample
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 SAMPLE_FOLDER = re.compile(r"sample|preview|validation|^val$|^eval|generated|^images?$|^grids?$", re.IGNORECASE)

@@ -4,8 +4,8 @@ import os
 import select
 from collections.abc import Mapping
 
-from ..model.run import ProcessIdentity
-from .identity import is_alive
+from ...model.run import ProcessIdentity
+from .process_identity import is_alive
 
 POLL_S = 0.1
 """Period of looking where the kernel has no pidfd (before 5.3, some sandboxes) or descriptors ran out."""

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from .sampling import JOIN_S
+from .sampler import JOIN_S
 
 
 class Bell:

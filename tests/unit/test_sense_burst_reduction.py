@@ -1,6 +1,12 @@
 import random
 
-from trainwatch.core.sense.log_burst import LINE_BYTES, NEWS_LINES, TAIL_LINES, BurstReduction, Piece
+from trainwatch.core.sense.log.burst_reduction import (
+    LINE_BYTES,
+    NEWS_LINES,
+    TAIL_LINES,
+    BurstReduction,
+    Piece,
+)
 
 
 def reduced(stretch: bytes, block: int = 4096, news: str = "") -> list[Piece]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
-from ..model.observation import CheckpointChange, CheckpointEvent
-from ..model.ports import AttemptTarget, Clock, Inbox
-from ..model.settings import Watch
+from ...model.checkpoint import Checkpoint
+from ...model.observation import CheckpointChange, CheckpointEvent
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.settings import Watch
+from ..sampler import JOIN_S
+from ..sensor_problem import OnTrouble, TroubleReport, unheard
 from .checkpoint_entries import Signature, candidates, is_candidate, signature
 from .directory_events import DirectoryEvents, Means
-from .sampling import JOIN_S
-from .trouble import OnTrouble, TroubleReport, unheard
 
 COALESCE_S = 0.1
 """A save fires hundreds of events; they become one look."""

@@ -4,13 +4,13 @@ import math
 
 import msgspec
 
-from ..model.observation import GpuReading, GpuSample
-from ..model.ports import AttemptTarget, Clock, Inbox
-from .proc_stat import read_all
-from .process_tree import tree_of
-from .sampling import Sampler
-from .tree_activity import Member, TreeActivity
-from .trouble import OnTrouble, unheard
+from ...model.observation import GpuReading, GpuSample
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ..process.proc_stat import read_all
+from ..process.process_tree import tree_of
+from ..process.tree_activity import Member, TreeActivity
+from ..sampler import Sampler
+from ..sensor_problem import OnTrouble, unheard
 
 NAME = "Simulated GPU 16 GB"
 TOTAL_BYTES = 16_376 * 2**20

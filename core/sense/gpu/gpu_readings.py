@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..model.observation import GpuReading
-from .gpu_choice import GpuChoice, is_own
-from .gpu_words import gpu_trouble, throttle_reasons
+from ...model.observation import GpuReading
+from .nvml_codes import gpu_trouble, throttle_reasons
+from .visible_devices import GpuChoice, is_own
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):

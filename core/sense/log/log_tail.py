@@ -4,12 +4,12 @@ import codecs
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from ..model.observation import LogChunk
-from ..model.ports import AttemptTarget, Clock, Inbox
-from .log_burst import BurstReduction
-from .log_file import FollowedFile
-from .sampling import JOIN_S
-from .trouble import OnTrouble, TroubleReport, unheard
+from ...model.observation import LogChunk
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ..sampler import JOIN_S
+from ..sensor_problem import OnTrouble, TroubleReport, unheard
+from .burst_reduction import BurstReduction
+from .followed_file import FollowedFile
 
 POLL_S = 0.1
 """Reading by the clock works on every file system; a look at an idle file costs two system calls."""

@@ -10,7 +10,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
-from .filesystem import is_network_filesystem
+from ..host.filesystem_type import is_network_filesystem
 
 POLL_S = 5.0
 """Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from ..model.run import ProcessIdentity
+from ...model.run import ProcessIdentity
 from .proc_stat import read_stat
 
 DEAD_STATES = frozenset("ZXx")

@@ -1,6 +1,6 @@
 """The process that asks the NVIDIA driver, so that a call that never returns takes only this process with it.
 
-Run as ``python -P -m trainwatch.core.sense.gpu_child PARENT_PID INTERVAL_S``. Writes one JSON object a line:
+Run as ``python -P -m trainwatch.core.sense.gpu.nvml_child PARENT_PID INTERVAL_S``. Writes one JSON object a line:
 
 - ``{"kind": "opening"}`` while the driver has not answered the first call yet,
 - ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer shows a growing ``age_s``,

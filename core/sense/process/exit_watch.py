@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..model.attempt import ExitRecord
-from ..model.observation import Exit
-from ..model.ports import AttemptTarget, Clock, Inbox
-from .bell import Bell
-from .death_watch import DeathWatch
-from .identity import is_zombie
+from ...model.attempt import ExitRecord
+from ...model.observation import Exit
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ..sensor_problem import OnTrouble, TroubleReport, unheard
+from ..wakeup import Bell
+from .pidfd_watch import DeathWatch
 from .proc_stat import read_stat
-from .trouble import OnTrouble, TroubleReport, unheard
+from .process_identity import is_zombie
 
 EXIT_FILE = "exit.json"
 LOOK_S = 0.02

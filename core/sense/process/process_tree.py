@@ -4,15 +4,15 @@ import os
 from collections import Counter, deque
 from collections.abc import Mapping
 
-from ..model.observation import ProcessSample
-from ..model.ports import AttemptTarget, Clock, Inbox
-from ..model.run import ProcessIdentity
-from .identity import boot_id
+from ...model.observation import ProcessSample
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.run import ProcessIdentity
+from ..sampler import Sampler
+from ..sensor_problem import OnTrouble, unheard
 from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
-from .sampling import Sampler
+from .process_identity import boot_id
 from .terminal_wait import TerminalWait
 from .tree_activity import Member, TreeActivity
-from .trouble import OnTrouble, unheard
 
 
 def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:

@@ -14,9 +14,9 @@ from trainwatch.core.checkpoints.listing import list_checkpoints
 from trainwatch.core.model.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
-from trainwatch.core.sense import directory_events
-from trainwatch.core.sense.checkpoint_dir import CheckpointDir
-from trainwatch.core.sense.checkpoint_entries import candidates, signature
+from trainwatch.core.sense.files import directory_events
+from trainwatch.core.sense.files.checkpoint_directory import CheckpointDir
+from trainwatch.core.sense.files.checkpoint_entries import candidates, signature
 
 WATCH = Watch(settle_s=0.1, rescan_s=0.3)
 EVENTS_ONLY = Watch(settle_s=0.1, rescan_s=3600.0)

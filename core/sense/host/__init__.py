@@ -1,0 +1,1 @@
+"""The machine: memory, processors, disk space, kernel log."""

@@ -1,0 +1,1 @@
+"""The trainer's processes: identity, activity, terminal and end."""
