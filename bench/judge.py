@@ -9,7 +9,6 @@ import json
 import random
 import resource
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -17,18 +16,16 @@ from pathlib import Path
 
 import msgspec
 
+from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.diagnosis import compile_catalogue, diagnosis_of
 from trainwatch.core.judge.progress.log_progress import progress_of
-from trainwatch.core.model.failure import FailureCatalogue
+from trainwatch.core.judge.text.shape_table import ShapeTable
 
 FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per_step")
 CONFIDENT = 0.8
 CHUNK = 1 << 20
-CATALOGUE = Path(__file__).resolve().parent.parent / "configs" / "failures.toml"
-
-
-def load_catalogue(path: Path = CATALOGUE) -> FailureCatalogue:
-    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), FailureCatalogue)
+SHAPES = ShapeTable(load_log_shapes())
+CATALOGUE = compile_catalogue(load_failures(), SHAPES)
 
 
 def rows(path: Path) -> Iterator[dict]:
@@ -51,7 +48,7 @@ def same(label: float | None, answer: float | None) -> bool:
 def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
     right = counted = negatives = negatives_right = phases_right = total = 0
     for row in rows(path):
-        answer = msgspec.to_builtins(progress_of([text_of(row)]))
+        answer = msgspec.to_builtins(progress_of([text_of(row)], SHAPES))
         total += 1
         train = row["phase"] == "train"
         phases_right += train == (answer["phase"] == "train")
@@ -83,11 +80,10 @@ def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
 
 
 def score_failures(path: Path, *, verbose: bool) -> tuple[float, float]:
-    catalogue = compile_catalogue(load_catalogue())
     right = wrong_sure = retry = total = 0
     confusion: Counter[tuple[str, str]] = Counter()
     for row in rows(path):
-        answer = diagnosis_of([text_of(row)], catalogue, row.get("exit_hint"))
+        answer = diagnosis_of([text_of(row)], CATALOGUE, row.get("exit_hint"))
         total += 1
         good = answer.failure == row["label"]
         right += good
@@ -139,9 +135,9 @@ def bar_log(size: int) -> str:
 
 def speed(size: int) -> None:
     """Megabytes per second of processor time over a log of ``size`` bytes never in memory as a whole; peak memory."""
-    catalogue = compile_catalogue(load_catalogue())
+    works = {"progress": partial(progress_of, shapes=SHAPES), "diagnose": partial(diagnosis_of, catalogue=CATALOGUE)}
     for name, text, times in (("quiet", quiet_log(CHUNK), size // CHUNK), ("bars", bar_log(CHUNK), size // CHUNK // 8)):
-        for verb, work in (("progress", progress_of), ("diagnose", partial(diagnosis_of, catalogue=catalogue))):
+        for verb, work in works.items():
             began = time.process_time()
             work(text for _ in range(times))
             took = time.process_time() - began

@@ -20,7 +20,7 @@ from tests.builders import Story
 from tests.scenarios.cases import fault, opened, replayed
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
-from trainwatch.core.config.shipped import load_failures
+from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.replay import replay
 
@@ -60,7 +60,7 @@ def score_folder(folder: Path) -> bool:
     right = 0
     for name, labels in expected.items():
         with (folder / f"{name}.jsonl").open("rb") as lines:
-            result = replay(lines, catalogue=load_failures())
+            result = replay(lines, shapes=load_log_shapes(), catalogue=load_failures())
         hangs = [i for i in result["incidents"] if i["kind"] == "hang"]
         label = labels.get("hang")
         if label is None:
@@ -90,7 +90,7 @@ def speed() -> None:
         decode(line)
     decoded_s = time.process_time() - began
     began = time.process_time()
-    replay(lines, catalogue=load_failures())
+    replay(lines, shapes=load_log_shapes(), catalogue=load_failures())
     took_s = time.process_time() - began
     print(
         f"replay {len(lines)} observations: {len(lines) / took_s:,.0f} a second of processor time, "

@@ -18,10 +18,11 @@ from .judge import Judge, JudgeState, Knowledge
 from .judge.failure.catalogue import own_signatures
 from .judge.failure.diagnosis import compile_catalogue
 from .judge.run_states import WORDS, name_of
-from .judge.text.line_shapes import shapes_of
+from .judge.text.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened
 from .model.failure import FailureCatalogue
+from .model.log_shapes import LogShapes
 from .model.observation import Meta, Observation, Outcome
 from .model.profile import Preset
 from .model.record import Entry
@@ -39,6 +40,7 @@ class TraceError(ValueError):
 def replay(
     lines: Iterable[bytes],
     *,
+    shapes: LogShapes,
     settings: Settings | None = None,
     catalogue: FailureCatalogue | Callable[[], FailureCatalogue] | None = None,
     preset: Preset | None = None,
@@ -47,8 +49,8 @@ def replay(
 
     Lines that cannot be read are skipped and counted there (``unreadable_lines``, absent when there are none).
 
-    ``catalogue``: the failure catalogue, or what reads it when a line of the trace speaks of trouble. Settings in the
-    trace's ``meta`` line apply where ``settings`` has the default. Raises TraceError.
+    ``shapes``: forms of log lines. ``catalogue``: the failure catalogue, or a function that reads it when a line of the
+    trace needs it. Settings in the trace's ``meta`` line apply where ``settings`` has the default. Raises TraceError.
     """
     began = perf_counter()
     given = settings if settings is not None else Settings()
@@ -57,11 +59,12 @@ def replay(
     if isinstance(first, Meta) and first.settings:
         given = merge(given, first.settings)
     name = first.preset if isinstance(first, Meta) and first.preset else "generic"
+    table = ShapeTable(shapes, given.progress.shapes)
     knowledge = Knowledge(
         catalogue=compile_catalogue(
-            catalogue if catalogue is not None else FailureCatalogue(), own_signatures(given.diagnose.patterns)
+            catalogue if catalogue is not None else FailureCatalogue(), table, own_signatures(given.diagnose.patterns)
         ),
-        shapes=shapes_of(given.progress.shapes),
+        shapes=table,
         settings=given,
         preset=preset if preset is not None else Preset(name=name),
         output_dir=first.output_dir if isinstance(first, Meta) else None,

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from tests.shipped import SHAPES
 from trainwatch.core.judge import Judge, Knowledge
 from trainwatch.core.judge.failure.diagnosis import compile_catalogue
 from trainwatch.core.judge.run_states import WORDS, name_of
-from trainwatch.core.judge.text.line_shapes import SHAPES
 from trainwatch.core.model.decision import (
     Decision,
     EndLeftovers,
@@ -423,7 +423,7 @@ def small_catalogue() -> FailureCatalogue:
 def knowledge(settings: Settings | None = None, preset: Preset | None = None, **fields: object) -> Knowledge:
     """What a judge of tests knows."""
     return Knowledge(
-        catalogue=compile_catalogue(small_catalogue()),
+        catalogue=compile_catalogue(small_catalogue(), SHAPES),
         shapes=SHAPES,
         settings=settings if settings is not None else Settings(),
         preset=preset if preset is not None else Preset(name="generic"),

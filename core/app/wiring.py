@@ -17,14 +17,14 @@ from ..act.launch.launching import find_attempt, settle_launch
 from ..act.view import tmux
 from ..act.view.attach import attach_command
 from ..checkpoints import inspect, list_checkpoints, verify
-from ..config.shipped import load_failures, load_remedies
+from ..config.shipped import load_failures, load_log_shapes, load_remedies
 from ..inbox import BoundedInbox
 from ..judge.failure.catalogue import own_signatures
-from ..judge.failure.diagnosis import compile_catalogue, is_news
+from ..judge.failure.diagnosis import CompiledCatalogue, compile_catalogue, is_news
 from ..judge.knowledge import Knowledge
 from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
-from ..judge.text.line_shapes import shapes_of
+from ..judge.text.shape_table import ShapeTable
 from ..model.checkpoint import Checkpoint
 from ..model.decision import StartAttempt
 from ..model.fact import BudgetChanged, RunCreated
@@ -180,10 +180,17 @@ def _trainer_python(spec: RunSpec) -> Sequence[str] | None:
     return interpreter(spec)
 
 
+def _catalogue(spec: RunSpec) -> CompiledCatalogue:
+    """The failure catalogue and the line shapes, with the run's own patterns."""
+    shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
+    return compile_catalogue(load_failures(), shapes, own_signatures(spec.settings.diagnose.patterns))
+
+
 def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:
+    catalogue = _catalogue(spec)
     return Knowledge(
-        catalogue=compile_catalogue(load_failures(), own_signatures(spec.settings.diagnose.patterns)),
-        shapes=shapes_of(spec.settings.progress.shapes),
+        catalogue=catalogue,
+        shapes=catalogue.shapes,
         settings=spec.settings,
         preset=preset,
         profiles=tuple(profiles),
@@ -243,7 +250,7 @@ def _newest_attempt(
 
 def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]) -> list[Sensor]:
     watch = spec.settings.watch
-    catalogue = compile_catalogue(load_failures(), own_signatures(spec.settings.diagnose.patterns))
+    catalogue = _catalogue(spec)
     log = LogTail(
         inbox=inbox,
         clock=clock,

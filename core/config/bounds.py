@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..model.failure import FAILURE_CLASSES
-from ..model.progress import SHAPE_GROUPS
+from ..model.log_shapes import SHAPE_GROUPS, expand
 from ..model.ramp import ramp_goal
 from ..model.settings import Settings
 from .document import Document, Rule, endless
@@ -65,7 +65,7 @@ def line_shapes(value: tuple[str, ...]) -> str | None:
     """Regular expressions whose groups have names that progress has."""
     for pattern in value:
         try:
-            groups = re.compile(pattern).groupindex
+            groups = re.compile(_expanded(pattern)).groupindex
         except re.error as error:
             return f"must hold regular expressions ({pattern!r}: {error})"
         if not groups:
@@ -74,6 +74,14 @@ def line_shapes(value: tuple[str, ...]) -> str | None:
             if group not in SHAPE_GROUPS:
                 return f'has an unknown group "{group}"{did_you_mean(group, SHAPE_GROUPS)}'
     return None
+
+
+def _expanded(pattern: str) -> str:
+    if "%{" not in pattern:
+        return pattern
+    from .shipped import load_log_shapes  # 20 ms, for a project that uses an abbreviation
+
+    return expand(pattern, load_log_shapes().abbreviations)
 
 
 def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:

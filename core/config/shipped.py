@@ -1,4 +1,4 @@
-"""The data that comes with trainwatch (profiles, presets, the failure catalogue), and the user's own on top."""
+"""The data that comes with trainwatch: profiles and presets (and the user's own on top), and the judge's tables."""
 
 import importlib.resources
 import re
@@ -13,6 +13,7 @@ import msgspec
 
 from ..model.failure import FAILURE_CLASSES, FailureCatalogue
 from ..model.incident import HangKind
+from ..model.log_shapes import LogShapes
 from ..model.profile import Preset, Profile
 from ..model.remedy import HINTED, Remedy, RemedyCatalogue
 from .document import Document, Rule
@@ -20,6 +21,7 @@ from .problem import ConfigError, Problem
 
 CONFIGS = "trainwatch.configs"
 _Shape = TypeVar("_Shape", Profile, Preset)
+_Table = TypeVar("_Table", FailureCatalogue, LogShapes)
 
 
 def load_profiles(project: Path | None = None) -> dict[str, Profile]:
@@ -44,9 +46,24 @@ def load_failures() -> FailureCatalogue:
 
 def read_failures(file: Traversable) -> FailureCatalogue:
     """Read a failure catalogue. Raises ConfigError."""
+    return _read_table(file, FailureCatalogue)
+
+
+@cache
+def load_log_shapes() -> LogShapes:
+    """Return the shipped forms of log lines. Raises ConfigError when the file is wrong (a defect of trainwatch)."""
+    return read_log_shapes(importlib.resources.files(CONFIGS) / "log_shapes.toml")
+
+
+def read_log_shapes(file: Traversable) -> LogShapes:
+    """Read a table of line shapes. Raises ConfigError."""
+    return _read_table(file, LogShapes)
+
+
+def _read_table(file: Traversable, type_: type[_Table]) -> _Table:
     text = file.read_text(encoding="utf-8")
     try:
-        return msgspec.convert(tomllib.loads(text), type=FailureCatalogue)
+        return msgspec.convert(tomllib.loads(text), type=type_)
     except tomllib.TOMLDecodeError:
         Document.parse(text, Path(str(file)))
         raise

@@ -2,30 +2,31 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..model.profile import Preset
 from ..model.remedy import Remedy
 from ..model.resuming import Telling
 from ..model.settings import Settings
+from .failure.catalogue import CompiledCatalogue
 from .findings import health_levels
 from .recovery.remedies import Values
 from .resume import checkpoint_index
+from .text.shape_table import ShapeTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
     """Constant for the life of a judge.
 
-    ``catalogue`` is a compiled failure catalogue (diagnosis.py), ``shapes`` the compiled line shapes (line_shapes.py).
+    ``catalogue``: failures.toml, compiled; ``shapes``: log_shapes.toml, compiled.
     ``created_wall`` (seconds since the epoch) is the zero of run time. ``profiles`` are the names that may be asked
     for; empty = any name is taken as it comes. ``remedies``: what may be changed, in order; ``values``: the trainer's
     settings that they ask for, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2").
     ``telling``: what a launch can be told to resume from.
     """
 
-    catalogue: Any
-    shapes: Any
+    catalogue: CompiledCatalogue
+    shapes: ShapeTable
     settings: Settings = field(default_factory=Settings)
     preset: Preset = field(default_factory=lambda: Preset(name="generic"))
     profiles: tuple[str, ...] = ()

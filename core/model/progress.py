@@ -8,14 +8,6 @@ Phase = Literal["load", "preprocess", "compile", "train", "eval", "sample", "sav
 """What the trainer is doing. Only ``train`` moves the step clock."""
 
 
-SHAPE_GROUPS = (
-    *("step", "total_steps", "epoch", "total_epochs", "loss", "lr"),
-    *("sec_per_step", "ms_per_step", "steps_per_sec", "rate", "left"),
-)
-"""Names that the groups of a person's own line shape may have. Counts may be ``12.9k`` or ``1,250``; ``rate`` is tqdm's
-(``2.5s/it``), ``left`` the time remaining as a clock."""
-
-
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the newest line. Field names are the contract of ``trainwatch progress --json``.
 

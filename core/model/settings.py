@@ -137,7 +137,7 @@ class OwnShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """``[progress]``: lines in which this trainer says where it is, beside the forms that are known."""
 
     shapes: tuple[str, ...] = ()
-    """Regular expressions with named groups (``SHAPE_GROUPS``), tried before the known forms."""
+    """Regular expressions with named groups (``SHAPE_GROUPS``), in the format of ``configs/log_shapes.toml``."""
 
 
 class OwnFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,14 +5,14 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.failure_catalogue import CATALOGUE
+from tests.shipped import CATALOGUE, read_progress
 from trainwatch.core.judge.failure.diagnosis import (
     START_EVIDENCE,
     DiagnosisState,
     diagnose,
     read_evidence,
 )
-from trainwatch.core.judge.progress.log_progress import START, ProgressState, read_progress
+from trainwatch.core.judge.progress.log_progress import START, ProgressState
 from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of, lines_with
 
 PIECES = st.sampled_from(

@@ -5,9 +5,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwatch.core.judge.progress.log_progress import START, progress_of, read_progress
+from tests.shipped import SHAPES, progress_of, read_progress
+from trainwatch.core.judge.progress.log_progress import START
 from trainwatch.core.judge.progress.redraws import read_dense
-from trainwatch.core.judge.text.line_shapes import SHAPES
 from trainwatch.core.judge.text.lines import Finished, lines_with
 from trainwatch.core.judge.text.reading import Reading
 from trainwatch.core.judge.text.segments import read_segment
@@ -64,7 +64,7 @@ def test_reading_the_ends_of_rows_is_as_good_as_reading_all(
     done = Finished(text_of(rows, seed), 2)
     slow = begin
     for number, _, line in lines_with(done, SHAPES.gates):
-        slow = read_segment(slow, line, number)
+        slow = read_segment(slow, line, number, SHAPES)
     fast = read_dense(begin, done, SHAPES)
     assert fast.progress == slow.progress
     assert (fast.phase_line, fast.main) == (slow.phase_line, slow.main)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.config.shipped import load_failures
+from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.replay import replay
 
 FOLDER = os.environ.get("TRAINWATCH_TRACES")
@@ -29,7 +29,7 @@ def expectations() -> dict[str, Any]:
 def test_recorded(name: str, expected: dict[str, Any]) -> None:
     assert FOLDER is not None
     with Path(FOLDER, f"{name}.jsonl").open("rb") as lines:
-        result = replay(lines, catalogue=load_failures())
+        result = replay(lines, shapes=load_log_shapes(), catalogue=load_failures())
     hangs = [i for i in result["incidents"] if i["kind"] == "hang"]
     if expected["hang"] is None:
         assert hangs == []

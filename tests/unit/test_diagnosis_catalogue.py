@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.failure_catalogue import SHIPPED
+from tests.shipped import FAILURES, SHAPES
 from trainwatch.core.judge.failure.diagnosis import SPECIFIC, compile_catalogue
 from trainwatch.core.judge.failure.exception_messages import MESSAGES
 from trainwatch.core.judge.failure.exit_status import NAMES, SIGNALS
@@ -50,14 +50,14 @@ def needs(tree: Iterable[tuple[Any, Any]], literal: str) -> bool:
 
 
 def test_diagnosis_catalogue_has_a_rule_for_every_class() -> None:
-    assert sorted(rule.failure for rule in SHIPPED.rules) == sorted(FAILURE_CLASSES)
-    assert all(rule.explanation.endswith(".") for rule in SHIPPED.rules)
-    assert all(rule.remedies for rule in SHIPPED.rules if rule.failure != "success")
+    assert sorted(rule.failure for rule in FAILURES.rules) == sorted(FAILURE_CLASSES)
+    assert all(rule.explanation.endswith(".") for rule in FAILURES.rules)
+    assert all(rule.remedies for rule in FAILURES.rules if rule.failure != "success")
 
 
 def test_diagnosis_catalogue_literals_stand_in_every_match() -> None:
     wrong = []
-    for row in SHIPPED.signatures:
+    for row in FAILURES.signatures:
         pattern, literal = row.pattern, row.literal
         if pattern.startswith("(?i"):
             pattern, literal = pattern.lower().replace(r"\s", r"\s"), literal.lower()
@@ -67,25 +67,25 @@ def test_diagnosis_catalogue_literals_stand_in_every_match() -> None:
 
 
 def test_diagnosis_catalogue_rows_are_sound() -> None:
-    rows = [(row.failure, row.pattern) for row in SHIPPED.signatures]
+    rows = [(row.failure, row.pattern) for row in FAILURES.signatures]
     assert len(set(rows)) == len(rows)
-    assert all(0 < row.weight <= 1 and row.source for row in SHIPPED.signatures)
-    assert {row.failure for row in SHIPPED.signatures} == set(FAILURE_CLASSES)
+    assert all(0 < row.weight <= 1 and row.source for row in FAILURES.signatures)
+    assert {row.failure for row in FAILURES.signatures} == set(FAILURE_CLASSES)
 
 
 def test_diagnosis_catalogue_patterns_compile() -> None:
-    for row in SHIPPED.signatures:
+    for row in FAILURES.signatures:
         re.compile(row.pattern)
 
 
 def test_diagnosis_own_pattern_that_does_not_compile_is_named() -> None:
     row = FailureSignature(failure="unknown", pattern="(", role="root", weight=1.0, literal="(")
     with pytest.raises(ValueError, match=r"failure pattern '\('.*fix the regular expression"):
-        compile_catalogue(FailureCatalogue(), own=(row,))
+        compile_catalogue(FailureCatalogue(), SHAPES, own=(row,))
 
 
 def test_diagnosis_class_without_rule_gets_a_bare_one() -> None:
-    assert compile_catalogue(FailureCatalogue()).rule("hang").retryable is False
+    assert compile_catalogue(FailureCatalogue(), SHAPES).rule("hang").retryable is False
 
 
 def test_diagnosis_tables_name_known_classes() -> None:
@@ -138,12 +138,12 @@ TAXONOMY = (Path(__file__).resolve().parents[2] / "docs" / "failure-taxonomy.md"
 def test_the_page_of_classes_has_a_row_for_each_with_what_the_catalogue_says() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", TAXONOMY, re.MULTILINE)
     assert sorted(name for name, _ in rows) == sorted(FAILURE_CLASSES)
-    retryable = {rule.failure for rule in SHIPPED.rules if rule.retryable}
+    retryable = {rule.failure for rule in FAILURES.rules if rule.retryable}
     assert {name for name, again in rows if again.startswith("yes")} == retryable
 
 
 def test_the_page_of_classes_counts_the_words_of_the_gate() -> None:
-    words = compile_catalogue(SHIPPED).gates.literals
+    words = compile_catalogue(FAILURES, SHAPES).gates.literals
     said = re.search(r"about (\d+) words", TAXONOMY)
     assert said is not None
     assert abs(int(said[1]) - len(words)) <= 10

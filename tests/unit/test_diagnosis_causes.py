@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.unit.failure_catalogue import CATALOGUE, SHIPPED
+from tests.shipped import CATALOGUE, FAILURES, SHAPES
 from trainwatch.core.judge.failure.catalogue import compile_catalogue, own_signatures
 from trainwatch.core.judge.failure.diagnosis import (
     START_EVIDENCE,
@@ -358,7 +358,7 @@ def test_diagnosis_words_of_a_generic_exception_are_never_sure() -> None:
 
 def test_diagnosis_own_patterns_of_a_project_count_most() -> None:
     own = own_signatures({"io_error": (r"tape robot", r"drum \d+ jammed"), "no_such_class": ("x",)})
-    catalogue = compile_catalogue(SHIPPED, own)
+    catalogue = compile_catalogue(FAILURES, SHAPES, own)
     answer = diagnosis_of(
         ["RuntimeError: CUDA error: unknown error\nthe tape robot says drum 9 jammed\n"], catalogue, 1
     )

@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 
 from tests.builders import World, knowledge
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
-from trainwatch.core.config.shipped import load_failures, load_remedies
+from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge import Judge, from_snapshot, to_snapshot
-from trainwatch.core.judge.failure.diagnosis import compile_catalogue
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
 from trainwatch.core.model.record import Record
@@ -20,7 +20,6 @@ ARGPARSE = "usage: train.py [-h] [--steps STEPS]\ntrain.py: error: unrecognized 
 BUG = "Traceback (most recent call last):\nAttributeError: 'Namespace' object has no attribute 'fused'\n"
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
 NETWORK = "\nsocket.gaierror: [Errno -3] Temporary failure in name resolution\n"
-CATALOGUE = compile_catalogue(load_failures())
 
 
 def mind(settings: Settings | None = None, **fields: object) -> Judge:

@@ -37,6 +37,16 @@ def test_progress_reads_the_shapes_of_the_project_around(log: Path, capsys: pyte
     assert (said["phase"], said["step"], said["total_steps"], said["loss"]) == ("train", 5, 90, 0.25)
 
 
+def test_an_own_shape_may_use_the_abbreviations_of_the_shipped_ones(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = log.parent.parent / "trainwatch.toml"
+    project.write_text(PROJECT.replace(r"(?P<loss>[\d.]+)", "(?P<loss>%{NUMBER})"))
+    log.write_text("it=5 of 90 cost=2.5e-1\n")
+    assert main(["progress", str(log), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["loss"] == 0.25
+
+
 def test_diagnose_reads_the_patterns_of_the_project_around(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(log), "--exit-code", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["failure"] == "io_error"

@@ -3,12 +3,8 @@
 import msgspec
 import pytest
 
-from trainwatch.core.judge.progress.log_progress import (
-    START,
-    ProgressState,
-    progress_of,
-    read_progress,
-)
+from tests.shipped import progress_of, read_progress
+from trainwatch.core.judge.progress.log_progress import START, ProgressState
 
 BAR = "\rsteps:  10%|█         | {0}/100 [00:10<01:30,  1.00s/it, loss=0.5]"
 

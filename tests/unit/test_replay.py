@@ -1,11 +1,19 @@
 """The judge over a recorded trace."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from tests.builders import Story
+from tests.shipped import LOG_SHAPES
+from trainwatch.core import replay as replaying
 from trainwatch.core.model.settings import Hang, Settings
-from trainwatch.core.replay import TraceError, merge, replay
+from trainwatch.core.replay import TraceError, merge
+
+
+def replay(trace: list[bytes], settings: Settings | None = None) -> dict[str, Any]:
+    return replaying.replay(trace, shapes=LOG_SHAPES, settings=settings)
 
 
 def lines(story: Story) -> list[bytes]:

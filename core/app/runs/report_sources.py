@@ -11,8 +11,9 @@ import msgspec
 
 from trainwatch import __version__
 
+from ...config.shipped import load_log_shapes
 from ...judge.progress.log_progress import START, read_progress
-from ...judge.text.line_shapes import shapes_of
+from ...judge.text.shape_table import ShapeTable
 from ...model.run import RunSpec
 from ...model.story import RunStory, apply
 from ...sense.log.log_pages import LogPages
@@ -95,7 +96,7 @@ def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
     except OSError:
         return None
     text = "".join(f"{line}\n" for line in page.lines) + page.unfinished
-    return read_progress(START, text, shapes_of(shapes)).progress.step
+    return read_progress(START, text, ShapeTable(load_log_shapes(), shapes)).progress.step
 
 
 def machine() -> Mapping[str, str]:

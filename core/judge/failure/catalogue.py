@@ -14,7 +14,8 @@ from ...model.failure import (
     FailureSignature,
 )
 from ..text.lines import Gates, gate_of, gates_of
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
+from ..text.shape_table import ShapeTable
 
 TROUBLE = (
     *(
@@ -108,7 +109,7 @@ class CompiledSignature(msgspec.Struct, frozen=True):
     weight: float
     literal: str
     caseless: bool
-    pattern: LatePattern
+    pattern: LazyPattern
 
 
 class CompiledCatalogue:
@@ -119,9 +120,15 @@ class CompiledCatalogue:
     """
 
     def __init__(
-        self, load: Callable[[], FailureCatalogue], own: tuple[FailureSignature, ...], gates: Gates, watching: Gates
+        self,
+        load: Callable[[], FailureCatalogue],
+        shapes: ShapeTable,
+        own: tuple[FailureSignature, ...],
+        gates: Gates,
+        watching: Gates,
     ) -> None:
         self._load = load
+        self.shapes = shapes
         self._own = own
         self.gates = gates
         self.watching = watching
@@ -165,7 +172,9 @@ class CompiledCatalogue:
 
 
 def compile_catalogue(
-    catalogue: FailureCatalogue | Callable[[], FailureCatalogue], own: Iterable[FailureSignature] = ()
+    catalogue: FailureCatalogue | Callable[[], FailureCatalogue],
+    shapes: ShapeTable,
+    own: Iterable[FailureSignature] = (),
 ) -> CompiledCatalogue:
     """Make a catalogue ready, once per process; patterns compile when a line first needs them.
 
@@ -178,7 +187,8 @@ def compile_catalogue(
     words = (*TROUBLE, *CONFIG_READS, *CHECKPOINT_READS, *(row.literal for row in mine if row.literal))
     loose = [gate_of(row.pattern) for row in mine if not row.literal]
     load = (lambda: catalogue) if isinstance(catalogue, FailureCatalogue) else catalogue
-    return CompiledCatalogue(load, mine, gates_of(words, loose), gates_of((*words, *POSITIONS), loose))
+    watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
+    return CompiledCatalogue(load, shapes, mine, gates_of(words, loose), watching)
 
 
 def own_signatures(patterns: Mapping[str, Iterable[str]]) -> tuple[FailureSignature, ...]:
@@ -212,4 +222,4 @@ def _check(row: FailureSignature) -> None:
 def _compile(row: FailureSignature) -> CompiledSignature:
     caseless = row.pattern.startswith("(?i")
     literal = row.literal.lower() if caseless else row.literal
-    return CompiledSignature(row.failure, row.role, row.weight, literal, caseless, LatePattern(row.pattern))
+    return CompiledSignature(row.failure, row.role, row.weight, literal, caseless, LazyPattern(row.pattern))

@@ -7,7 +7,7 @@ never met before is still understood. Their weights stay below what counts as su
 from functools import lru_cache
 
 from ...model.failure import FailureClass
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 
 GENERIC_TYPES = frozenset(
     {
@@ -267,16 +267,16 @@ _ROWS: tuple[tuple[FailureClass, float, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 """Class, weight, and patterns on the lower-cased words; the first row that matches wins, so narrow rows stand above."""
-MESSAGES = tuple((failure, weight, LatePattern("|".join(patterns))) for failure, weight, patterns in _ROWS)
-RESTORED_KEYS = LatePattern(
+MESSAGES = tuple((failure, weight, LazyPattern("|".join(patterns))) for failure, weight, patterns in _ROWS)
+RESTORED_KEYS = LazyPattern(
     r"""['"]?(?:\w*state_?dict|optimizer_?states?|model_ema|(?:\w+\.)+(?:weight|bias|running_mean|running_var))['"]?$"""
 )
 """Keys that only a checkpoint is asked for."""
-LAUNCHED_KEYS = LatePattern(r"""['"]?(?:RANK|(?:SLURM|CUDA)_\w+|[A-Z]{2,}_[A-Z_]{2,})['"]?$""")
+LAUNCHED_KEYS = LazyPattern(r"""['"]?(?:RANK|(?:SLURM|CUDA)_\w+|[A-Z]{2,}_[A-Z_]{2,})['"]?$""")
 """Keys in capitals are environment variables that a launcher or a person sets."""
 
 
-_HUMP = LatePattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = LazyPattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @lru_cache(maxsize=64)

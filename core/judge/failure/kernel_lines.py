@@ -7,7 +7,7 @@ that the *program's* kernel failed; the others say that the device or the driver
 from typing import NamedTuple
 
 from ...model.failure import FailureClass
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 
 
 class KernelClue(NamedTuple):
@@ -53,7 +53,7 @@ XIDS: dict[int, tuple[FailureClass, float, str]] = {
     149: ("gpu_lost", 0.85, "NVLink 5 error"),
     154: ("gpu_lost", 0.9, "the GPU needs a reset"),
 }
-_XID = LatePattern(r"NVRM: Xid \(?[^)]*\)?: (?P<number>\d{1,4})")
+_XID = LazyPattern(r"NVRM: Xid \(?[^)]*\)?: (?P<number>\d{1,4})")
 _LINES: tuple[tuple[str, FailureClass, float, str], ...] = (
     (r"fallen off the bus|gpu is lost|rminitadapter failed", "gpu_lost", 0.96, "the driver lost the GPU"),
     (r"nvrm: api mismatch", "driver_mismatch", 0.95, "kernel module and driver library differ"),
@@ -77,7 +77,7 @@ _LINES: tuple[tuple[str, FailureClass, float, str], ...] = (
     (r"blocked for more than \d+ seconds", "hang", 0.5, "a process was stuck in the kernel"),
 )
 """Pattern on the lower-cased line, class, weight, meaning. The first that matches wins."""
-_COMPILED = tuple((LatePattern(row[0]), KernelClue(row[1], row[2], row[3])) for row in _LINES)
+_COMPILED = tuple((LazyPattern(row[0]), KernelClue(row[1], row[2], row[3])) for row in _LINES)
 
 
 def read_kernel_line(text: str) -> KernelClue | None:

@@ -8,10 +8,10 @@ import msgspec
 
 from ...model.failure import EvidenceLine, FailureClass
 from ..text.lines import Finished, LineFold, fold, lines_with, plain, says_nothing, split_rank
-from ..text.patterns import LatePattern
-from ..text.phase_words import phase_of_line
+from ..text.patterns import LazyPattern
 from ..text.reading import Reading
 from ..text.segments import read_segment
+from ..text.shape_table import ShapeTable
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue
 from .kernel_lines import read_kernel_line
 from .tracebacks import CONSEQUENCES, class_of, find_exception, reads_configuration
@@ -95,7 +95,7 @@ def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCat
 
 def _read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     if state.watch is not None:
-        state = _watch(state, state.watch, number, line)
+        state = _watch(state, state.watch, number, line, catalogue.shapes)
     if catalogue.gates.any.search(line) is None:
         return state
     if _reads_config(line):
@@ -133,7 +133,7 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
     return state
 
 
-_SOURCE = LatePattern(
+_SOURCE = LazyPattern(
     r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
@@ -169,9 +169,9 @@ def _followed(state: DiagnosisState, number: int, line: str) -> DiagnosisState:
     return msgspec.structs.replace(state, cascade=(*state.cascade, EvidenceLine(number, line.strip()[:TEXT_KEPT])))
 
 
-def _watch(state: DiagnosisState, watch: Reading, number: int, line: str) -> DiagnosisState:
+def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes: ShapeTable) -> DiagnosisState:
     """Training that goes on after a failure line outlives it; a finite loss outlives a NaN."""
-    reading = read_segment(watch, line, number)
+    reading = read_segment(watch, line, number, shapes)
     if reading is watch:
         return state
     if reading.heartbeats < SURVIVED_STEPS:
@@ -201,4 +201,4 @@ def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
         rows = catalogue.matches(line)
         if rows or (rows is not None and (find_exception(split_rank(line)[1]) is not None)):
             return True
-    return phase_of_line(line.lower()) is not None
+    return catalogue.shapes.phase_of_line(line.lower()) is not None

@@ -6,15 +6,15 @@ The table tells what an exception type alone proves. A message that a signature 
 from typing import NamedTuple
 
 from ...model.failure import FailureClass
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 from .exception_messages import GENERIC_TYPES, class_of_message
 
-_NAMED = LatePattern(
+_NAMED = LazyPattern(
     r"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Error|Exception|Interrupt"
     r"|Exit|Timeout|StopIteration|Warning|Failed|Fault|IsLost)|(?:cv2|struct|zlib|socket|binascii)\.error)"
     r"(?::(?:\s(?P<message>.*))?$|\s*$)"
 )
-_CONFIGURED = LatePattern(
+_CONFIGURED = LazyPattern(
     r"\b(?:args|cfg|config|conf|opts?|params|hparams|hyp|settings|options|FLAGS)(?:\[|\.\w+\[|\.get\()"
 )
 

@@ -5,13 +5,13 @@ from ..hang import active_time, step_clock
 from ..state import JudgeState
 from ..step_builder import Draft
 from ..text.lines import plain
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 
 ASKS = "asks"
 """Class of the incident (kind ``stall``)."""
 SURE_S = 15.0
 """It must wait this long: who is there answers sooner."""
-PROMPT = LatePattern(r"[?:>)\]]\s*$")
+PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 """How an unfinished last line ends that asks for something."""
 SHOWN = 120
 

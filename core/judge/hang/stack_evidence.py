@@ -13,7 +13,7 @@ import msgspec
 
 from ...model.incident import HangKind
 from ...model.observation import Outcome
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,15 +23,15 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-FRAMES: tuple[tuple[LatePattern, HangKind, str], ...] = (
-    (LatePattern(r"_try_get_data\b"), "starved", "waits for a data loader worker that brings nothing"),
+FRAMES: tuple[tuple[LazyPattern, HangKind, str], ...] = (
+    (LazyPattern(r"_try_get_data\b"), "starved", "waits for a data loader worker that brings nothing"),
     (
-        LatePattern(r"\bp?nccl[A-Z]\w+|ProcessGroupNCCL|\b(?:all_reduce|all_gather\w*|barrier) \(torch/distributed"),
+        LazyPattern(r"\bp?nccl[A-Z]\w+|ProcessGroupNCCL|\b(?:all_reduce|all_gather\w*|barrier) \(torch/distributed"),
         "spin",
         "waits in a collective for other ranks",
     ),
     (
-        LatePattern(
+        LazyPattern(
             r"\b(?:cuda|cu)(?:Stream|Device|Event|Ctx)Synchronize|\bcu(?:da)?Memcpy\w*"
             r"|\bsynchronize \(torch/cuda/(?:__init__|streams)\.py"
         ),

@@ -1,9 +1,9 @@
-"""How far the run is, folded from its output: ``read_progress(state, text) -> state``.
+"""Progress of a run, folded from its output: ``read_progress(state, text, shapes) -> state``.
 
-Only what the trainer prints is used; nothing is asked of the training script. Whatever the chunking of the text, the
-state after the same bytes is the same (the unfinished segment is read provisionally, on top of what is settled).
-Known limits: a bar without any label, rate or loss that counts files before training looks like a training bar until
-a second bar or a loss line says otherwise.
+Only what the trainer prints is used; the training script needs no change. The state after the same text is the same
+for any chunking of it (the unfinished segment is read provisionally, on top of the finished ones). Known limit: a bar
+without label, rate or loss that counts files before training looks like a training bar until a second bar or a line
+with a loss follows.
 """
 
 from collections.abc import Iterable
@@ -11,17 +11,17 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.progress import Phase, Progress
-from ..text.line_shapes import SHAPES, ShapeTable
 from ..text.lines import LineFold, fold, is_dense, lines_with, plain
 from ..text.reading import Reading
 from ..text.segments import read_segment
+from ..text.shape_table import ShapeTable
 from .redraws import read_dense
 
 
 class ProgressState(msgspec.Struct, frozen=True):
-    """What the log says so far; small, and serialisable to JSON for snapshots.
+    """What the log has said so far; small, and serialisable to JSON for snapshots.
 
-    ``settled`` is what finished segments said, ``now`` also reads the unfinished one (a bar waits without a newline).
+    ``settled``: after the finished segments; ``now``: with the unfinished one, too (a bar has no newline yet).
     """
 
     fold: LineFold = LineFold()
@@ -35,22 +35,22 @@ class ProgressState(msgspec.Struct, frozen=True):
 
     @property
     def heartbeats(self) -> int:
-        """Times the position advanced in training. A bar redrawn at the same step adds none, nor does talk."""
+        """How often the position advanced in training. A bar redrawn at the same step adds none."""
         return self.now.heartbeats
 
     @property
     def phase(self) -> Phase:
-        """What the trainer says it is doing."""
+        """The phase that the newest lines show."""
         return self.now.progress.phase
 
     @property
     def phase_since_line(self) -> int:
-        """Line (from 1) on which the present phase began; 0 before any."""
+        """Line (from 1) on which the current phase began; 0 before the first."""
         return self.now.phase_line
 
     @property
     def finished_words(self) -> bool:
-        """The log said that training finished, and no training line followed."""
+        """The log announced the end of training, and no training line followed."""
         return self.now.finished_words
 
     @property
@@ -60,7 +60,7 @@ class ProgressState(msgspec.Struct, frozen=True):
 
     @property
     def overall_step(self) -> int | None:
-        """Steps since training began, where the bar counts within the epoch; else the step as printed."""
+        """Steps since training began if the bar counts within the epoch; else the step as printed."""
         progress = self.now.progress
         if progress.step is None:
             return None
@@ -71,13 +71,13 @@ class ProgressState(msgspec.Struct, frozen=True):
 
 START = ProgressState()
 _GROWING = "0123456789.,+-eE"
-"""Characters after which a number may go on."""
+"""Characters after which a number may continue."""
 
 
-def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES, *, skim: bool = False) -> ProgressState:
-    """The state after ``text`` (any chunk of the log, decoded). ``shapes``: ``SHAPES`` or ``user_shapes(…)``.
+def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: bool = False) -> ProgressState:
+    """The state after ``text`` (any chunk of the log, decoded).
 
-    ``skim``: only what the log says at the end is wanted, not how often the training advanced.
+    ``skim``: only the state at the end is needed, not how often the training advanced.
     """
     if not text:
         return state
@@ -85,10 +85,10 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES, 
     after, done = fold(before, text)
     settled = state.settled
     if done.text:
-        if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # the rest is read already
+        if before.rest and text[0] in "\r\n" and before.rest[-1] not in _GROWING:  # ``now`` has read the rest
             settled = state.now
             done = msgspec.structs.replace(done, text=done.text[len(before.rest) :])
-        if skim and shapes is SHAPES and is_dense(done.text, shapes.gates):
+        if skim and not shapes.own_gates and is_dense(done.text, shapes.gates):
             settled = read_dense(settled, done, shapes)
         elif len(done.text) > 1:
             for number, _, line in lines_with(done, shapes.gates):
@@ -98,13 +98,13 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable = SHAPES, 
         rest = plain(after.rest)
         if shapes.gates.any.search(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
-            if after.rest[-1] in _GROWING:  # "loss=0.0" may be the beginning of "loss=0.0912", and zero would be news
+            if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
                 now = msgspec.structs.replace(now, progress=progress, loss_is_nan=settled.loss_is_nan)
     return ProgressState(after, settled, now)
 
 
-def progress_of(chunks: Iterable[str], shapes: ShapeTable = SHAPES) -> Progress:
+def progress_of(chunks: Iterable[str], shapes: ShapeTable) -> Progress:
     """The state after the last line of a log given in chunks (``trainwatch progress``)."""
     state = START
     for chunk in chunks:

@@ -1,29 +1,29 @@
-"""Lines of a whole log that need no reading, because others of their kind stand before and behind them.
+"""Redraws of a bar that need not be read, because redraws of the same kind stand before and after them.
 
-A bar redraws itself ten times a second: a log of one night is a million of them, and the state after the last line
-knows only the last. Redraws are of one kind when they differ in digits, spaces and the bar's glyphs alone. Of a long
-row of one kind (or of two in turn, as nested bars are) the first ones and the last ones are read. Where those do not
-leave the same kind of state, something happened in between, and all are read.
+A bar redraws itself ten times a second: the log of one night holds a million redraws, and only the last one counts.
+Redraws are of one kind if they differ in digits, spaces and the bar's glyphs only. Of a long row of one kind (or of two
+in turn, as nested bars are) the first and the last ones are read. If those do not leave the same kind of state,
+something happened in between, and all are read.
 """
 
 from itertools import accumulate
 
-from ..text.line_shapes import ShapeTable
 from ..text.lines import Finished, plain
 from ..text.reading import Reading
 from ..text.segments import read_segment
+from ..text.shape_table import ShapeTable
 
 ENDS_READ = 3
-"""Of each kind so many are read at either end: a bar is proven by its second redraw, an epoch turns from one to the
-next."""
+"""Redraws of each kind that are read at either end: the second one shows that a bar moves, and an epoch changes from
+one to the next."""
 LEAST_ROW = 12
-"""Shorter rows are read as they are."""
+"""Shorter rows are read in full."""
 _SAME = b"0123456789 :#=>." + "".join("━─╸╺╴▕▏▎▍▌▋▊▉█").encode()
 """Bytes in which two redraws of a bar may differ."""
 
 
 def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
-    """The reading after all segments of ``done``. Heartbeats of those that were passed over are not counted."""
+    """The reading after all segments of ``done``. Heartbeats of skipped ones are not counted."""
     flat = done.text.replace("\r", "\n")
     parts = flat.split("\n")
     kinds = flat.encode(errors="surrogatepass").translate(None, _SAME).split(b"\n")
@@ -46,7 +46,7 @@ def read_dense(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
 
 
 class _Row:
-    """Reads single segments of a text by their place in it."""
+    """Reads segments of a text by their index."""
 
     def __init__(self, done: Finished, parts: list[str], ends: list[int], shapes: ShapeTable) -> None:
         self._done, self._parts, self._ends, self._shapes = done, parts, ends, shapes
@@ -62,7 +62,7 @@ class _Row:
         return reading
 
     def _line_of(self, place: int) -> int:
-        """Number of the line on which a segment stands; places that go back are counted back."""
+        """Number of the line on which a segment stands; indices may also go back."""
         start = self._ends[place] - len(self._parts[place]) + place
         if start >= self._counted:
             self._number += self._done.text.count("\n", self._counted, start)
@@ -73,12 +73,12 @@ class _Row:
 
 
 def _has_columns(key: bytes) -> bool:
-    """Losses in columns without a name, behind the GPU's memory (YOLO), are told by their values: all are read."""
+    """Losses in columns without a name, after the GPU memory (YOLO), are recognised by their values: all are read."""
     return b"G" in key and b"oss" not in key
 
 
 def _end_of_row(keys: list[bytes], at: int) -> tuple[int, int]:
-    """Where the row that begins here ends, and how many kinds take turns in it."""
+    """The end of the row that begins at ``at``, and how many kinds alternate in it."""
     most = len(keys)
     end = at + 1
     while end < most and keys[end] == keys[at]:
@@ -92,7 +92,7 @@ def _end_of_row(keys: list[bytes], at: int) -> tuple[int, int]:
 
 
 def _state(reading: Reading) -> tuple[object, ...]:
-    """What a row of one kind leaves as it is."""
+    """The fields that a row of one kind does not change."""
     progress = reading.progress
     return (
         progress.phase,

@@ -3,9 +3,9 @@
 import re
 
 from ..state import JudgeState
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 
-FINAL = LatePattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
+FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
 SAVE_SLACK_S = 30.0
 """A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""

@@ -11,11 +11,11 @@ import re
 from ...model.failure import FailureClass
 from ..failure.kernel_lines import read_kernel_line
 from ..state import JudgeState
-from ..text.patterns import LatePattern
+from ..text.patterns import LazyPattern
 from . import failure_history
 
-CHANNEL = LatePattern(r"\bdxg", re.IGNORECASE)
-FOR_EVER = LatePattern(r"\bdxg.*create_process failed:? ?-75", re.IGNORECASE)
+CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
+FOR_EVER = LazyPattern(r"\bdxg.*create_process failed:? ?-75", re.IGNORECASE)
 BREAKS: frozenset[FailureClass] = frozenset({"gpu_lost", "cuda_unknown_error"})
 ENDING = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
 WINDOWS_SIDE = (

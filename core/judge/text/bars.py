@@ -1,8 +1,8 @@
-"""Progress bars: whose they are, what they count, what they say.
+"""Progress bars: the phase that a bar belongs to, and its step, loss, epoch and pace.
 
-A bar of another phase (download, tokenise, eval, save, sampling) never moves the step. What tells them apart, in this
-order: the unit, the label, the rate, a loss in the bar, the bar that was proven to be training before it, and words
-printed just before it. Known false alarm: see ``progress``.
+A bar of another phase (download, tokenise, eval, save, sampling) never moves the step. The phase is decided by, in this
+order: the unit, the label, the rate, a loss in the bar, the bar that was known to be the training bar before, and words
+printed just before it. Known false alarm: see ``log_progress``.
 """
 
 import re
@@ -13,27 +13,25 @@ import msgspec
 
 from ...model.progress import Phase
 from .line_fields import Loss, find_epoch, find_loss, find_lr, find_seconds_per_step
-from .line_shape import LineShape
-from .patterns import LatePattern
-from .phase_words import UNIT_PHASES, phase_of_label
-from .quantities import parse_clock, parse_count, parse_number, parse_rate
+from .numbers import parse_clock, parse_count, parse_number, parse_rate
+from .patterns import LazyPattern
 from .reading import Bar, News, Reading, advance, enter
+from .shape_table import CompiledShape, ShapeTable
 
 ANNOUNCED_LINES = 4
-"""How near a bar without a label must follow "caching latents" or the like to be that bar, in lines."""
+"""A bar without a label belongs to words such as "caching latents" that stand at most this many lines above it."""
 FASTEST_STEP_S = 1e-4
 """No optimizer step is faster: an unlabelled bar at 48 000 000 it/s counts bytes."""
-_ROWS_WITH_EPOCH = frozenset({"tqdm", "ultralytics-bar", "rich-lightning", "hf-notebook"})
-_LOSS_IN_POSTFIX = LatePattern(
+_LOSS_IN_POSTFIX = LazyPattern(
     r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
 )
-_FOREIGN_LOSS = LatePattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
-_PAIR = LatePattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
+_FOREIGN_LOSS = LazyPattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
+_PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
 _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 
 class Label(NamedTuple):
-    """What a bar's label says. ``key``: the label without digits; ``epochs``: the bar counts epochs."""
+    """A label as read. ``key``: the label without digits; ``epochs``: the bar counts epochs."""
 
     key: str
     phase: Phase | None
@@ -42,18 +40,20 @@ class Label(NamedTuple):
     epochs: bool
 
 
-def read_bar(reading: Reading, shape: LineShape, found: re.Match[str], line: str, number: int) -> Reading:
+def read_bar(
+    reading: Reading, shape: CompiledShape, found: re.Match[str], line: str, number: int, *, shapes: ShapeTable
+) -> Reading:
     """The reading after the bar ``found`` in ``line``."""
     groups = found.groupdict()
-    count, total = parse_count(groups["step"]), parse_count(groups.get("total") or "?")
+    count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps") or "?")
     if count is None:
         return reading
     before, rest = line[: found.start()], line[found.end() :].lower()
-    label = _read_label(_label(before))
+    label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
     loss = _loss(before, rest) if "oss" in line else None
-    phase = UNIT_PHASES.get(groups.get("unit") or unit) or label.phase
-    if shape.name == "keras-bar":
+    phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
+    if shape.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
         phase = "train" if loss is not None else "eval"
     elif phase is None and seconds is not None and seconds < FASTEST_STEP_S:
@@ -70,13 +70,13 @@ def read_bar(reading: Reading, shape: LineShape, found: re.Match[str], line: str
     trusted = phase == "train" or loss is not None or label.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
         return enter(reading, "eval", number)
-    if loss is not None and phase is None and label.epoch is None and _is_heard_evaluating(reading, label.key, number):
+    if loss is not None and phase is None and label.epoch is None and _evaluation_announced(reading, label.key, number):
         return enter(reading, "eval", number)
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
             return msgspec.structs.replace(enter(reading, other, number), side=Bar(label.key, total, other))
-    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.name in _ROWS_WITH_EPOCH:
+    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
         _read_columns(news, groups, before)
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())
@@ -85,11 +85,11 @@ def read_bar(reading: Reading, shape: LineShape, found: re.Match[str], line: str
         _read_postfix(news, rest)
     news.step, news.total = count, total
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
-    return advance(_known(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar", number)
+    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar", number)
 
 
-def _is_heard_evaluating(reading: Reading, key: str, number: int) -> bool:
-    """True where words just above announced an evaluation and this is not the bar that was known as training."""
+def _evaluation_announced(reading: Reading, key: str, number: int) -> bool:
+    """True if words just above announced an evaluation and this is not the known training bar."""
     known = reading.main is not None and reading.main.label == key
     return not known and reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
 
@@ -106,8 +106,7 @@ def _read_description(news: News, before: str) -> None:
         news.lr = find_lr(before)
 
 
-def _known(reading: Reading, bar: Bar, trusted: bool, firm: bool, per_epoch: bool) -> Reading:
-    """The reading with ``bar`` as its training bar."""
+def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool, per_epoch: bool) -> Reading:
     proven = trusted or (reading.proven and reading.main == bar)
     epoch = reading.progress.epoch
     same = (reading.main, reading.side, reading.proven, reading.firm, reading.per_epoch, reading.bar_epoch)
@@ -119,7 +118,7 @@ def _known(reading: Reading, bar: Bar, trusted: bool, firm: bool, per_epoch: boo
 
 
 def _restarts(reading: Reading, count: int, total: int | None) -> bool:
-    """True where a bar without an epoch in its label begins anew each epoch (Keras does, kohya does not)."""
+    """True if a bar without an epoch in its label starts again in each epoch (Keras does, kohya does not)."""
     old = reading.progress
     if old.total_steps != total or old.step is None:
         return False
@@ -135,7 +134,7 @@ def _loss(before: str, rest: str) -> Loss | None:
 
 
 def _read_postfix(news: News, rest: str) -> None:
-    """Learning rate and epoch behind the bar, glued on by tqdm or by a log line of the trainer."""
+    """Learning rate and epoch after the bar: tqdm's postfix, or a log line of the trainer on the same line."""
     if "lr" in rest or "rate" in rest:
         news.lr = find_lr(rest)
     if news.epoch is None and "epoch" in rest:
@@ -148,7 +147,7 @@ def _label(before: str) -> str:
     """The bar's label, lower-cased: the text before it without percentage and glyphs, its last 80 characters."""
     text = before.rstrip(" ")
     if text.endswith("|"):
-        start = text.rfind("|", 0, -1)  # with one bar only, the label stands before it
+        start = text.rfind("|", 0, -1)  # without a second "|", the label stands before the first
         text = text[: start if start >= 0 else -1].rstrip(" ")
     text = text.rstrip("━─╸╺╴▕▏ ")
     if text.endswith("%"):
@@ -157,8 +156,8 @@ def _label(before: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _read_label(label: str) -> Label:
-    """Labels repeat with every redraw; reading one takes longer than the rest of the bar."""
+def _read_label(label: str, shapes: ShapeTable) -> Label:
+    """Cached: labels repeat with every redraw, and reading one takes longer than the rest of the bar."""
     if not label:
         return Label("", None, None, None, epochs=False)
     epoch = find_epoch(label) if "ep" in label else None
@@ -167,12 +166,12 @@ def _read_label(label: str) -> Label:
         parts = label.split("|")  # torchtune: "1|250|loss: 0.88" = epoch, step, loss
         tune = parse_number(parts[0]) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
         key = "torchtune" if tune is not None else key
-        return Label(key, phase_of_label(label), tune, None, epochs=label.endswith(("epoch", "epochs")))
-    return Label(key, phase_of_label(label), epoch.value, epoch.total, epochs=False)
+        return Label(key, shapes.phase_of_label(label), tune, None, epochs=label.endswith(("epoch", "epochs")))
+    return Label(key, shapes.phase_of_label(label), epoch.value, epoch.total, epochs=False)
 
 
 def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
-    """The phase of a bar that gives no sign of training, or None where it is taken for the training bar."""
+    """The phase of a bar without a sign of training, None if it counts as the training bar."""
     if reading.side is not None and (reading.side.label, reading.side.total) == (key, total):
         return reading.side.phase
     if "open-end generation" in rest and not reading.proven:
@@ -191,14 +190,14 @@ def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number
 
 
 def _are_columns(words: list[str]) -> bool:
-    """True where an epoch's columns follow: GPU memory, or at least three losses."""
+    """True if the words are the columns after an epoch: GPU memory, or at least three losses."""
     return len(words) == 3 and (words[0][-1:] in "GMK" or all("." in word and parse_number(word) for word in words))
 
 
 def _read_columns(news: News, groups: dict[str, str | None], before: str) -> None:
     """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
     if groups.get("epoch"):
-        news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("epochs") or "?")
+        news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("total_epochs") or "?")
         return
     words = before.replace(":", " ").split()
     for at, word in enumerate(words):
@@ -206,7 +205,7 @@ def _read_columns(news: News, groups: dict[str, str | None], before: str) -> Non
         if slash and epoch.isdecimal() and epochs.isdecimal() and _are_columns(words[at + 1 : at + 4]):
             news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
-            # YOLOv7's fourth column is the sum of the first three: the total loss. Others print parts only.
+            # YOLOv7's fourth column is the sum of the first three, the total loss. Other versions print parts only.
             if len(numbers) == 4 and numbers[3] > 0 and abs(sum(numbers[:3]) - numbers[3]) <= 0.002 * numbers[3] + 2e-5:
                 news.loss = Loss(numbers[3], 0)
             return

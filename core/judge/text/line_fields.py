@@ -1,15 +1,17 @@
-"""Fields that any trainer may print by name, wherever they stand in the line: step, epoch, loss, learning rate, time.
+"""Fields that any trainer may print by name, anywhere in the line: step, epoch, loss, learning rate, time.
 
-All patterns run on the lower-cased line. "The first one named loss" is the training loss; names that say validation,
-test or the one side of a GAN are not.
+All patterns run on the lower-cased line. The first value named loss is the training loss, unless its name says
+validation, test or one side of a GAN.
 """
 
 import re
 from typing import NamedTuple
 
-from .patterns import LatePattern
-from .quantities import NUMBER, parse_count, parse_number, seconds_of
+from .numbers import NUMBER, parse_count, parse_number, seconds_of
+from .patterns import LazyPattern
 
+GATES = ("tep", "iter", "Iter", "poch", "oss", "atch ", "earning rate", "_lr", "pisode")
+"""Fixed texts: lines that name a step, an epoch or a loss have at least one."""
 _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
 _GLUE = r"['\"]?\s*(?:[:=]|is\b)?\s*['\"\[({<]*\s*"
 
@@ -18,7 +20,7 @@ def _words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-_STEP = LatePattern(
+_STEP = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
     r"(?P<key>(?:time)?steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?)\b(?:\.\.\.)?"
@@ -38,14 +40,14 @@ _STEP_RANK = {
     "update": 4,
     "updates": 4,
 }
-_EPOCH = LatePattern(
+_EPOCH = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])\.?(?:_(?:num|idx"
     r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
     r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
     r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
 )
-_NOT_EPOCH = LatePattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
-_LOSS = LatePattern(
+_NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+_LOSS = LazyPattern(
     r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy)?loss)"
     r"(?:[/_](?:train|total|all|avg|mean|sum"
     r"|batch|step|epoch|ce))*"
@@ -58,30 +60,30 @@ _OWN = _words(
     "iter iteration global overall moving ema sum sft the ce lr",
     "loss and of with curr mini minibatch per it causal policy",
 )
-"""Words before "loss" that leave it the training loss."""
+"""Words before "loss" with which it still is the training loss."""
 _FOREIGN = _words(
     "val valid validation test testing eval evaluation dev best",
     "d g disc discriminator gen generator adv dual min lowest",
     "early",
 )
 """Words before "loss" that make it another loss."""
-_LOSS_LIKE = LatePattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
-_LR = LatePattern(
+_LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
+_LR = LazyPattern(
     r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|[_\-][a-z]+)?"
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
-_PER_UNIT = LatePattern(
+_PER_UNIT = LazyPattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?"
     r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
 )
-_RATE = LatePattern(
+_RATE = LazyPattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
     r"|secs?|seconds?)\b(?!\s*[=:](?!:))"
 )
-_RATE_KEY = LatePattern(
+_RATE_KEY = LazyPattern(
     rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?(?:\s*[:=]\s*|\s+)['\"]?(?P<value>{NUMBER})"
 )
-_TIMED = LatePattern(
+_TIMED = LazyPattern(
     r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
     r"|\bavg_batch_cost|per[- _](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
     r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
@@ -89,27 +91,27 @@ _TIMED = LatePattern(
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
     r"(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
 )
-_BARE_TIME = LatePattern(
+_BARE_TIME = LazyPattern(
     r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
 )
-_SECONDS_KEY = LatePattern(r"\bseconds: (?P<value>\d+\.?\d*)")
-_FIELD_MS = LatePattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
-_TRAILING = LatePattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
-_EVAL_WORD = LatePattern(
+_SECONDS_KEY = LazyPattern(r"\bseconds: (?P<value>\d+\.?\d*)")
+_FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
+_TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
+_EVAL_WORD = LazyPattern(
     r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
     r"|inference)(?![a-z])"
 )
-_SCORE = LatePattern(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
-"""mmcv prints detection scores in the form of a training line."""
-_TRAIN_WORD = LatePattern(r"(?<![a-z])(?:train|training)(?![a-z])")
-_ETA = LatePattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
+_SCORE = LazyPattern(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
+"""Detection scores, which mmcv prints in the form of a training line."""
+_TRAIN_WORD = LazyPattern(r"(?<![a-z])(?:train|training)(?![a-z])")
+_ETA = LazyPattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
 
 
 class Loss(NamedTuple):
-    """A printed loss: ``value`` None where it is NaN or infinite. ``at``: where in the line it begins.
+    """A printed loss: ``value`` None if it is NaN or infinite. ``at``: its position in the line.
 
-    ``own`` False: a word before it says that it may be one part of several ("value function loss").
+    ``own`` False: a word before it tells that it may be one part of several ("value function loss").
     """
 
     value: float | None
@@ -118,7 +120,7 @@ class Loss(NamedTuple):
 
 
 class Epoch(NamedTuple):
-    """A printed epoch. ``at``: where in the line its name begins."""
+    """A printed epoch. ``at``: the position of its name in the line."""
 
     value: float
     total: int | None
@@ -126,7 +128,7 @@ class Epoch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A printed step counter. ``at``: where in the line its name begins."""
+    """A printed step counter. ``at``: the position of its name in the line."""
 
     value: int
     total: int | None
@@ -134,7 +136,7 @@ class Step(NamedTuple):
 
 
 def find_step(low: str) -> Step | None:
-    """Step, total and position of the counter that means the optimizer step most, e.g. ``step`` before ``batch``."""
+    """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(low):
         rank = 2 * _STEP_RANK.get(found["key"], 5) - (5 if found["total"] and found["key"] in _STEP_RANK else 0)
@@ -150,16 +152,16 @@ def find_step(low: str) -> Step | None:
 
 
 def _total_elsewhere(low: str, step: str) -> int | None:
-    """The total where the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
+    """The total, if the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
     found = _SLASHED.search(low) if f"{step}/" in low else None
     return parse_count(found["total"]) if found is not None and found["step"] == step else None
 
 
-_SLASHED = LatePattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
+_SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
 
 
 def find_epoch(low: str) -> Epoch | None:
-    """Epoch as printed, and the number of epochs where it stands behind it."""
+    """Epoch as printed, and the number of epochs if it follows."""
     for found in _EPOCH.finditer(low):
         plural = found[0].lstrip().startswith("epochs")
         if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
@@ -193,25 +195,25 @@ def find_loss(low: str) -> Loss | None:
 _LIKELY = _words(
     "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg"
 )
-"""Words joined to "loss" that are taken for want of a better one."""
+"""Words joined to "loss" that count if the line has no better one."""
 
 
 def find_lr(low: str) -> float | None:
-    """Learning rate; the first where there are several groups."""
+    """Learning rate; the first one if there are several parameter groups."""
     found = _LR.search(low)
     return None if found is None else parse_number(found["lr"])
 
 
 def is_only_lr(low: str) -> bool:
-    """True where the line says the learning rate and nothing after it: "Current learning rate: 0.01"."""
+    """True if the line ends with the learning rate: "Current learning rate: 0.01"."""
     found = _LR.search(low)
     return found is not None and not low[found.end() :].strip(" |)]}\"'")
 
 
 def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
-    """Seconds for one step, where the line says how long one took and not how long all did.
+    """Seconds for one step, None if the line names no duration of a single step.
 
-    ``of_step`` False: the line is about an epoch, so a bare time at its end is the epoch's.
+    ``of_step`` False: the line is about an epoch, so a bare time at its end is that of the epoch.
     """
     found = _PER_UNIT.search(low)
     if found is not None:
@@ -247,7 +249,7 @@ def find_eta(low: str) -> str | None:
 
 
 def is_evaluation(low: str, loss: Loss | None) -> bool:
-    """True where the numbers of the line are those of a validation or test pass, not of training."""
+    """True if the numbers of the line belong to a validation or test pass, not to training."""
     word = _EVAL_WORD.search(low)
     if word is None:
         return loss is None and _SCORE.search(low) is not None

@@ -1,4 +1,4 @@
-"""Bytes of a log, once decoded, as finished lines and the unfinished rest; any chunking gives the same state.
+"""A log's text as finished lines and the unfinished rest; any chunking gives the same state.
 
 A carriage return ends a segment as a newline does: a progress bar that redraws itself is a row of segments on one
 line. Only newlines count as lines, so line numbers are those an editor shows.
@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from .patterns import LatePattern
+from .patterns import LazyPattern
 
 LINE_CAP = 16_384
 """Characters of one segment that are read. Why: a JSON dump or a binary blob without newlines must not grow the state;
-no bar and no message of a library is longer. What lies beyond is not seen, whatever the chunking."""
+no bar and no message of a library is longer. The rest is not read, whatever the chunking."""
 
-_ESCAPES = LatePattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])?|[\x07\x08\x00]")
-"""CSI and OSC sequences (ECMA-48), bells, and the backspaces with which Keras rubs out its bar."""
+_ESCAPES = LazyPattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])?|[\x07\x08\x00]")
+"""CSI and OSC sequences (ECMA-48), bells, and the backspaces with which Keras erases its bar."""
 
-_RANK = LatePattern(
+_RANK = LazyPattern(
     r"\s*(?:\[(?:default|rank)\s?:?\s?(?P<a>\d+)\]:?"  # torch: [rank3]:   torchrun --tee: [default3]:
     r"|\[rank:\s?(?P<b>\d+)\]:?"  # Lightning
     r"|\[(?P<c>\d+)\]:"  # accelerate, torchrun
@@ -29,7 +29,7 @@ _RANK = LatePattern(
 
 
 class LineFold(msgspec.Struct, frozen=True):
-    """What is left of the text so far. ``rest``: what came after the last line end; ``lines``: newlines seen."""
+    """``rest``: the text after the last line end; ``lines``: newlines so far."""
 
     rest: str = ""
     lines: int = 0
@@ -61,7 +61,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 def fold(state: LineFold, text: str) -> tuple[LineFold, Finished]:
-    """Append ``text``; give the new state and the segments that it finished (their text may be empty)."""
+    """Append ``text``; return the new state and the segments that it finished (their text may be empty)."""
     cut = max(text.rfind("\n"), text.rfind("\r")) + 1
     first = state.lines + 1
     if not cut:
@@ -71,7 +71,7 @@ def fold(state: LineFold, text: str) -> tuple[LineFold, Finished]:
 
 
 def plain(segment: str) -> str:
-    """The segment as a person reads it: cut to ``LINE_CAP`` and without escape sequences."""
+    """The segment without escape sequences, cut to ``LINE_CAP``."""
     if len(segment) > LINE_CAP:
         segment = segment[:LINE_CAP]
     if "\x1b" in segment or "\x08" in segment or "\x07" in segment or "\x00" in segment:
@@ -80,7 +80,7 @@ def plain(segment: str) -> str:
 
 
 def split_rank(line: str) -> tuple[str, str]:
-    """The rank that a launcher put before the line ("" when none) and the line without it."""
+    """The rank that a launcher put before the line ("" if none) and the line without it."""
     found = _RANK.match(line)
     if found is None:
         return "", line
@@ -88,32 +88,32 @@ def split_rank(line: str) -> tuple[str, str]:
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """Fixed strings and patterns of which a line with news must have one.
+    """Fixed texts and patterns of which a line with news has at least one.
 
-    ``any`` is the same as one pattern; ``common`` is the literal worth trying first. ``keys``: for each literal the
-    longest run in it that cannot stand in two words ("" = none), by which ``_present`` looks it up. ``quiet``: texts
-    without news that were met, their digits zeroed; None where digits matter.
+    ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
+    of it that cannot be split over two words ("" = none), for ``_present``. ``quiet``: texts without news so far, with
+    digits set to zero; None if digits matter.
     """
 
     literals: tuple[str, ...]
     keys: tuple[bytes, ...]
-    patterns: tuple[LatePattern, ...]
-    any: LatePattern
+    patterns: tuple[LazyPattern, ...]
+    any: LazyPattern
     common: str = ""
     quiet: set[bytes] | None = None
 
 
 def gate_of(pattern: str) -> str:
-    """A person's pattern with groups that have no names, as one gate of several; "" where it refers back."""
+    """A project's pattern as one gate of several: its groups without names; "" if it has a back reference."""
     return "" if _REFERENCE.search(pattern) else _NAMED_GROUP.sub("(?:", pattern)
 
 
-_NAMED_GROUP = LatePattern(r"\(\?P<\w+>")
-_REFERENCE = LatePattern(r"\(\?P=|\\[1-9]|\(\?\(")
+_NAMED_GROUP = LazyPattern(r"\(\?P<\w+>")
+_REFERENCE = LazyPattern(r"\(\?P=|\\[1-9]|\(\?\(")
 
 
 def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
-    """Compile gates. A literal that contains another one is dropped: the shorter finds its lines too."""
+    """Compile gates. A literal that contains another one is dropped: the shorter one finds its lines, too."""
     kept: list[str] = []
     for literal in sorted(set(literals), key=lambda text: (len(text), text)):
         if not any(shorter in literal for shorter in kept):
@@ -121,25 +121,25 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
     rows = tuple(patterns)
     common = "<" if "<" in kept else kept[0]
     every = "|".join([*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows)])
-    compiled = tuple(LatePattern(row, re.MULTILINE) for row in rows)
+    compiled = tuple(LazyPattern(row, re.MULTILINE) for row in rows)
     keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
-    # A person's pattern may tell one number from another.
+    # A project's pattern may tell one number from another.
     quiet: set[bytes] | None = None if rows or any(char.isdigit() for char in "".join(kept)) else set()
-    return Gates(tuple(kept), keys, compiled, LatePattern(every or r"(?!)", re.MULTILINE), common, quiet)
+    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, quiet)
 
 
 _HEAD = 1 << 15
-"""Bytes by which it is judged whether lines repeat but for their numbers."""
+"""Bytes that are compared to find out whether lines differ in their numbers only."""
 _DIGITS = b"0123456789"
 _SPACED = bytes.maketrans(b":,.=/|[]()-_'\"{}<>\r", b" " * 19)
-"""Characters that part words. Numbers are left out: they make most of a log's words differ."""
+"""Characters between words. Digits are removed: they make most words of a log differ."""
 
 
 def _present(text: str, gates: Gates) -> list[str]:
     """The literals that may be in ``text``: those whose key is part of one of its distinct words.
 
-    A log repeats its words, so looking among the few hundred distinct ones replaces one scan of the whole text for
-    each of fifty literals: twice as fast as scanning, and no literal that is there is missed.
+    A log repeats its words, so a search in the few hundred distinct ones replaces one scan of the whole text for each
+    of fifty literals. This is twice as fast, and no literal in the text is missed.
     """
     plain_text = text.encode(errors="surrogatepass").translate(_SPACED, _DIGITS)
     head = plain_text[:_HEAD].split(b"\n")
@@ -150,9 +150,9 @@ def _present(text: str, gates: Gates) -> list[str]:
 
 
 def says_nothing(done: Finished, gates: Gates) -> bool:
-    """True where no segment passes ``gates``, for a short text that is known to be quiet but for its numbers.
+    """True if no segment of a short text passes ``gates``; the answer for texts that differ in digits only is cached.
 
-    The redraws of a bar differ in their digits, and no gate has any: the first one tells of the others.
+    The redraws of a bar differ in their digits, and no gate holds a digit: the first one answers for the others.
     """
     quiet = gates.quiet
     if quiet is None or len(done.text) > QUIET_CHARS:
@@ -176,8 +176,8 @@ _ZEROED = bytes.maketrans(b"123456789", b"0" * 9)
 def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
     """Like ``Finished.segments``, but only segments that pass ``gates``.
 
-    A literal that no word of the text has is not looked for; each other one is scanned for with ``str.find`` (about
-    1.5 GB/s), because a regular expression over all of them runs at a tenth of that.
+    A literal that is in no word of the text is skipped; the others are searched with ``str.find`` (about 1.5 GB/s),
+    because one regular expression for all of them runs at a tenth of that.
     """
     text = done.text
     passes = gates.any.search
@@ -209,10 +209,10 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
 
 
 def is_dense(text: str, gates: Gates) -> bool:
-    """True where so many segments pass that looking at each is cheaper than scanning once per literal."""
+    """True if so many segments pass that a look at each is cheaper than one scan per literal."""
     head = text[:SMALL].replace("\r", "\n").split("\n")
     return 4 * sum(1 for line in head if gates.any.search(line)) > len(head)
 
 
 SMALL = 4096
-"""Characters below which every segment is looked at: a redraw or a few lines, where scanning costs more."""
+"""Shorter texts (a redraw or a few lines) are read segment by segment: scanning costs more, in characters."""

@@ -1,13 +1,16 @@
-"""Regular expressions that are compiled when they are first asked for: tables have hundreds, a log meets a dozen."""
+"""Regular expressions that compile at their first use: tables have hundreds, one log meets a dozen."""
 
 import re
 from collections.abc import Callable, Iterator
 
 
-class LatePattern:
-    """A pattern in waiting. Its methods are those of ``re.Pattern`` and cost the same from the first use on."""
+class LazyPattern:
+    """A regular expression that is not compiled yet.
 
-    __slots__ = ("_flags", "_made", "finditer", "match", "search", "sub", "text")
+    Its methods are those of ``re.Pattern`` and cost the same from the first use on.
+    """
+
+    __slots__ = ("_compiled", "_flags", "finditer", "match", "search", "sub", "text")
 
     search: Callable[..., re.Match[str] | None]
     match: Callable[..., re.Match[str] | None]
@@ -17,15 +20,15 @@ class LatePattern:
     def __init__(self, text: str, flags: int = 0) -> None:
         self.text = text
         self._flags = flags
-        self._made: re.Pattern[str] | None = None
-        self.search = lambda *given: self.compiled().search(*given)
-        self.match = lambda *given: self.compiled().match(*given)
-        self.finditer = lambda *given: self.compiled().finditer(*given)
-        self.sub = lambda *given: self.compiled().sub(*given)
+        self._compiled: re.Pattern[str] | None = None
+        self.search = lambda *args: self.compiled().search(*args)
+        self.match = lambda *args: self.compiled().match(*args)
+        self.finditer = lambda *args: self.compiled().finditer(*args)
+        self.sub = lambda *args: self.compiled().sub(*args)
 
     def compiled(self) -> re.Pattern[str]:
-        """The compiled pattern. Raises ``re.error`` where it is none."""
-        if self._made is None:
-            made = self._made = re.compile(self.text, self._flags)
+        """The compiled pattern. Raises ``re.error`` if ``text`` is not a regular expression."""
+        if self._compiled is None:
+            made = self._compiled = re.compile(self.text, self._flags)
             self.search, self.match, self.finditer, self.sub = made.search, made.match, made.finditer, made.sub
-        return self._made
+        return self._compiled

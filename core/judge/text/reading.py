@@ -1,4 +1,4 @@
-"""What is known after some segments of a log, and how one more piece of news changes it."""
+"""What a log has said so far, and how one more training line changes it."""
 
 import msgspec
 
@@ -6,11 +6,11 @@ from ...model.progress import Phase, Progress
 from .line_fields import Loss
 
 COUNTERS_KEPT = 4
-"""Counters remembered apart (bar, step line …), so that two that disagree are not taken for movement."""
+"""Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A bar as it is known again: its label without digits, its total. ``phase`` of what it counts."""
+    """What identifies a bar: its label without digits and its total. ``phase``: what it counts belongs to."""
 
     label: str
     total: int | None
@@ -18,7 +18,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Counter(msgspec.Struct, frozen=True):
-    """Where one source of step numbers stands."""
+    """The newest position of one source of step numbers."""
 
     name: str
     epoch: float | None
@@ -26,13 +26,14 @@ class Counter(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is remembered of the lines so far.
+    """The state after the lines so far.
 
-    ``announced``: the line on which words (no bar) named the phase. ``heartbeats``: times the position advanced in
-    training. ``proven``: the main bar has shown a loss or a training label. ``firm``: the main bar's
-    count is exact and has a total, so lines without a total do not override its step. ``per_epoch``: the count
-    begins anew each epoch; learned from the label, or from what the bar did at the turn of an epoch (``bar_epoch``:
-    the epoch at its last redraw). ``lossy``: a loss was printed since the counter last stood in a line.
+    ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position advanced
+    in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label; ``firm``: its count is
+    exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
+    ``per_epoch``: the count starts again in each epoch; known from the label, or from what the bar did when the epoch
+    changed (``bar_epoch``: the epoch at its last redraw). ``lossy``: a loss was printed since the last line with a
+    counter.
     """
 
     progress: Progress = Progress()
@@ -53,7 +54,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class News(msgspec.Struct):
-    """Fields that one training line gave; None = not named."""
+    """Fields of one training line; None = not named."""
 
     step: int | None = None
     total: int | None = None
@@ -75,20 +76,20 @@ def enter(reading: Reading, phase: Phase, number: int) -> Reading:
 
 
 def announce(reading: Reading, phase: Phase, number: int) -> Reading:
-    """As ``_enter``, by words: a bar without a label that follows closely is of this phase."""
+    """As ``enter``, by words: a bar without a label that follows within a few lines belongs to this phase."""
     if phase == "finish":
         return finish(reading, number)
     return msgspec.structs.replace(enter(reading, phase, number), announced=number)
 
 
 def finish(reading: Reading, number: int) -> Reading:
-    """The reading after words that say training finished; a training line takes it back."""
+    """The reading after words that announce the end of training; a later training line takes it back."""
     entered = enter(reading, "finish", number)
     return entered if entered.finished_words else msgspec.structs.replace(entered, finished_words=True)
 
 
 def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
-    """Take over what a training line said; a heartbeat where this counter moved."""
+    """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old = reading.progress
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
     if news.epoch is not None:
@@ -135,7 +136,7 @@ def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
 
 
 def _count(reading: Reading, news: News, counter: str) -> tuple[int, tuple[Counter, ...]]:
-    """Heartbeats and counters after a line of the source ``counter``; its first sight counts too."""
+    """Heartbeats and counters after a line of the source ``counter``; its first line counts too."""
     if news.step is None and news.epoch is None:
         return reading.heartbeats, reading.counters
     mine = Counter(counter, news.epoch, news.step)

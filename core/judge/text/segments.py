@@ -1,15 +1,15 @@
-"""One finished segment of a log, read through the table of shapes: ``read_segment(reading, line, …) -> reading``."""
+"""One finished segment of a log, read with the table of shapes: ``read_segment(reading, line, …) -> reading``."""
 
 from .bars import read_bar
-from .line_shapes import SHAPES, ShapeTable
 from .reading import Reading, enter
+from .shape_table import ShapeTable
 from .step_lines import read_step, read_words
 
 
-def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable = SHAPES) -> Reading:
+def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after this plain segment, which stands on line ``number`` (from 1).
 
-    A segment without news gives back the same object. Where a line holds several bars, the last one counts.
+    A segment without news returns the same object. If a line holds several bars, the last one counts.
     """
     for shape in shapes.rows:
         if shape.gates and not _has(line, shape.gates):
@@ -23,8 +23,8 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable = 
             return read_step(reading, shape, found.groupdict(), line, number)
         while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
             found = again
-        return read_bar(reading, shape, found, line, number)
-    return read_words(reading, line, number)
+        return read_bar(reading, shape, found, line, number, shapes=shapes)
+    return read_words(reading, line, number, shapes)
 
 
 def _has(line: str, gates: tuple[str, ...]) -> bool:

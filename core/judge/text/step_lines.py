@@ -1,8 +1,7 @@
-"""Lines that name fields: shapes that are only printed for training steps, and any line that names step or loss."""
+"""Lines that name fields: shapes that are printed for training steps only, and any line that names step or loss."""
 
 import msgspec
 
-from .foreign_words import in_english
 from .line_fields import (
     Epoch,
     Loss,
@@ -16,25 +15,24 @@ from .line_fields import (
     is_evaluation,
     is_only_lr,
 )
-from .line_shape import LineShape
-from .patterns import LatePattern
-from .phase_words import phase_of_line
-from .quantities import parse_clock, parse_count, parse_number, parse_rate, seconds_of
+from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
+from .patterns import LazyPattern
 from .reading import Bar, News, Reading, advance, announce, enter
+from .shape_table import CompiledShape, ShapeTable
 
 
-def read_step(reading: Reading, shape: LineShape, groups: dict[str, str | None], line: str, number: int) -> Reading:
-    """The reading after a line of a known shape; evaluation in the same shape is told by its words."""
+def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str, number: int) -> Reading:
+    """The reading after a line of a known shape. The words of the line tell an evaluation of the same shape apart."""
     low = line.lower()
     named, loss_text = groups.get, groups.get("loss")
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
-    if shape.framework != "user" and loss_text is None and is_evaluation(low, loss):
+    if not shape.own and loss_text is None and is_evaluation(low, loss):
         return enter(reading, "eval", number)
     news = News(loss=loss)
     news.step = parse_count(named("step") or "?")
-    news.total = parse_count(named("total") or "?")
+    news.total = parse_count(named("total_steps") or "?")
     if named("epoch"):
-        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("epochs") or "?")
+        news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("total_epochs") or "?")
     elif "epoch" in low:
         found = find_epoch(low)
         if found is not None:
@@ -52,21 +50,20 @@ def read_step(reading: Reading, shape: LineShape, groups: dict[str, str | None],
 
 
 def _seconds(groups: dict[str, str | None]) -> float | None:
-    if groups.get("sec_per_step"):
-        return parse_number(groups["sec_per_step"] or "")
-    if groups.get("ms_per_step") or groups.get("s"):
-        return (seconds_of(groups.get("s") or "0", "s") or 0.0) + (
-            seconds_of(groups.get("ms_per_step") or "0", "ms") or 0.0
-        )
+    whole, milli = groups.get("sec_per_step"), groups.get("ms_per_step")
+    if milli:  # "1s 98ms"
+        return (seconds_of(whole or "0", "s") or 0.0) + (seconds_of(milli, "ms") or 0.0)
+    if whole:
+        return parse_number(whole)
     if groups.get("steps_per_sec"):
         rate = parse_number(groups["steps_per_sec"] or "")
         return 1.0 / rate if rate else None
     return parse_rate(groups["rate"] or "")[0] if groups.get("rate") else None
 
 
-def read_words(reading: Reading, line: str, number: int) -> Reading:
-    """A line of no known shape: fields by name, else words that announce a phase."""
-    low = in_english(line.lower())
+def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line of no known shape: fields by name, else words that announce a phase."""
+    low = shapes.in_english(line.lower())
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
     loss = find_loss(low) if "loss" in low or " l_" in low else None
@@ -75,9 +72,9 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     if loss is not None and step is None and epoch is None and _is_under_evaluation(reading, number):
         return reading
     if loss is not None and not loss.own and reading.lossy and step is None and epoch is None:
-        return reading  # a further part of the loss that was printed already
+        return reading  # another part of a loss that is already known
     lr = find_lr(low) if "lr" in low or "learning" in low else None
-    words = phase_of_line(low) if loss is None else None
+    words = shapes.phase_of_line(low) if loss is None else None
     if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
         evaluated = loss is not None or step is not None or epoch is not None or "acc" in low or words == "eval"
         return enter(reading, "eval", number) if evaluated else reading
@@ -107,12 +104,12 @@ def read_words(reading: Reading, line: str, number: int) -> Reading:
     return advance(reading, news, "step" if step is not None else "line", number)
 
 
-_FIGURE = LatePattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+_FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
 """One row of a table of figures: "| loss | 0.0312 |"."""
 
 
 def _is_under_evaluation(reading: Reading, number: int) -> bool:
-    """True where words have just announced an evaluation: the bare loss below "Validation results:" is its own."""
+    """True if words have just announced an evaluation: a bare loss below "Validation results:" belongs to it."""
     return reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES
 
 
@@ -121,7 +118,7 @@ HEADING_LINES = 3
 
 
 def _prove(reading: Reading) -> Reading:
-    """A training loss was printed: the bar that runs beside it is the training bar."""
+    """The reading after a training loss outside the bar: the bar next to it is the training bar."""
     progress = reading.progress
     complete = progress.step is not None and progress.step == progress.total_steps
     if reading.side is not None and (reading.main is None or complete):
@@ -132,7 +129,7 @@ def _prove(reading: Reading) -> Reading:
 
 
 def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
-    """True where a counter without loss is what the line is about: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
+    """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
     at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
     timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
     if at < 0 or (len(low) - at > LONGEST_COUNTER_LINE and not timed):
@@ -140,13 +137,13 @@ def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
     return _HEAD_OF_COUNTER.search(low[:at]) is not None
 
 
-_PACE = LatePattern(
+_PACE = LazyPattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
 )
 """A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
 LONGEST_COUNTER_LINE = 60
-"""Characters after which a line that begins with a counter is a sentence about something else."""
-_HEAD_OF_COUNTER = LatePattern(
+"""A longer line that begins with a counter is a sentence about something else. In characters."""
+_HEAD_OF_COUNTER = LazyPattern(
     r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
     r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at) )?$"
 )

@@ -26,10 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the progress; unknown values are null (JSON) or left out (text)."""
+    from trainwatch.core.config.shipped import load_log_shapes
     from trainwatch.core.judge.progress.log_progress import progress_of
-    from trainwatch.core.judge.text.line_shapes import shapes_of
+    from trainwatch.core.judge.text.shape_table import ShapeTable
 
-    progress = progress_of(text_blocks(args.log), shapes_of(project_settings().progress.shapes))
+    shapes = ShapeTable(load_log_shapes(), project_settings().progress.shapes)
+    progress = progress_of(text_blocks(args.log), shapes)
     if args.json:
         print_json(progress)
         return ExitCode.DONE

@@ -31,11 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Replay; 0 whenever the trace could be read."""
+    from trainwatch.core.config.shipped import load_log_shapes
     from trainwatch.core.replay import TraceError, replay
 
     try:
         with byte_lines(args.trace, what="trace") as lines:
-            result = replay(lines, settings=_settings(args.set), catalogue=_failures)
+            result = replay(lines, shapes=load_log_shapes(), settings=_settings(args.set), catalogue=_failures)
     except TraceError as error:
         raise CliError(ExitCode.USAGE, f"{args.trace}:{error}") from None
     except ValueError as error:

@@ -2,21 +2,19 @@
 
 from functools import lru_cache
 
-from .patterns import LatePattern
+from .patterns import LazyPattern
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-"""A real number, possibly grouped by commas."""
-COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKMGT]?"
-"""A count as tqdm prints it: ``1,250``, ``12.9k``, ``3.00``."""
+"""A real number, possibly grouped by commas. The same as ``NUMBER`` in ``configs/log_shapes.toml``."""
 
 EXACT_DIGITS = 16
-"""Whole numbers of fewer digits are the same read as a real number."""
+"""Whole numbers with fewer digits are exact as a float."""
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_RATE = LatePattern(
+_RATE = LazyPattern(
     r"\s*(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?P<si>[kMGT]?)(?:(?P<per>s)\s?/\s?(?P<a>[^\s\],]+)|\s?"
     r"(?P<b>[^\d\s/\],]*)/s(?:ec)?)"
 )
-_CLOCK = LatePattern(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
+_CLOCK = LazyPattern(r"(?:(?P<d>\d+)(?:\s?d| days?,)\s*)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)$")
 _TIME_UNITS = {
     "s": 1.0,
     "sec": 1.0,
@@ -34,7 +32,7 @@ _TIME_UNITS = {
 
 
 def parse_number(text: str) -> float | None:
-    """``1,234.5e-3`` as a float; None for ``nan``, ``inf`` and anything else that is no number."""
+    """``1,234.5e-3`` as a float; None for ``nan``, ``inf`` and everything else."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -43,7 +41,7 @@ def parse_number(text: str) -> float | None:
 
 
 def parse_count(text: str) -> int | None:
-    """``12.9k`` as 12900; None when it is no count (``?``)."""
+    """``12.9k`` as 12900; None if it is not a count (``?``)."""
     if len(text) < EXACT_DIGITS and text.isdecimal():
         return int(text)
     factor = _SI.get(text[-1:], 1.0)
@@ -52,7 +50,7 @@ def parse_count(text: str) -> int | None:
 
 
 def parse_clock(text: str) -> float | None:
-    """``1:02:03``, ``17:21``, ``2 days, 1:00:00`` or ``39s`` in seconds; None when it is no time (``?``)."""
+    """``1:02:03``, ``17:21``, ``2 days, 1:00:00`` or ``39s`` in seconds; None if it is not a time (``?``)."""
     parts = text.split(":")
     try:
         if len(parts) == 2:
@@ -83,6 +81,6 @@ def parse_rate(text: str) -> tuple[float | None, str]:
 
 
 def seconds_of(value: str, unit: str) -> float | None:
-    """A duration in seconds, e.g. ("51.10", "ms"); None when either is unknown."""
+    """A duration in seconds, e.g. ("51.10", "ms"); None if either is unknown."""
     number, factor = parse_number(value), _TIME_UNITS.get(unit or "s")
     return None if number is None or factor is None else number * factor

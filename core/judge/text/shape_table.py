@@ -1,0 +1,123 @@
+"""``configs/log_shapes.toml`` made ready for reading logs: rows in the order they are tried, and words of phases.
+
+Patterns compile when a line first needs them: the file has hundreds, one log meets a dozen.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ...model.log_shapes import SHAPE_GROUPS, LineShape, LogShapes, ShapeKind, expand
+from ...model.progress import Phase
+from . import line_fields
+from .lines import Gates, gate_of, gates_of
+from .patterns import LazyPattern
+
+
+class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. ``gates`` empty: the row is tried on every line. ``own``: the project's, not a shipped one."""
+
+    name: str
+    kind: ShapeKind
+    gates: tuple[str, ...]
+    pattern: LazyPattern
+    epoch_before_bar: bool = False
+    loss_means_training: bool = False
+    own: bool = False
+
+
+class ShapeTable:
+    """What the readers of a log need of ``LogShapes``. ``own``: patterns of a project, tried before the shipped rows.
+
+    Raises ``ValueError`` (one line, with the pattern and what to do) if one of ``own`` does not compile or names
+    nothing. Each of them is searched over the whole text, so a slow pattern slows the reading of a fast log.
+    """
+
+    def __init__(self, shapes: LogShapes, own: Iterable[str] = ()) -> None:
+        short = shapes.abbreviations
+        mine = tuple(_own_row(pattern, expand(pattern, short)) for pattern in own)
+        shipped = tuple(_row(row, expand(row.pattern, short)) for row in shapes.shapes)
+        self.rows = (*mine, *shipped)
+        self.own_gates = tuple(gate_of(row.pattern.text) for row in mine)
+        """Patterns that stand for ``own`` in gates."""
+        self.gates = _gates(shapes, self.own_gates)
+        self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
+        self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
+        self._units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
+        self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations)
+
+    def phase_of_unit(self, unit: str) -> Phase | None:
+        """The phase of a bar that counts ``unit``, None if the unit does not tell."""
+        return self._units.get(unit)
+
+    def phase_of_label(self, label: str) -> Phase | None:
+        """The phase that a bar's label (lower-cased) names, None if it names none. The first word that tells decides.
+
+        A label that begins with a task ("Analyzing graphs") other than training is preparation.
+        """
+        best: tuple[int, Phase] | None = None
+        for phase, pattern in self._labels:
+            found = pattern.search(label)
+            if found is not None and (best is None or found.start() < best[0]):
+                best = (found.start(), phase)
+        if best is not None:
+            return best[1]
+        return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+
+    def phase_of_line(self, line: str) -> Phase | None:
+        """The phase that a lower-cased line without step or loss announces, None if it announces none."""
+        for phase, pattern in self._words:
+            if pattern.search(line):
+                return phase
+        return None
+
+    def in_english(self, line: str) -> str:
+        """The lower-cased line with its field names in English; a line in Latin letters comes back unchanged."""
+        if line.isascii() or _FOREIGN_LETTERS.search(line) is None:
+            return line
+        for pattern, english in self._translations:
+            line = pattern.sub(english, line)
+        return _SPACES.sub(" ", line).strip()
+
+
+def _row(row: LineShape, pattern: str) -> CompiledShape:
+    return CompiledShape(
+        name=row.name,
+        kind=row.kind,
+        gates=row.gates,
+        pattern=LazyPattern(pattern),
+        epoch_before_bar=row.epoch_before_bar,
+        loss_means_training=row.loss_means_training,
+    )
+
+
+def _own_row(written: str, pattern: str) -> CompiledShape:
+    try:
+        named = set(re.compile(pattern).groupindex)
+    except re.error as error:
+        raise ValueError(f"progress shape {written!r}: {error}; fix the regular expression") from error
+    unknown = named - set(SHAPE_GROUPS)
+    if unknown or not named:
+        groups = ", ".join(sorted(unknown)) or "none"
+        raise ValueError(f"progress shape {written!r}: named groups {groups}; use some of {', '.join(SHAPE_GROUPS)}")
+    return CompiledShape(name="own", kind="step", gates=(), pattern=LazyPattern(pattern), own=True)
+
+
+def _gates(shapes: LogShapes, own: tuple[str, ...]) -> Gates:
+    words = [gate for shape in shapes.shapes for gate in shape.gates]
+    words += [gate for row in shapes.line_words for gate in row.gates]
+    return gates_of((*words, *line_fields.GATES, *shapes.translation_gates), own)
+
+
+def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPattern:
+    return LazyPattern("|".join(expand(pattern, abbreviations) for pattern in patterns))
+
+
+_TASK = LazyPattern(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
+_LEARNING = LazyPattern(
+    r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"
+)
+"""Words in -ing at the start of a label that do not name another task than training."""
+_SPACES = LazyPattern(r" {2,}")
+_FOREIGN_LETTERS = LazyPattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|époc|pérdida")

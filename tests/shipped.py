@@ -1,0 +1,25 @@
+"""The shipped tables of log shapes and failure classes, compiled once for all tests that read logs."""
+
+from collections.abc import Iterable
+
+from trainwatch.core.config.shipped import load_failures, load_log_shapes
+from trainwatch.core.judge.failure.catalogue import compile_catalogue
+from trainwatch.core.judge.progress import log_progress
+from trainwatch.core.judge.progress.log_progress import ProgressState
+from trainwatch.core.judge.text.shape_table import ShapeTable
+from trainwatch.core.model.progress import Progress
+
+LOG_SHAPES = load_log_shapes()
+SHAPES = ShapeTable(LOG_SHAPES)
+FAILURES = load_failures()
+CATALOGUE = compile_catalogue(FAILURES, SHAPES)
+
+
+def read_progress(state: ProgressState, text: str) -> ProgressState:
+    """``log_progress.read_progress`` with the shipped shapes."""
+    return log_progress.read_progress(state, text, SHAPES)
+
+
+def progress_of(chunks: Iterable[str]) -> Progress:
+    """``log_progress.progress_of`` with the shipped shapes."""
+    return log_progress.progress_of(chunks, SHAPES)
