@@ -57,6 +57,8 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     total_before: int | None = None
     grain: int = 1
     grain_before: int = 1
+    reread_to: int | None = None
+    """Position up to which a new supervisor reads the log again: those steps were made before."""
     patient_until: float = 0.0
     """Active seconds before which no hang is declared (the operator said wait)."""
 
@@ -83,9 +85,11 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
         offset += attempt.step
     moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.grain
     first = attempt.first_step if attempt.first_step is not None else step
+    again = attempt.reread_to is not None and offset + step <= attempt.reread_to
     return msgspec.structs.replace(
         attempt,
-        beat_t=t,
+        beat_t=attempt.beat_t if again else t,
+        reread_to=attempt.reread_to if again else None,
         beats=beats,
         step=step,
         grain=moved,
@@ -117,7 +121,9 @@ def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
 def read_anew(attempt: AttemptNow, pid: int) -> AttemptNow:
     """A new supervisor reads the log from its beginning: old steps come again, and they are no new epoch."""
     offset = None if attempt.offset is None else _first_offset(attempt)
-    return msgspec.structs.replace(attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None)
+    return msgspec.structs.replace(
+        attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None, reread_to=attempt.position
+    )
 
 
 def _first_offset(attempt: AttemptNow) -> int:

@@ -62,10 +62,14 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the training was at ``t`` run seconds."""
+    """Where the training is at ``t`` run seconds.
+
+    ``step_t``: when the newest step of this attempt was seen, in run seconds; None before the first one.
+    """
 
     t: float
     progress: Progress
+    step_t: float | None = None
 
 
 Reading = GpuReading | HostSample | ProcessSample | Progress

@@ -21,11 +21,13 @@ def status_object(
     gpu: GpuSample | None,
     host: HostSample | None,
     progress: Progress | None,
+    step_t: float | None = None,
     supervisor_pid: int | None,
 ) -> dict[str, Any]:
     """The object of ``status --json`` (fields and meanings: the interface contract). ``wall``: now, epoch seconds.
 
     ``overall``: the step counted over the whole run, where a resume of weights made the trainer count anew.
+    ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is still reported as it was last known; ``supervisor.alive`` says so.
     """
     attempt = story.attempt
@@ -45,6 +47,7 @@ def status_object(
         "uptime_s": _uptime(story, now_t),
         "progress": msgspec.to_builtins(shown),
         "overall": {"step": whole.step, "total_steps": whole.total_steps},
+        "last_step_age_s": None if step_t is None else max(0.0, now_t - step_t),
         "expected": _expected(story, shown),
         "health": [msgspec.to_builtins(r) for r in _current(story, host)],
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],

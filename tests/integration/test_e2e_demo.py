@@ -8,7 +8,7 @@ __all__ = ["world"]
 
 STATUS_FIELDS = {
     "run", "state", "attempt", "pid", "runner_pid", "log", "uptime_s", "progress", "health", "gpus", "host",
-    "checkpoints", "profile", "budget", "incidents", "ettr", "supervisor",
+    "checkpoints", "profile", "budget", "incidents", "ettr", "supervisor", "last_step_age_s",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, JudgeSnapshot, RunCreated
-from trainwatch.core.model.observation import Exit, Start
+from trainwatch.core.model.observation import Exit, LogChunk, Start
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
 
@@ -240,3 +240,15 @@ def test_snapshots_are_facts() -> None:
     text = msgspec.json.encode(JudgeSnapshot(version=1, state=to_snapshot(state)))
     known = from_snapshot(msgspec.json.decode(text, type=JudgeSnapshot).state)
     assert known == msgspec.structs.replace(state, taken_over=False)
+
+
+def test_steps_of_a_log_that_a_new_supervisor_reads_again_keep_their_time() -> None:
+    world = running(steps=40)
+    seen_t = world.state.attempt.beat_t
+    assert seen_t is not None
+    new = taken_over(world, live=True)
+    bars = [f"steps: {step}/10260 [00:10<00:10, 2.50s/it, avr_loss=0.09]\r" for step in (1, 20, 40)]
+    new.see(*(LogChunk(t=new.t, text=bar) for bar in bars))
+    assert (new.state.attempt.step, new.state.attempt.beat_t) == (40, seen_t)
+    new.see(LogChunk(t=new.t + 5.0, text="steps: 41/10260 [00:10<00:10, 2.50s/it, avr_loss=0.09]\r"))
+    assert new.state.attempt.beat_t == new.t

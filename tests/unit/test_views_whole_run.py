@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -72,6 +74,14 @@ def test_steps_go_on_where_weights_were_resumed() -> None:
     )
     assert status["overall"] == {"step": 207, "total_steps": 240}
     assert (status["progress"]["step"], status["progress"]["total_steps"]) == (167, 200)
+
+
+@pytest.mark.parametrize(("step_t", "age_s"), [(None, None), (90.0, 10.0), (101.0, 0.0)])
+def test_status_has_the_age_of_the_last_step(step_t: float | None, age_s: float | None) -> None:
+    status = status_object(
+        told(*WEIGHTS), run="r", wall=1100.0, gpu=None, host=None, progress=None, step_t=step_t, supervisor_pid=1
+    )
+    assert status["last_step_age_s"] == age_s
 
 
 def test_an_attempt_that_counts_on_by_itself_is_shown_as_it_is() -> None:

@@ -121,6 +121,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         gpu=latest.gpu,
         host=latest.host,
         progress=latest.progress.progress if latest.progress else None,
+        step_t=latest.progress.step_t if latest.progress else None,
         supervisor_pid=holder_pid(run.lock),
     )
     newest = status["checkpoints"]["newest"]

@@ -54,7 +54,7 @@ class RunMemory:
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet: what the last one knew stands
             shown = as_told(progress, state.pace, state.clock.step_s)
-            self._history.add(ProgressPoint(t=t, progress=shown))
+            self._history.add(ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t))
         self._history.commit()
         self._trace.flush()
         if self._log_growth is not None:
