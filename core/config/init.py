@@ -160,7 +160,7 @@ apply = {apply}
 keep_last = {keep_last}                           # 0 = never delete; nothing is ever deleted unless you say so here
 
 [notify]
-command = []                            # run on incident, recovery, give-up and finish; the event as JSON on its stdin
+command = []                            # gets incident, warning, restart, recovery, give_up, finish as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
 [progress]

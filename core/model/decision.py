@@ -21,7 +21,7 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
 
 
 class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
-    """Tell people: ``event`` is incident, recovery, give_up or finish."""
+    """Send a notice to the user."""
 
     event: Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
     title: str

@@ -106,7 +106,7 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``[notify]``."""
 
     command: tuple[str, ...] = ()
-    """Run on incident, warning, recovery, give-up and finish; the event as JSON on its stdin."""
+    """Run on incident, warning, restart, recovery, give-up and finish; the event as JSON on its stdin."""
     urls: tuple[str, ...] = ()
     timeout_s: float = 20.0
     """A notifier that hangs is ended after this; the run does not wait for it."""

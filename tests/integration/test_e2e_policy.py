@@ -25,15 +25,17 @@ def told(world: World) -> dict[str, Any]:
     return {"notify": {"command": [sys.executable, "-c", code]}}
 
 
-def test_people_hear_of_incident_recovery_and_finish(world: World) -> None:
+def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None:
     world.write("--steps", "80", "--crash-at", "50", more=told(world))
     assert world.headless().ends() == 0
     heard = notices(world)
-    assert sorted(n["event"] for n in heard) == ["finish", "incident", "recovery"]
+    assert sorted(n["event"] for n in heard) == ["finish", "incident", "recovery", "restart"]
     by_event = {n["event"]: n for n in heard}
     assert by_event["incident"]["run"] == "job"
     assert by_event["incident"]["incident"] == by_event["recovery"]["incident"] == 1
     assert "cuda_unknown_error" in by_event["incident"]["title"]
+    assert by_event["restart"]["title"] == "job: attempt 2 started"
+    assert "step 40" in by_event["restart"]["body"]
     assert "10 steps lost" in by_event["recovery"]["body"]
 
 

@@ -8,6 +8,7 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from trainwatch.core.model.decision import (
     EndWatch,
+    NotifyPeople,
     PauseAttempt,
     StartAttempt,
     StopAttempt,
@@ -81,6 +82,31 @@ def test_restart_goes_through_the_whole_order_uncharged() -> None:
     assert world.decisions == ["start_attempt", "stop_attempt", "clear_gpu", "verify_checkpoint", "start_attempt"]
     assert world.of(BudgetChanged) == []
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def restart_notices(world: World) -> list[tuple[str, str]]:
+    return [(n.title, n.body) for n in world.of(NotifyPeople) if n.event == "restart"]
+
+
+def test_every_attempt_after_the_first_is_notified_with_its_reason_and_checkpoint() -> None:
+    world = save(running())
+    assert restart_notices(world) == []
+    world.command("restart", by="ann")
+    assert restart_notices(world) == [("run: attempt 2 started", "restart by ann: from step-40 (step 40)")]
+
+
+def test_an_attempt_that_could_not_be_started_is_not_notified_as_a_restart() -> None:
+    world = save(running()).answer("start_attempt", ok=False, detail="no such command", retryable=False)
+    assert restart_notices(world.command("restart")) == []
+
+
+def test_an_attempt_that_is_stopped_while_it_is_launched_is_not_notified_as_a_restart() -> None:
+    world = save(running())
+    world.silent = {"start_attempt"}
+    world.command("restart").command("stop")
+    started = world.of(StartAttempt)[-1]
+    world.see(Outcome(t=world.t, decision=started.id, action="start_attempt", ok=True))
+    assert restart_notices(world) == []
 
 
 def test_restart_of_a_stopped_run_resumes_it() -> None:

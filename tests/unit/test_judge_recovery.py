@@ -55,7 +55,7 @@ def test_given_proof_of_life_then_the_incident_closes_with_what_was_lost() -> No
     assert not incident.open
     assert incident.lost_steps == 10
     assert (incident.resumed_from, incident.resumed_step) == ("out/step-40", 40)
-    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "recovery"]
+    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "restart", "recovery"]
     assert world.word == "running"
 
 

@@ -75,7 +75,7 @@ def test_a_resume_that_did_not_take_is_ended_and_a_person_called() -> None:
     assert world.of(StopAttempt)[-1].mode == "gentle"
     assert "resume did not take: told to resume at step 40, but it counts from 1" in world.of(GiveUp)[0].reason
     assert "if_resume_not_taken" in world.of(NotifyPeople)[-1].body
-    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "incident", "give_up"]
+    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "restart", "incident", "give_up"]
 
 
 def test_or_trains_on_where_asked_to() -> None:

@@ -55,7 +55,7 @@ def test_checkpoints_found_damaged_together_are_told_together() -> None:
     torn = [i for i in world.incidents if i.kind == "checkpoint"]
     assert [i.class_ for i in torn] == ["torn", "torn"]
     assert warnings(world) == ["2 checkpoints are damaged"]
-    told = world.of(NotifyPeople)[-1]
+    told = next(n for n in world.of(NotifyPeople) if n.event == "warning")
     assert (told.incident, told.body.count("\n")) == (torn[0].id, 1)
 
 

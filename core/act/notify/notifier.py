@@ -73,7 +73,14 @@ def notify_urls(urls: Sequence[str], event: str, title: str, body: str, *, timeo
 
 
 CHILD = Path(__file__).with_name("apprise_child.py")
-KINDS = {"incident": "failure", "give_up": "failure", "warning": "warning", "recovery": "success", "finish": "success"}
+KINDS = {
+    "incident": "failure",
+    "give_up": "failure",
+    "warning": "warning",
+    "restart": "info",
+    "recovery": "success",
+    "finish": "success",
+}
 """Event → apprise's kind of notice."""
 
 

@@ -418,10 +418,7 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         draft.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
     known = checkpoint_index.find(state.shelf, plan.path)
     _leave_branch(draft, plan, number)
-    if plan.path is None:
-        where = "from the beginning"
-    else:
-        where = f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
+    where = _where(plan)
     order = draft.decide(
         StartAttempt,
         f"{plan.reason}: start attempt {number} {where}",
@@ -435,6 +432,12 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         epochs_done=known.epochs_done if known is not None else None,
     )
     draft.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
+
+
+def _where(plan: RestartPlan) -> str:
+    if plan.path is None:
+        return "from the beginning"
+    return f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
 
 
 def next_profile(state: JudgeState) -> str | None:
@@ -488,6 +491,10 @@ def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
             f"the command has no way to be told of {base_name(path)} (write {{resume}} where its path belongs): "
             "unless it finds the checkpoint by itself, it starts from the beginning"
         )
+    plan, number = machine.plan, draft.state.attempts
+    if number > 1 and plan is not None and not machine.hold:
+        body = f"{plan.reason}: {_where(plan)}"
+        draft.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 
 
 def on_start_failed(draft: Draft, outcome: Outcome) -> None:
