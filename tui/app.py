@@ -18,7 +18,6 @@ from textual.types import CSSPathType
 from ..core.model.ports import Attacher, LogReader
 from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
-from .brush import Brush
 from .doors import OpenRun, RunPicker, Starter
 from .launching import Launcher
 from .pane_focus import PaneMemory
@@ -71,7 +70,6 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
-        self.brush = Brush(self)
         self.pane_memory = PaneMemory()
         self.pane_memory.focused, self.pane_memory.whole = self.remembered.pane, self.remembered.whole
         self.farewell = ""
@@ -107,16 +105,6 @@ class TrainwatchApp(App[None]):
             self.action_place("launch")
         else:
             self.action_runs()
-
-    @property
-    def _background_screens(self) -> list[Screen[Any]]:
-        """Only what shines through.
-
-        Textual takes the screen below any other for visible, and once something changed there it repaints the whole of
-        the upper one at every sign of life from below.
-        """
-        opaque = bool(self._screen_stack) and self._screen_stack[-1].styles.background.a == 1
-        return [] if opaque else super()._background_screens
 
     @property
     def dashboard(self) -> Dashboard | None:

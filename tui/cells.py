@@ -1,7 +1,6 @@
 """Lines of styled text cut to an exact width, and what changed between two of them."""
 
 from collections.abc import Iterable
-from sys import intern
 
 from rich.cells import cell_len, set_cell_size
 
@@ -130,54 +129,24 @@ def _words(text: str) -> list[str]:
     return words
 
 
-NEAR = 4
-"""Unchanged cells between two changes that are cheaper to paint again than to jump over."""
+def changed_cells(old: Line, new: Line) -> tuple[int, int] | None:
+    """(first cell, number of cells) between the outermost differences of two lines of the same width; None if equal.
 
-
-def stretches(old: Line, new: Line) -> list[tuple[int, int]]:
-    """(first cell, cells) of everything that differs between two lines of the same width, from the left.
-
-    A line with signs that are not one cell wide differs as a whole.
+    A line with characters that are not one cell wide differs as a whole.
     """
     if old == new:
-        return []
-    text, before = "".join([t for _, t in new]), "".join([t for _, t in old])
+        return None
+    before, text = "".join([t for _, t in old]), "".join([t for _, t in new])
     if len(text) != len(before) or not (_narrow(text) and _narrow(before)):
-        return [(0, max(width_of(old), width_of(new)))]
-    pairs = zip(before, text, _styles(old), _styles(new), strict=True)
-    found: list[tuple[int, int]] = []
-    first = end = -NEAR - 1
-    for cell in [i for i, (a, b, c, d) in enumerate(pairs) if a != b or c is not d]:
-        if cell - end > NEAR:
-            if end > 0:
-                found.append((first, end - first))
-            first = cell
-        end = cell + 1
-    return [*found, (first, end - first)] if end > 0 else found
-
-
-def stretch_of(line: Line, first: int, cells: int) -> list[Span]:
-    """The spans of a stretch that ``stretches`` named."""
-    if first == 0 and cells >= width_of(line):
-        return list(line)
-    spans: list[Span] = []
-    at, end = 0, first + cells
-    for style, text in line:
-        after = at + len(text)
-        if after > first:
-            spans.append((style, text[max(0, first - at) : end - at]))
-        if after >= end:
-            break
-        at = after
-    return spans
+        return 0, max(width_of(old), width_of(new))
+    styles = zip(_styles(old), _styles(new), strict=True)
+    different = [i for i, (a, b, (c, d)) in enumerate(zip(before, text, styles, strict=True)) if a != b or c != d]
+    return (different[0], different[-1] + 1 - different[0]) if different else None
 
 
 def _styles(line: Line) -> list[str]:
-    """The style of every cell; equal ones are the same object."""
-    styles: list[str] = []
-    for style, text in line:
-        styles += [intern(style)] * len(text)
-    return styles
+    """The style of each cell of a line whose characters are one cell wide."""
+    return [style for style, text in line for _ in text]
 
 
 def _narrow(text: str) -> bool:

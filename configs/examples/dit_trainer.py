@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import math
+import multiprocessing
 import os
 import re
 import shutil
@@ -269,7 +270,7 @@ class Training:
             with torch.no_grad():
                 next(self.model.parameters()).fill_(math.nan)
         if self.trouble.due("kill-loader", self.step):
-            os.kill(source._workers[0].pid, 9)  # type: ignore[attr-defined]  # noqa: SLF001
+            os.kill(next(p.pid for p in multiprocessing.active_children() if p.pid), 9)  # a worker of the loader
             time.sleep(2.0)  # PyTorch hears of it by SIGCHLD and raises here, before the queue breaks in its own way
         if self.trouble.due("hang-loader", self.step):
             return iter(self._loader(StuckPictures))

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from trainwatch.core.views.level import ALL_SAFE, BOUNDS
 from trainwatch.tui.arrange import Contents, arrange
-from trainwatch.tui.cells import clauses, cut, fit, plain, stretch_of, stretches, wrap, wrap_words
+from trainwatch.tui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
 from trainwatch.tui.chart import bar, braille, curve, scale, spark
 from trainwatch.tui.glyphs import ASCII, UNICODE, glyphs_for
 from trainwatch.tui.kept import Kept
@@ -29,16 +29,15 @@ def test_what_changed_covers_every_difference(
     one: list[tuple[str, str]], two: list[tuple[str, str]], width: int
 ) -> None:
     before, after = fit(one, width), fit(two, width)
-    assert bool(stretches(before, after)) == (before != after)
-    cells = list("".join(text for _, text in before))
-    for first, size in stretches(before, after):
-        assert 0 <= first < first + size <= width
-        painted = stretch_of(after, first, size)
-        if sum(len(text) for _, text in after) == width:
-            assert sum(len(text) for _, text in painted) == size
-        cells[first : first + size] = "".join(text for _, text in painted)
-    if all(cell_len(c) == 1 for c in "".join(text for _, text in (*before, *after))):
-        assert "".join(cells) == "".join(text for _, text in after)
+    changed = changed_cells(before, after)
+    assert (changed is not None) == (before != after)
+    if changed is None:
+        return
+    first, size = changed
+    assert 0 <= first < first + size <= width
+    old, new = ([(style, char) for style, text in line for char in text] for line in (before, after))
+    if all(cell_len(char) == 1 for _, char in (*old, *new)):
+        assert old[:first] + new[first : first + size] + old[first + size :] == new
 
 
 @given(st.text(max_size=200), st.integers(4, 50))

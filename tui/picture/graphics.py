@@ -1,8 +1,8 @@
-"""Which way pictures are drawn on this terminal, decided by its names alone: a terminal is never asked.
+"""How pictures are drawn on this terminal, decided from environment variables alone: the terminal is never queried.
 
-A question to the terminal while the screen is open would be answered into the keyboard; over a slow line even before
-it. textual-image asks when it is imported, so it is imported with its standard output out of sight, only where the
-decision was for it, and told the size of a cell that the kernel knows.
+The answer to a query would arrive on stdin, among the keys that are typed. textual-image queries the terminal while it
+is imported if stdout is a terminal, so stdout is replaced during the import, and the cell size that the kernel reports
+is handed over in the environment variables that textual-image reads without a terminal.
 """
 
 import fcntl
@@ -75,16 +75,16 @@ def _widgets() -> Any:
     global _loaded  # noqa: PLW0603  loaded once
     if _loaded is not None:
         return _loaded
+    width, height = cell_size()
+    os.environ["TEXTUAL_CELL_WIDTH"], os.environ["TEXTUAL_CELL_HEIGHT"] = str(width), str(height)
     real = sys.__stdout__
     sys.__stdout__ = io.StringIO()  # type: ignore[misc, assignment]
     try:
-        from textual_image import _terminal, widget
+        from textual_image import widget
     except ImportError:
         return None
     finally:
         sys.__stdout__ = real  # type: ignore[misc]
-    # What it would otherwise ask for by an escape sequence.
-    _terminal.get_cell_size._result = _terminal.CellSize(*cell_size())  # type: ignore[attr-defined] # noqa: SLF001
     _loaded = widget
     return widget
 

@@ -109,11 +109,7 @@ class Dashboard(PaneWalk):
         if look.situation.story.seq or look.trouble is None:
             self.now = look.situation
         self.view = dashboard_view(self.now, self.run.name)
-        if self.in_front is None:
-            self.draw()
-        else:
-            # What changes on a covered screen is repainted on the one that covers it: each second for nothing.
-            self.in_front.draw()
+        (self.in_front or self).draw()
         self.operations.renew()
         self.attention.see(self.now, self.view.header)
 
@@ -147,7 +143,12 @@ class Dashboard(PaneWalk):
         return applying(self.context)
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
-        """Show everything that changed."""
+        """Update all panes; a dashboard that another screen covers waits until it is resumed.
+
+        Textual would repaint the screen in front for each region that changes on the one below it.
+        """
+        if self.in_front is not None:
+            return
         if width is None or height is None:
             width, height = self.size
         self.place_panes(self.view, width, height)

@@ -61,7 +61,7 @@ class LogView(Pane):
                 if self._rows_below(self.size.height) <= 0:
                     break
                 self.skip += 1
-                if self.skip >= self._height(self.top):
+                if self.skip >= self._rows_of(self.top):
                     self.top, self.skip = self.top + 1, 0
         first, last = self.visible_lines
         self.cursor = max(first, min(self.cursor, last))
@@ -83,7 +83,7 @@ class LogView(Pane):
                 return
             share = 1.0
         self.top, self.skip = self.cursor, 0
-        self._up(max(0, round(share * height) - self._height(self.cursor)))
+        self._up(max(0, round(share * height) - self._rows_of(self.cursor)))
         if self.window.at_end:
             self._up(-self._rows_below(height))  # no empty rows below the end
 
@@ -105,7 +105,7 @@ class LogView(Pane):
         """First and last line with a row in view."""
         room = self.size.height + self.skip
         at = self.top
-        while at < len(self.window) - 1 and (room := room - self._height(at)) > 0:
+        while at < len(self.window) - 1 and (room := room - self._rows_of(at)) > 0:
             at += 1
         return self.top, at
 
@@ -127,7 +127,7 @@ class LogView(Pane):
         if self.following:
             self.to_end()
         elif len(self.window):
-            self.skip = min(self.skip, self._height(min(self.top, len(self.window) - 1)) - 1)
+            self.skip = min(self.skip, self._rows_of(min(self.top, len(self.window) - 1)) - 1)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Down."""
@@ -152,7 +152,7 @@ class LogView(Pane):
 
     def _line_at(self, y: int) -> int:
         at, room = self.top, y + self.skip
-        while at < len(self.window) - 1 and (room := room - self._height(at)) >= 0:
+        while at < len(self.window) - 1 and (room := room - self._rows_of(at)) >= 0:
             at += 1
         return at
 
@@ -163,8 +163,8 @@ class LogView(Pane):
                 self.skip -= step
             elif self.top > 0:
                 self.top -= 1
-                step = min(self._height(self.top), rows)
-                self.skip = self._height(self.top) - step
+                step = min(self._rows_of(self.top), rows)
+                self.skip = self._rows_of(self.top) - step
             else:
                 return
             rows -= step
@@ -173,16 +173,16 @@ class LogView(Pane):
         """Rows under the lowest one in view, at most a screen of them."""
         rows = -self.skip
         for at in range(self.top, len(self.window)):
-            rows += self._height(at)
+            rows += self._rows_of(at)
             if rows > 2 * height:
                 break
         return rows - height
 
     def _cut_off(self, index: int) -> bool:
-        rows = sum(self._height(at) for at in range(self.top, index + 1)) - self.skip
+        rows = sum(self._rows_of(at) for at in range(self.top, index + 1)) - self.skip
         return rows > self.size.height
 
-    def _height(self, index: int) -> int:
+    def _rows_of(self, index: int) -> int:
         line = self.window.lines[index]
         rows = 1
         if self.wrapped:

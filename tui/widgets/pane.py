@@ -1,6 +1,4 @@
-"""A pane: draws its own lines, and repaints only the cells that changed."""
-
-from collections.abc import Sequence
+"""A widget that draws its own lines and refreshes only the regions whose cells changed."""
 
 from rich.segment import Segment
 from rich.style import Style
@@ -11,8 +9,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..brush import Brush, Ink, ink_of
-from ..cells import Line, fit, stretches
+from ..cells import Line, changed_cells, fit
 from ..glyphs import UNICODE, Glyphs
 from ..kept import Kept
 
@@ -43,7 +40,6 @@ class Pane(Widget, can_focus=False):
         self.kept = Kept()
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
-        self._inks: dict[str, Ink] = {}
         self._edges = ("", "")
         self.paints = 0
         """How often a line was repainted, for tests of the repaint budget."""
@@ -68,60 +64,21 @@ class Pane(Widget, can_focus=False):
             self._strips.clear()
             self.refresh()
             return
-        brush = self._brush
-        for y, (gone, come) in enumerate(zip(old, new, strict=True)):
-            different = stretches(gone, come) if gone is not come else None
-            if not different:
-                continue
-            if brush is None:
-                self.leave_to_textual(y, different)
-            else:
-                brush.stroke(self, self, y, different)
-
-    @property
-    def _brush(self) -> Brush | None:
-        """The application's, for panes that look as their lines say."""
-        if type(self).render_line is not Pane.render_line or self._layout_required:
-            return None
-        return getattr(self.app, "brush", None)
-
-    def line_at(self, y: int) -> Line | None:
-        """The line that stands there."""
-        return self._lines[y] if y < len(self._lines) else None
-
-    def leave_to_textual(self, y: int, different: Sequence[tuple[int, int]]) -> None:
-        """Have Textual paint stretches of a line."""
-        self._strips.pop(y, None)
-        first, (last, cells) = different[0][0], different[-1]
-        self.refresh(Region(first, y, last + cells - first, 1))
-
-    def painted(self, y: int) -> None:
-        """A line was painted past Textual: what it kept of it is old."""
-        self.paints += 1
-        self._strips.pop(y, None)
-        self._styles_cache.set_dirty(Region(0, y, 1, 1).translate(self.content_offset))
-
-    def ink(self, style: str) -> Ink:
-        """How a style looks on this terminal."""
-        ink = self._inks.get(style)
-        if ink is None:
-            ink = self._inks[style] = ink_of(self.app, self._look(style), self.background_colors[1])
-        return ink
+        regions = []
+        for y, (before_line, line) in enumerate(zip(old, new, strict=True)):
+            changed = changed_cells(before_line, line)
+            if changed is not None:
+                self._strips.pop(y, None)
+                regions.append(Region(changed[0], y, changed[1], 1))
+        if regions:
+            self.refresh(*regions)
 
     def set_title(self, title: str, subtitle: str = "") -> None:
-        """Text on the border; repaints only the edge whose text is new (Textual's own setter: all of the pane)."""
-        before, self._edges = self._edges, (title, subtitle)
-        if not self._lines:
-            self._border_title, self._border_subtitle = _edge(title), _edge(subtitle)
-            self.refresh()
-            return
-        across, down = self.content_offset
-        if title != before[0]:
-            self._border_title = _edge(title)
-            self.refresh(Region(-across, -down, self.outer_size.width, 1))
-        if subtitle != before[1]:
-            self._border_subtitle = _edge(subtitle)
-            self.refresh(Region(-across, self.outer_size.height - 1 - down, self.outer_size.width, 1))
+        """Set the texts on the border. Textual repaints the whole pane then, so equal texts are not set again."""
+        if (title, subtitle) != self._edges:
+            self._edges = (title, subtitle)
+            self.border_title = _edge(title)
+            self.border_subtitle = _edge(subtitle)
 
     class Pressed(Message):
         """Somebody clicked on the pane."""
@@ -160,7 +117,6 @@ class Pane(Widget, can_focus=False):
         """Forget colours when the theme changes."""
         super().notify_style_update()
         self._looks.clear()
-        self._inks.clear()
         self._strips.clear()
 
     def _look(self, style: str) -> Style:
@@ -171,5 +127,5 @@ class Pane(Widget, can_focus=False):
 
 
 def _edge(text: str) -> Content | None:
-    """Text on a border as Textual keeps it."""
+    """Text for a border: as Content, square brackets are not parsed as markup."""
     return Content(text) if text else None

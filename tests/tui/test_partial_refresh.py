@@ -1,14 +1,14 @@
-"""What is painted past Textual leaves the terminal as Textual would have left it."""
+"""Partial refreshes leave on the terminal what a full repaint would leave there."""
 
+import asyncio
 import re
-from typing import Any
 
 import msgspec
 import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 
-from tests.fakes.feed import FakeFeed, healthy
+from tests.fakes.feed import FakeFeed, empty, healthy, hung
 from tests.tui.conftest import look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.views.situation import Situation
@@ -26,7 +26,7 @@ def board(app: TrainwatchApp) -> Dashboard:
 
 
 class Terminal:
-    """As much of a terminal as the two ways of painting need."""
+    """As much of a terminal as Textual's updates need."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[int, int], Cell] = {}
@@ -73,75 +73,99 @@ def moved(now: Situation, number: int) -> Situation:
     )
 
 
-def wholly_painted(app: TrainwatchApp) -> Terminal:
-    """What Textual shows when it paints everything."""
+def fully_painted(app: TrainwatchApp) -> dict[tuple[int, int], Cell]:
+    """The cells after a full repaint."""
     terminal = Terminal()
     system = app.console._color_system
     assert system is not None
     for strip in app.screen._compositor.render_strips():
         terminal.take("".join(Strip.render_style(s.style, s.text, system) for s in strip if s.style) + "\n")
+    return terminal.cells
+
+
+def differences(terminal: Terminal, app: TrainwatchApp) -> list[tuple[tuple[int, int], Cell | None, Cell]]:
+    return [
+        (at, terminal.cells.get(at), cell) for at, cell in fully_painted(app).items() if terminal.cells.get(at) != cell
+    ]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Everything that Textual writes, on a terminal."""
+    terminal = Terminal()
+    monkeypatch.setattr(HeadlessDriver, "is_headless", False)
+    monkeypatch.setattr(HeadlessDriver, "write", lambda _, text: terminal.take(text))
     return terminal
 
 
 @pytest.mark.parametrize("no_color", [False, True])
-async def test_the_terminal_ends_up_as_if_textual_had_painted_all(
-    monkeypatch: pytest.MonkeyPatch, no_color: bool
+async def test_changed_cells_are_repainted_and_no_whole_pane(
+    monkeypatch: pytest.MonkeyPatch, terminal: Terminal, no_color: bool
 ) -> None:
     if no_color:
         monkeypatch.setenv("NO_COLOR", "1")
-    terminal = Terminal()
-    now = healthy()
-    async with showing(now, (200, 50)) as (app, pilot):
-        monkeypatch.setattr(HeadlessDriver, "is_headless", False)
-        monkeypatch.setattr(HeadlessDriver, "write", lambda _, text: terminal.take(text))
+    async with showing(healthy(), (200, 50)) as (app, pilot):
         app.screen.refresh()
         await pilot.pause()
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
-        paints: list[int] = []
-        whole: list[Any] = []
+        now, lines = feed.now, sum(pane.size.height for pane in board(app).panes.values())
         for number in range(1, 6):
             feed.now = moved(now, number)
-            paints.append(sum(p.paints for p in board(app).panes.values()))
-            monkeypatch.setattr(app, "_display", lambda *update: whole.append(update))
+            before = sum(p.paints for p in board(app).panes.values())
             look(app)
             await pilot.pause()
-        assert sum(p.paints for p in board(app).panes.values()) > paints[0]
-        assert not whole, "Textual had nothing left to paint"
-        shown = wholly_painted(app).cells
-        assert [
-            (at, terminal.cells.get(at), cell) for at, cell in shown.items() if terminal.cells.get(at) != cell
-        ] == []
+            assert differences(terminal, app) == []
+            assert 0 < sum(p.paints for p in board(app).panes.values()) - before < lines
 
 
-async def test_what_a_dialog_lies_over_is_left_to_textual(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
+@pytest.mark.parametrize("pauses", [0, 1, 2, 3])
+async def test_log_text_is_never_painted_over_the_footer(terminal: Terminal, pauses: int) -> None:
+    """The panes move, because the terminal or what they show changes, while new log lines arrive."""
+    scenes = [healthy(), hung(), healthy(8), empty(), hung()]
+    sizes = [(120, 40), (80, 24), (200, 50), (45, 30), (100, 30)]
+    async with showing(healthy(), (80, 24)) as (app, pilot):
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        for number, (now, size) in enumerate(zip(scenes, sizes, strict=True)):
+            await pilot.resize_terminal(*size)
+            feed.now = moved(now, number) if now.gpu is not None else now
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            look(app)
+            await pilot.pause()
+            look(app)
+            await pilot.pause()
+            footer = "".join(terminal.cells[x, size[1] - 1][0] for x in range(size[0]))
+            assert board(app).key_bar.plain_lines()[0] in footer
+            assert differences(terminal, app) == []
+
+
+async def test_panes_under_a_dialog_are_repainted_around_it(terminal: Terminal) -> None:
     now = healthy()
     async with showing(now, (120, 40)) as (app, pilot):
         await pilot.press("question_mark")
         await pilot.pause()
         assert app.screen is not board(app)
-        monkeypatch.setattr(HeadlessDriver, "is_headless", False)
-        monkeypatch.setattr(HeadlessDriver, "write", lambda _, text: said.append(text))
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
         feed.now = moved(now, 3)
-        monkeypatch.setattr(app, "_display", lambda *_: None)
         look(app)
         await pilot.pause()
-        assert [text for text in said if TITLE.sub("", text)] == []
+        assert [d for d in differences(terminal, app) if d[1] is not None] == []
 
 
-async def test_a_new_title_repaints_its_edge_only() -> None:
+async def test_an_unchanged_title_repaints_nothing() -> None:
     async with showing(healthy(), (120, 40)) as (app, pilot):
         pane = board(app).timeline
-        await pilot.pause()
-        before = pane.paints
         pane.set_title("a new [title]", "and below")
         await pilot.pause()
         shown = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
         assert "a new [title]" in shown[pane.region.y]
         assert "and below" in shown[pane.region.bottom - 1]
+        before = pane.paints
+        pane.set_title("a new [title]", "and below")
+        await pilot.pause()
         assert pane.paints == before
         pane.set_title("a new [title]")
         await pilot.pause()
