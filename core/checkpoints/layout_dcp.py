@@ -14,9 +14,9 @@ from .damage import Corrupt, Damage, Sealed, Torn, worst
 from .layout import Findings, LayoutReading
 from .members import Members
 from .names import NameCounts
+from .pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickle_tree import tensors_in
 from .pickle_values import Instance, Mapping, PickleValue, shown
-from .restricted_pickle import MAX_PICKLE_BYTES, read_pickle
 from .state_file import EPOCH_KEYS, STEP_KEYS
 from .tensor_file import examine_range
 from .torch_objects import TorchInterpreter

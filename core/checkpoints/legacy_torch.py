@@ -7,8 +7,8 @@ and the elements. No checksums. Source: ``torch/serialization.py`` (``_legacy_sa
 from .byte_range import ByteRange
 from .contents import FileContents, Region
 from .damage import Corrupt, Damage, Sealed, Torn
+from .pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickle_values import Mapping, PickleValue, Storage, shown
-from .restricted_pickle import MAX_PICKLE_BYTES, read_pickle
 from .tensor_views import describe_views, storage_elements
 from .torch_objects import TorchInterpreter
 

@@ -7,6 +7,8 @@
 and the published bypasses of block lists (picklescan issue 66, modelscan issue 338, CVE-2025-32434).
 """
 
+import re
+
 PLAIN: frozenset[str] = frozenset(
     {
         "_codecs.encode",
@@ -57,6 +59,7 @@ KNOWN_CALLS: frozenset[str] = frozenset(
         "numpy.random._pickle.__bit_generator_ctor",
         "numpy.random._pickle.__generator_ctor",
         "numpy.random._pickle.__randomstate_ctor",
+        "numpy.random.bit_generator.__pyx_unpickle_SeedSequence",
         "pathlib.Path",
         "pathlib.PosixPath",
         "pathlib.PurePath",
@@ -334,6 +337,18 @@ def reaches_through(name: str) -> bool:
     """
     *steps, _ = name.split(".")
     return any(not step.lstrip("_")[:1].isupper() for step in steps)
+
+
+_FILE_NAME = re.compile(r"/|\.[a-z]\w*$", re.IGNORECASE)
+
+
+def names_a_file(argument: object) -> bool:
+    """Whether an argument is a path, an address or the name of a file.
+
+    Constructors of frameworks load what they are given (``ultralytics.YOLO("x.pt")``); the members of enums that their
+    checkpoints store by such calls are plain words.
+    """
+    return isinstance(argument, str) and bool(_FILE_NAME.search(argument))
 
 
 def is_known_call(dotted: str) -> bool:

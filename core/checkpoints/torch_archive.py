@@ -9,8 +9,8 @@ from .byte_range import ByteRange
 from .contents import TORCHSCRIPT, FileContents, Region
 from .damage import Corrupt, Sealed
 from .legacy_torch import walk_nested
+from .pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickle_values import Storage, shown
-from .restricted_pickle import MAX_PICKLE_BYTES, read_pickle
 from .tensor_views import describe_views, storage_elements
 from .torch_objects import TorchInterpreter
 from .zip_archive import ZipArchive, ZipMember, read_zip

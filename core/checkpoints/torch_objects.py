@@ -8,7 +8,16 @@ from collections.abc import Callable
 
 from .damage import Corrupt, Sealed
 from .element import STORAGE_ELEMENTS, TORCH_ELEMENTS, Element
-from .pickle_names import NEVER_NAMES, PLAIN, canonical, is_known_call, is_never, reaches_through
+from .pickle_names import (
+    KNOWN_CALLS,
+    NEVER_NAMES,
+    PLAIN,
+    canonical,
+    is_known_call,
+    is_never,
+    names_a_file,
+    reaches_through,
+)
 from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, Storage, TensorView, shown
 
 _MAX_NAME_LENGTH = 1000
@@ -86,6 +95,8 @@ class TorchInterpreter:
             _note(self.refused, target.dotted)
         elif dotted == _RECONSTRUCTOR and not _is_plain_base(arguments):
             _note(self.refused, f"{target.dotted} with a base of its own")
+        elif dotted not in KNOWN_CALLS and dotted not in PLAIN and any(map(names_a_file, arguments)):
+            _note(self.refused, f"{target.dotted} with the name of a file")
         elif dotted not in PLAIN:
             self._note_object(target)
         return Instance(target.dotted, arguments)

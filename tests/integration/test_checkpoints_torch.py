@@ -162,6 +162,16 @@ def test_directories_and_objects(trained: Trained, tmp_path: Path) -> None:
     assert all(verify(Path(c.path), deep=True).verdict == "complete" for c in listing.checkpoints)
 
 
+def test_a_state_with_a_generator_of_numpy_is_complete(trained: Trained, tmp_path: Path) -> None:
+    """Its seed sequence is stored as a call (numpy 1.25 and later), which was taken for a foreign one."""
+    state = {"model": trained.model.state_dict(), "generator": np.random.default_rng(0), "global_step": 7}
+    torch.save(state, tmp_path / "model_7.pt")
+
+    found = verify(tmp_path / "model_7.pt", deep=True)
+
+    assert (found.verdict, found.reason) == ("complete", None)
+
+
 def test_whole_modules_and_scripts(trained: Trained, tmp_path: Path) -> None:
     torch.save(trained.model, tmp_path / "whole_500.pt")
     with warnings.catch_warnings():

@@ -12,82 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hostile_pickles import tricks, write_archive
 from tests.fakes.torch_files import Called, Described, pickled, write_dcp, write_legacy, write_zip
 from trainwatch.core.checkpoints import inspect, verify
 from trainwatch.core.checkpoints.damage import Damage
-from trainwatch.core.checkpoints.restricted_pickle import read_pickle
+from trainwatch.core.checkpoints.pickle_reader import read_pickle
 from trainwatch.core.checkpoints.torch_objects import TorchInterpreter
-
-
-def text(value: str) -> bytes:
-    raw = value.encode()
-    return b"X" + struct.pack("<I", len(raw)) + raw
-
-
-def touch(marker: Path) -> str:
-    return f"touch {marker}"
-
-
-def tricks(marker: Path) -> dict[str, bytes]:
-    command = touch(marker)
-    quoted = command.encode()
-    return {
-        "os.system by REDUCE": b"\x80\x02cos\nsystem\n" + text(command) + b"\x85R.",
-        "posix.system": b"\x80\x02cposix\nsystem\n" + text(command) + b"\x85R.",
-        "nt.system": b"\x80\x02cnt\nsystem\n" + text(command) + b"\x85R.",
-        "builtins.exec": b"\x80\x02cbuiltins\nexec\n" + text(f"open({str(marker)!r}, 'w')") + b"\x85R.",
-        "python 2 spelling": b"\x80\x02c__builtin__\neval\n" + text(f"open({str(marker)!r}, 'w')") + b"\x85R.",
-        "protocol 0": b"cos\nsystem\n(S'" + quoted + b"'\ntR.",
-        "INST": b"(S'" + quoted + b"'\nios\nsystem\n.",
-        "OBJ": b"(cos\nsystem\nS'" + quoted + b"'\no.",
-        "STACK_GLOBAL": b"\x80\x04\x8c\x02os\x8c\x06system\x93" + text(command) + b"\x85R.",
-        "STACK_GLOBAL from memo": b"\x80\x04\x8c\x02os\x94\x8c\x06system\x940h\x000h\x00h\x01\x93"
-        + text(command)
-        + b"\x85R.",
-        "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + text(command) + b"\x85\x81.",
-        "NEWOBJ_EX": b"\x80\x04\x8c\nsubprocess\x8c\x05Popen\x93" + text(command) + b"\x85}\x92.",
-        "BUILD with __setstate__": b"\x80\x02cfunctools\npartial\ncos\nsystem\n\x85\x81(cos\nsystem\n("
-        + text(command)
-        + b"t}Ntb.",
-        "EXT1": b"\x80\x02\x82\x01" + text(command) + b"\x85R.",
-        "EXT4": b"\x80\x02\x84\x01\x02\x03\x04)R.",
-        "copyreg extension": b"\x80\x02ccopyreg\nadd_extension\n(X\x02\x00\x00\x00osX\x06\x00\x00\x00systemK\x01tR.",
-        "getattr chain": b"\x80\x02cbuiltins\ngetattr\n(cos\n__dict__\n"
-        + text("get")
-        + b"tR("
-        + text("system")
-        + b"tR.",
-        "dotted name": b"\x80\x04\x8c\x08builtins\x8c\x0fobject.__init__\x93)R.",
-        "operator.attrgetter": b"\x80\x02coperator\nattrgetter\nX\x06\x00\x00\x00system\x85Rcos\n__dict__\n\x85R.",
-        "importlib": b"\x80\x02cimportlib\nimport_module\nX\x02\x00\x00\x00os\x85R.",
-        "runpy": b"\x80\x02crunpy\nrun_path\n" + text(str(marker)) + b"\x85R.",
-        "torch.hub": b"\x80\x02ctorch.hub\nload\n" + text("x/y") + b"\x85R.",
-        "torch.load": b"\x80\x02ctorch\nload\n" + text(str(marker)) + b"\x85R.",
-        "torch inductor": b"\x80\x02ctorch._inductor.codecache\ncompile_file\n)R.",
-        "torch collect_env": b"\x80\x02ctorch.utils.collect_env\nrun\n" + text(command) + b"\x85R.",
-        "numpy runstring": b"\x80\x02cnumpy.testing._private.utils\nrunstring\n(" + text("1") + b"}tR.",
-        "pip main": b"\x80\x02cpip._internal.cli.main\nmain\n)R.",
-        "pickle inside pickle": b"\x80\x02cpickle\nloads\nB" + struct.pack("<I", 4) + b"N...\x85R.",
-        "unknown callable": b"\x80\x02csome_module\nrun_it\n" + text(command) + b"\x85R.",
-        "framework function": b"\x80\x02ctransformers.utils\nrun_command\n" + text(command) + b"\x85R.",
-        "computed callable": b"\x80\x02carg\nNamespace\n)R" + text(command) + b"\x85R.",
-        "call in persistent id": b"\x80\x02cos\nsystem\n" + text(command) + b"\x85RQ.",
-        "nested bytes": b"\x80\x02ctorch.storage\n_load_from_bytes\nB"
-        + struct.pack("<I", len(b"cos\nsystem\n(S'" + quoted + b"'\ntR."))
-        + b"cos\nsystem\n(S'"
-        + quoted
-        + b"'\ntR.\x85R.",
-        "wrapped rebuild": b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\nN("
-        + text(command)
-        + b"tNtR.",
-        "webbrowser": b"\x80\x02cwebbrowser\nopen\n" + text("file:///") + b"\x85R.",
-        "types.CodeType": b"\x80\x02ctypes\nCodeType\n)R.",
-        "ctypes": b"\x80\x02cctypes\nCDLL\nN\x85R.",
-        "asyncio": b"\x80\x02casyncio.unix_events\n_UnixSubprocessTransport._start\n)R.",
-        "mention only": b"\x80\x02cos\nsystem\n.",
-        "import of a module that acts": b"\x80\x02cantigravity\nx\n.",
-    }
-
 
 NAMES = sorted(tricks(Path("marker")))
 
@@ -97,17 +27,11 @@ def marker(tmp_path: Path) -> Path:
     return tmp_path / "executed"
 
 
-def archive_with(path: Path, data: bytes) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", data)
-        archive.writestr("archive/version", "3\n")
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_trick_in_a_zip_is_reported_and_not_run(name: str, marker: Path, tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     modules = set(sys.modules)
-    archive_with(path, tricks(marker)[name])
+    write_archive(path, tricks(marker)[name])
 
     found = verify(path, deep=True)
 
@@ -139,7 +63,7 @@ def test_tricks_in_members_that_may_hold_objects_still_count(marker: Path, tmp_p
     from tests.fakes.checkpoint_layouts import transformers
 
     path = transformers(tmp_path)
-    archive_with(path / "training_args.bin", tricks(marker)["os.system by REDUCE"])
+    write_archive(path / "training_args.bin", tricks(marker)["os.system by REDUCE"])
 
     found = verify(path, deep=False)
 
@@ -221,7 +145,7 @@ def test_bombs_cost_little_and_never_crash(name: str, data: bytes, tmp_path: Pat
     with suppress(Damage):
         read_pickle(data, TorchInterpreter())
     path = tmp_path / "bomb.pt"
-    archive_with(path, data)
+    write_archive(path, data)
     found = verify(path, deep=True)
     assert found.verdict in {"complete", "corrupt", "torn", "opaque"}
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB

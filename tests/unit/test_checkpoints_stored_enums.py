@@ -2,8 +2,8 @@
 
 import pytest
 
+from trainwatch.core.checkpoints.pickle_reader import read_pickle
 from trainwatch.core.checkpoints.pickle_values import Instance
-from trainwatch.core.checkpoints.restricted_pickle import read_pickle
 from trainwatch.core.checkpoints.torch_objects import TorchInterpreter
 
 
