@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPlan
+from ..core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 
-__all__ = ["LaunchCheck", "LaunchOffer", "LaunchOrder", "LaunchPlan", "Launcher"]
+__all__ = ["LaunchCheck", "LaunchOffer", "LaunchOrder", "LaunchPreview", "Launcher"]
 
 
 class Launcher(Protocol):
@@ -19,7 +19,7 @@ class Launcher(Protocol):
         """Which framework a command that is being typed is taken for, in words."""
         ...
 
-    def plan(self, order: LaunchOrder) -> LaunchPlan:
+    def plan(self, order: LaunchOrder) -> LaunchPreview:
         """What a start would be; nothing is written."""
         ...
 

@@ -27,9 +27,9 @@ from ..model.decision import (
 )
 from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget
-from ..model.profile import Preset, Profile
+from ..model.profile import Change, Preset, Profile
 from ..model.run import RunSpec
-from .config.derive import Derived, DeriveError, derive
+from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import remaining
 from .evidence.capture import KernelTail, examine, no_kernel_log
@@ -69,6 +69,7 @@ class RunActor:
     last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``. ``wsl``:
     end trainers the gentler way. ``misfit``: what contradicts such a resume, a sentence.
     ``remember``: keeps what the next launch wants to know of this one (its folder, what it was derived to).
+    ``planned``: decision, attempt folder → the launch if it was derived already. ``ready``: whether the world is ready.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class RunActor:
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
         tidy: Tidy | None = None,
-        ready: Callable[[], Readiness] = lambda: READY,
+        ready: Callable[[Derived], Readiness] = lambda _derived: READY,
+        planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
     ) -> None:
@@ -107,6 +109,7 @@ class RunActor:
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._tidy = tidy
         self._ready = ready
+        self._planned = planned
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
@@ -203,12 +206,6 @@ class RunActor:
     def _start(self, decision: StartAttempt) -> Said:
         if self._target is not None and is_alive(self._target.trainer):
             return False, f"attempt {self._target.number} still lives (pid {self._target.trainer.pid})", {}
-        ready = self._ready()
-        if ready.held is not None:
-            return False, ready.held, {"retryable": False}
-        if ready.need_bytes is not None:
-            detail = f"no room for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
-            return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
         folder = _unused(self._attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:
@@ -219,25 +216,14 @@ class RunActor:
         baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
         resume = Path(decision.resume_from) if decision.resume_from else None
         try:
-            left = remaining(
-                self._spec,
-                self._preset,
-                profile,
-                resume,
-                epochs_done=decision.epochs_done,
-                steps_done=decision.steps_done,
-            )
-            name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
-            derived = derive(
-                self._spec,
-                self._preset,
-                profile,
-                resume_from=resume,
-                changes=(*decision.changes, *left, *name),
-                attempt_directory=folder,
-                attempt=decision.attempt,
-                base_env=self._base_env,
-            )
+            derived, name = self._derive(decision, profile, resume, folder)
+            ready = self._ready(derived)
+            if ready.held is not None:
+                return False, ready.held, {"retryable": False}
+            if ready.need_bytes is not None:
+                detail = f"no room for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
+                return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
+            write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
                 argv=derived.argv,
@@ -275,6 +261,34 @@ class RunActor:
                 "resume_named": _named(derived, resume),
             },
         )
+
+    def _derive(
+        self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
+    ) -> tuple[Derived, tuple[Change, ...]]:
+        """The launch, and the change that renames its checkpoint files (empty if none). Raises DeriveError."""
+        planned = self._planned(decision, folder)
+        if planned is not None:
+            return planned, ()
+        left = remaining(
+            self._spec,
+            self._preset,
+            profile,
+            resume,
+            epochs_done=decision.epochs_done,
+            steps_done=decision.steps_done,
+        )
+        name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
+        derived = preview(
+            self._spec,
+            self._preset,
+            profile,
+            resume_from=resume,
+            changes=(*decision.changes, *left, *name),
+            attempt_directory=folder,
+            attempt=decision.attempt,
+            base_env=self._base_env,
+        )
+        return derived, name
 
     def _pause(self, _decision: PauseAttempt) -> Said:
         if self._target is None:

@@ -1,5 +1,7 @@
-"""How a verb fails: an exit code and one sentence that says what, where and what to do next."""
+"""How a use case fails: an exit code and one sentence that says what is wrong, where, and what to do next."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -21,3 +23,16 @@ class CliError(Exception):
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+@contextmanager
+def config_errors() -> Iterator[None]:
+    """Raise problems of a config file as CliError: exit code 3 if it has no run of that name, else 2."""
+    from ..config.problem import ConfigError, UnknownRun
+
+    try:
+        yield
+    except UnknownRun as error:
+        raise CliError(ExitCode.NOT_FOUND, str(error)) from None
+    except ConfigError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None

@@ -27,12 +27,12 @@ def profile_argument(run: RunDirectory, name: str | None) -> str | None:
     from ..act.config.derive import misfit
     from ..config.problem import did_you_mean
     from ..store.lock import is_held
-    from .start.framework import profiles_of
+    from .start.definitions import definitions_of
 
     if name is None:
         return None
     spec = run.load_spec()
-    known = profiles_of(spec)
+    known = definitions_of(spec).profiles
     if name == NO_PROFILE and name not in known:
         return name
     if name not in known:
@@ -97,14 +97,12 @@ def _start_with(run: RunDirectory, command: Command) -> str:
 
 def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     """The supervisor would refuse it, too, but only in its journal."""
-    from ..config.project import FILE_NAME
-    from ..config.shipped import load_presets
     from ..model.resuming import telling
     from ..store.journal import load_story
+    from .start.definitions import definitions_of
 
     spec = run.load_spec()
-    presets = load_presets(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
-    preset = presets.get(spec.preset, presets["generic"])
+    preset = definitions_of(spec).preset_of(spec)
     if command.fresh or preset.resume == "none" or telling(preset, spec.command).forms:
         return
     story = load_story(run.journal)

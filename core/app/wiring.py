@@ -53,8 +53,9 @@ from ..store.journal import JournalWriter, latest_snapshot, read_journal
 from ..store.run_directory import RunDirectory
 from ..store.trace import TraceWriter
 from ..supervisor import Supervisor
-from .start.framework import framework_of
-from .start.launch_check import QuickCheck
+from .preflight.checklist import ReadinessCheck
+from .start.definitions import definitions_of
+from .start.launch_plan import LaunchPlan, plan_launch
 from .start.trainer_values import trainer_values, traits
 from .supervise.recorder import RunMemory
 from .supervise.run_retention import FolderRetention
@@ -66,16 +67,19 @@ UNJUDGED = frozenset({"notify", "tmux", "screen"})
 
 
 def build_supervisor(
-    run: RunDirectory, story: RunStory, *, on_records: Callable[[Sequence[Record]], None]
+    run: RunDirectory, story: RunStory, plan: LaunchPlan | None, *, on_records: Callable[[Sequence[Record]], None]
 ) -> Supervisor:
-    """All that looks after one run, ready to ``run()``. The caller holds the run's lock."""
-    spec = run.load_spec()
-    preset, profiles = framework_of(spec)
+    """The supervisor of one run, ready to ``run()``. The caller holds the run's lock.
+
+    ``plan``: of the first launch, if it was computed already.
+    """
+    plan = plan if plan is not None else _plan(run, story)
+    spec, preset, profiles = plan.spec, plan.preset, plan.profiles
     clock = RunClock(spec.created_wall, not_before=story.t)
     inbox = BoundedInbox()
     journal = JournalWriter(run.journal)
     if story.run is None:
-        on_records(journal.append_all(clock.now(), clock.wall(), (_created(spec, run.path.parents[1]),)))
+        on_records(journal.append_all(clock.now(), clock.wall(), (_created(plan, run.path.parents[1]),)))
     elif story.budget_max != spec.settings.restart.max_restarts:  # the settings were changed since
         changed = BudgetChanged(used=story.budget_used, max=spec.settings.restart.max_restarts)
         on_records(journal.append_all(clock.now(), clock.wall(), (changed,)))
@@ -99,7 +103,8 @@ def build_supervisor(
         gpus_now=memory.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
-        ready=QuickCheck(spec, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
+        ready=ReadinessCheck(plan, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
+        planned=plan.derived_for,
         tidy=FolderRetention(Path(spec.output_dir)) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
@@ -149,7 +154,7 @@ def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
     from .preflight.model_checks import resume_misfit
 
     try:
-        return resume_misfit(spec, resume, derived.argv, derived.config_text)
+        return resume_misfit(spec, resume, derived)
     except Exception:  # a look that fails must not cost the launch
         log.exception("comparing the model with %s failed", resume)
         return None
@@ -161,7 +166,7 @@ def _remember(spec: RunSpec, folder: Path, derived: Derived) -> None:
 
     def count() -> None:
         try:
-            remember_data(spec, folder, derived.argv, derived.config_text)
+            remember_data(spec, folder, derived)
         except Exception:  # what is not remembered is not compared later
             log.exception("the data set of %s could not be counted", folder)
 
@@ -205,9 +210,19 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
     )
 
 
-def _created(spec: RunSpec, home: Path) -> RunCreated:
+def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
+    """With the derived first launch if there was none yet."""
+    spec = run.load_spec()
+    definitions = definitions_of(spec)
+    if not story.attempts:
+        return plan_launch(spec, definitions, run.path.parents[1])
+    return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles)
+
+
+def _created(plan: LaunchPlan, home: Path) -> RunCreated:
     from .preflight.length_check import expected_of_run
 
+    spec = plan.spec
     return RunCreated(
         run=spec.id,
         name=spec.name,
@@ -218,7 +233,7 @@ def _created(spec: RunSpec, home: Path) -> RunCreated:
         profile=spec.settings.profiles.use,
         max_restarts=spec.settings.restart.max_restarts,
         trainwatch_version=__version__,
-        expected=expected_of_run(spec, home),
+        expected=expected_of_run(plan, home),
     )
 
 

@@ -29,7 +29,7 @@ class LaunchOffer(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState = "idle"
 
 
-class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What a start would launch. ``changes``: all that differs from the user's own config, flags and environment.
 
     ``preset_why``: how it was found. ``profiles``: (name, title) of those that may be chosen, the usual one first where

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ..model.health import Level
-from ..model.launching import LaunchCheck, LaunchPlan
+from ..model.launching import LaunchCheck, LaunchPreview
 from ..model.profile import Change
 from . import quantity
 from .words import STATE_WORDS, shown
@@ -48,7 +48,7 @@ class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(p for p in parts if p)
 
 
-def plan_rows(plan: LaunchPlan) -> list[Told]:
+def plan_rows(plan: LaunchPreview) -> list[Told]:
     """Preset, profile with what it changes, command, places."""
     rows = [Told(f"{plan.preset}: {plan.preset_why}", "preset")]
     names = [name for name, _ in plan.profiles]

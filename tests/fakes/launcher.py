@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from trainwatch.core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPlan
+from trainwatch.core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 from trainwatch.core.model.profile import Change
 
 OFFERS = (
@@ -63,7 +63,7 @@ class FakeLauncher:
             raise RuntimeError("the command cannot be read: no closing quotation")
         return "preset kohya: recognised from the command" if "train_network" in command else "preset generic: ?"
 
-    def plan(self, order: LaunchOrder) -> LaunchPlan:
+    def plan(self, order: LaunchOrder) -> LaunchPreview:
         self.planned.append(order)
         offer = next((o for o in self.given if o.name == order.run), None)
         profile = order.profile or (offer.profile if offer is not None else None)
@@ -76,7 +76,7 @@ class FakeLauncher:
                 Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", before=None, after="expandable_segments:True"),
             ),
         }
-        return LaunchPlan(
+        return LaunchPreview(
             name=order.run or "train_network", preset="kohya", preset_why="recognised from the command",
             command=tuple((offer.command if offer is not None else order.command).split()), cwd="/data/luca",
             config=f"/data/luca/{order.run}.toml" if order.run else None, output_dir="/data/outputs/luca",

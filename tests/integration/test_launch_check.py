@@ -8,8 +8,9 @@ import pytest
 
 from tests.fakes.e2e_world import World, world
 from trainwatch.core.act.launch.readiness import READY
-from trainwatch.core.app.start import launch_check
-from trainwatch.core.app.start.launch_check import QuickCheck, look
+from trainwatch.core.app.preflight import checklist
+from trainwatch.core.app.preflight.checklist import ReadinessCheck, before_launch
+from trainwatch.core.app.start.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings
 
@@ -26,6 +27,10 @@ def spec(tmp_path: Path, **more: Any) -> RunSpec:
     return RunSpec(id="job", name="job", cwd=str(tmp_path), created_wall=0.0, **given)
 
 
+def planned(tmp_path: Path, **more: Any) -> LaunchPlan:
+    return plan_launch(spec(tmp_path, **more))
+
+
 def free(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=int(count)))
@@ -33,38 +38,40 @@ def free(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
 
 def test_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 500e9)
-    assert look(spec(tmp_path)) == (READY, ())
+    assert before_launch(planned(tmp_path)) == (READY, ())
 
 
 def test_an_output_folder_that_cannot_be_holds(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found, _ = look(spec(tmp_path, output_dir=str(tmp_path / "file" / "out")))
+    found, _ = before_launch(planned(tmp_path, output_dir=str(tmp_path / "file" / "out")))
     assert found.held is not None
     assert "is no folder; choose another run.output_dir" in found.held
 
 
 def test_no_room_for_one_checkpoint_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 0.5e9)
-    assert look(spec(tmp_path))[0] == READY, "its checkpoints may be small: it is only said"
-    assert look(spec(tmp_path, preset="kohya"))[0].need_bytes == 0.87e9
+    assert before_launch(planned(tmp_path))[0] == READY, "its checkpoints may be small: it is only said"
+    assert before_launch(planned(tmp_path, preset="kohya"))[0].need_bytes == 0.87e9
     free(monkeypatch, 1e6)
-    assert look(spec(tmp_path))[0].need_bytes == launch_check.LEAST_BYTES
+    assert before_launch(planned(tmp_path))[0].need_bytes == checklist.LEAST_BYTES
 
 
 def test_warnings_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 500e9)
     told: list[str] = []
     command = ("python3", "train.py", "--train_data_dir", "nowhere")
-    check = QuickCheck(spec(tmp_path, command=command), told.append)
-    assert check() == READY
-    assert check() == READY
+    plan = planned(tmp_path, command=command)
+    assert plan.derived is not None
+    check = ReadinessCheck(plan, told.append)
+    assert check(plan.derived) == READY
+    assert check(plan.derived) == READY
     assert [t.partition(": ")[2].partition(":")[0] for t in told] == ["script", "data"]
 
 
 def test_missing_apprise_is_said_before_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 500e9)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    _, warnings = look(spec(tmp_path, settings=Settings(notify=Notify(urls=("ntfy://secret-topic",)))))
+    _, warnings = before_launch(planned(tmp_path, settings=Settings(notify=Notify(urls=("ntfy://secret-topic",)))))
     assert len(warnings) == 1
     assert "apprise, which is not installed (pip install 'trainwatch-tui[notify]')" in warnings[0]
     assert "secret" not in warnings[0]
@@ -73,11 +80,13 @@ def test_missing_apprise_is_said_before_the_launch(tmp_path: Path, monkeypatch: 
 def test_a_look_that_breaks_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
-    def broken(_spec: RunSpec) -> Any:
+    def broken(_plan: LaunchPlan) -> Any:
         raise RuntimeError("odd")
 
-    monkeypatch.setattr(launch_check, "look", broken)
-    assert QuickCheck(spec(tmp_path), told.append)() == READY
+    monkeypatch.setattr(checklist, "before_launch", broken)
+    plan = planned(tmp_path)
+    assert plan.derived is not None
+    assert ReadinessCheck(plan, told.append)(plan.derived) == READY
     assert "odd" in told[0]
 
 

@@ -1,6 +1,5 @@
 """The launch screen's door on real folders: offers, plans, checks, and a start that is a real supervisor."""
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -98,7 +97,7 @@ def test_the_screens_trial_is_the_verb_and_can_be_called_off(here: World) -> Non
     trainer = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
     command = [sys.executable, str(trainer), "--output-dir", "{output_dir}", "--steps", "4000", "--save-every", "20"]
     here.write(command=command)
-    spec = project_spec(argparse.Namespace(run_name=None))
+    spec = project_spec(None)
     assert spec is not None
     run = RunDirectory.create(here.home, spec)
     trials = RunTrials(run.load_spec())
@@ -136,7 +135,7 @@ def test_only_profiles_that_fit_are_offered_without_a_ladder(here: World) -> Non
     )
     generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
     assert {"normal", "safe_mode"} <= generic, "this one has them"
-    spec = project_spec(argparse.Namespace(run_name=None))
+    spec = project_spec(None)
     assert spec is not None
     assert {p.name for p in LateProfiles(spec)} == generic
     (here.project / "trainwatch.toml").write_text(

@@ -1,6 +1,5 @@
 """Two trainings never write into one output directory: the second is refused before anything of it is made."""
 
-import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,10 @@ import pytest
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.preflight.check import Machine, Plan
-from trainwatch.core.app.preflight.host_checks import check_supervisor
+from trainwatch.core.app.preflight.check import Machine
+from trainwatch.core.app.preflight.host_checks import check_output_owner
 from trainwatch.core.app.start.folder_launcher import FolderLauncher
+from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.app.start.output_owner import (
     require_own_output,
     require_own_output_to_start,
@@ -55,7 +55,8 @@ def test_a_held_lock_claims_the_folder_under_any_of_its_names(home: Path, tmp_pa
         require_own_output(first.load_spec())
         require_own_output(spec("third", tmp_path / "elsewhere"))
         require_own_output(spec("fourth", None))
-        check = check_supervisor(Plan(spec=second), Machine(home=home))
+        check = check_output_owner(LaunchPlan(spec=second), Machine(home=home))
+        assert check is not None
         assert (check.result, check.found) == ("fail", rival)
         known = RunDirectory.create(home, second)
         with pytest.raises(CliError):
@@ -70,7 +71,7 @@ def test_a_project_whose_folder_is_taken_makes_no_run(
     (tmp_path / "trainwatch.toml").write_text('[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n')
     monkeypatch.chdir(tmp_path)
     with SupervisorLock(first.lock), pytest.raises(CliError, match="run first is live"):
-        project_run(argparse.Namespace(run_name=None), to_start=True)
+        project_run(None, to_start=True)
     assert [path.name for path in (home / "runs").iterdir()] == ["first"]
 
 

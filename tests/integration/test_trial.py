@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
-from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.trial_check import check_measured
+from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.app.trial.trial_results import measured_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
@@ -67,7 +68,9 @@ def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: 
     monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
     (results,) = (world.home / "trials" / "results").iterdir()
     assert set(measured_here(results.stem)) == {"calm", "brisk"}
-    plan = Plan(spec=msgspec.structs.replace(SPEC, id=results.stem, settings=Settings(profiles=Profiles(use="brisk"))))
+    plan = LaunchPlan(
+        spec=msgspec.structs.replace(SPEC, id=results.stem, settings=Settings(profiles=Profiles(use="brisk")))
+    )
     found = check_measured(plan, Machine(home=world.home))
     assert found is not None
     assert "brisk measured here: " in found.found

@@ -11,7 +11,7 @@ from textual.widgets import Input
 from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
-from trainwatch.core.model.launching import LaunchOrder, LaunchPlan
+from trainwatch.core.model.launching import LaunchOrder, LaunchPreview
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
@@ -147,7 +147,7 @@ async def test_another_choice_takes_back_an_enter_that_waits() -> None:
 
 async def test_an_enter_that_waited_for_a_plan_hears_why_there_is_none() -> None:
     class Impossible(FakeLauncher):
-        def plan(self, order: LaunchOrder) -> LaunchPlan:
+        def plan(self, order: LaunchOrder) -> LaunchPreview:
             self.gate.wait()
             raise RuntimeError("trainwatch.toml:4: no such program: acelerate")
 

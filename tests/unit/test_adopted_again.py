@@ -1,6 +1,5 @@
 """Adopting a known run's trainer with other options: taken over and told, or refused with the difference."""
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,14 @@ import pytest
 from trainwatch.core.act.adopt.log_place import LogPlace
 from trainwatch.core.app.adopt.adopted_again import take_over_options
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
 
-def said(**words: Any) -> argparse.Namespace:
-    usual = dict.fromkeys(("name", "preset", "config", "interval", "max_restarts", "command_after_dashes"))
-    return argparse.Namespace(**{**usual, "output_dir": "out", **words})
+def said(**words: Any) -> Overrides:
+    return Overrides(**{"output_dir": "out", **words})
 
 
 @pytest.fixture
@@ -36,15 +35,14 @@ def test_the_same_again_changes_nothing(run: RunDirectory, tmp_path: Path) -> No
     before = run.spec.read_bytes()
     (tmp_path / "link").symlink_to("out")
     for words in (said(), said(output_dir="./out/"), said(output_dir="link"), said(name="luca", preset="generic")):
-        assert take_over_options(run, words, None) == ()
+        assert take_over_options(run, words, (), None) == ()
     assert run.spec.read_bytes() == before
 
 
 def test_what_differs_is_taken_over_and_told(run: RunDirectory, tmp_path: Path) -> None:
-    words = said(
-        output_dir="outputs", max_restarts=2, interval=5.0, command_after_dashes=["python", "b.py", "{resume}"]
-    )
-    told = take_over_options(run, words, LogPlace(log=str(tmp_path / "mine.log")))
+    words = said(output_dir="outputs", max_restarts=2, interval_s=5.0)
+    command = ("python", "b.py", "{resume}")
+    told = take_over_options(run, words, command, LogPlace(log=str(tmp_path / "mine.log")))
     assert told == (
         f"output directory {tmp_path / 'outputs'} (was {tmp_path / 'out'})",
         "command python b.py '{resume}' (was python train.py)",
@@ -56,7 +54,7 @@ def test_what_differs_is_taken_over_and_told(run: RunDirectory, tmp_path: Path) 
     assert (now.output_dir, now.command[1]) == (str(tmp_path / "outputs"), "b.py")
     assert (now.settings.restart.max_restarts, now.settings.watch.summary_s) == (2, 5.0)
     assert (now.id, now.env, now.created_wall) == ("luca-1", {"A": "1"}, 7.0)
-    assert take_over_options(run, words, LogPlace(log=str(tmp_path / "mine.log"))) == ()
+    assert take_over_options(run, words, command, LogPlace(log=str(tmp_path / "mine.log"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def test_what_cannot_be_taken_over_is_refused_and_nothing_written(
 ) -> None:
     before = run.spec.read_bytes()
     with pytest.raises(CliError) as refused:
-        take_over_options(run, said(output_dir="elsewhere", **words), None)
+        take_over_options(run, said(output_dir="elsewhere", **words), (), None)
     assert refused.value.code == ExitCode.USAGE
     assert what in str(refused.value)
     assert run.spec.read_bytes() == before
@@ -82,12 +80,12 @@ def test_what_cannot_be_taken_over_is_refused_and_nothing_written(
 def test_a_run_of_a_project_is_changed_in_its_file(run: RunDirectory, tmp_path: Path) -> None:
     project = str(tmp_path / "trainwatch.toml")
     mine = RunDirectory.create(tmp_path / "home", spec(tmp_path, id="mine-1", project=project))
-    assert take_over_options(mine, said(), None) == ()
+    assert take_over_options(mine, said(), (), None) == ()
     with pytest.raises(CliError, match=r"described by .*trainwatch.toml.*--max-restarts 9 \(was 3\); change it there"):
-        take_over_options(mine, said(max_restarts=9), None)
+        take_over_options(mine, said(max_restarts=9), (), None)
 
 
 def test_the_folder_of_another_live_run_is_not_taken(run: RunDirectory, tmp_path: Path) -> None:
     other = RunDirectory.create(tmp_path / "home", spec(tmp_path, id="other-1", output_dir=str(tmp_path / "taken")))
     with SupervisorLock(other.lock), pytest.raises(CliError, match="run other-1 is live"):
-        take_over_options(run, said(output_dir="taken"), None)
+        take_over_options(run, said(output_dir="taken"), (), None)

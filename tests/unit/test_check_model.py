@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.unit.test_check_settings import machine, plan
+from trainwatch.core.act.config.derive import Derived
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.preflight.check import Check
 from trainwatch.core.app.preflight.data_inventory import count_files
-from trainwatch.core.app.preflight.launch_checks import settings_of
 from trainwatch.core.app.preflight.model_checks import check_data_changed, check_model, remember_data
 from trainwatch.core.app.preflight.model_fit import Held, Wanted, misfits
 from trainwatch.core.app.preflight.torch_shapes import torch_shapes
+from trainwatch.core.app.start.launch_plan import settings_in
 
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.torch").save_file
@@ -45,7 +46,7 @@ def checked(tmp_path: Path, config: str, *flags: str) -> Check:
     path.write_text(config)
     command = (sys.executable, "train.py", "--config", "config.yaml", *flags)
     made = plan(
-        tmp_path, settings_of(command, config, "config.yaml"), preset="dit", config="config.yaml", command=command,
+        tmp_path, settings_in(command, config, "config.yaml"), preset="dit", config="config.yaml", command=command,
         output_dir=str(tmp_path / "out"),
     )  # fmt: skip
     found = check_model(made, machine(tmp_path))
@@ -197,7 +198,11 @@ def test_pictures_that_came_are_noticed_and_caches_are_not(tmp_path: Path) -> No
     launched_before(tmp_path, *argv)
     pictures(tmp_path, 3)
     made = plan(tmp_path, {"dataset_path": "./a"})
-    remember_data(made.spec, tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001", argv, None)
+    remember_data(
+        made.spec,
+        tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001",
+        Derived(argv=argv, env={}, config_path=None, config_text=None, changes=(), resume="none", told_resume=False),
+    )
     (tmp_path / "a" / "1_luca" / "0.npz").touch()
     found = check_data_changed(made, machine(tmp_path))
     assert found is not None

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.fakes import checkpoint_layouts as layouts
-from trainwatch.core.app.preflight.check import Check, Machine, Plan
+from trainwatch.core.app.preflight.check import Check, Machine
 from trainwatch.core.app.preflight.disk_checks import (
     check_disk,
     check_output_dir,
@@ -20,14 +20,15 @@ from trainwatch.core.app.preflight.gpu_checks import check_gpus, check_torch, ch
 from trainwatch.core.app.preflight.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.app.preflight.launch_checks import (
     check_command,
+    check_launch,
     check_notify,
     check_paths,
     check_profile,
     check_script,
-    plan_of,
-    settings_of,
 )
 from trainwatch.core.app.preflight.memory_checks import check_advice, check_memory, check_need
+from trainwatch.core.app.start.launch_plan import LaunchPlan, plan_launch, settings_in
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
 
@@ -40,12 +41,18 @@ def machine(tmp_path: Path, **more: Any) -> Machine:
     return Machine(**(values | more))
 
 
-def plan(tmp_path: Path, settings: dict[str, Any] | None = None, **more: Any) -> Plan:
+def plan(tmp_path: Path, settings: dict[str, Any] | None = None, **more: Any) -> LaunchPlan:
     values: dict[str, Any] = {
         "id": "luca-1", "name": "luca", "command": (sys.executable, "train_network.py"), "cwd": str(tmp_path),
         "created_wall": 0.0, "preset": "kohya",
     }  # fmt: skip
-    return Plan(spec=RunSpec(**(values | more)), settings=settings or {})
+    return LaunchPlan(spec=RunSpec(**(values | more)), settings=settings or {})
+
+
+def expecting(tmp_path: Path, vram: str) -> LaunchPlan:
+    made = plan(tmp_path)
+    spec = msgspec.structs.replace(made.spec, settings=Settings(profiles=Profiles(use="big")))
+    return msgspec.structs.replace(made, spec=spec, profiles={"big": Profile(name="big", expect={"vram": vram})})
 
 
 def gpus(*sizes_gb: float, used_gb: float = 0.3, users: tuple[GpuUser, ...] = ()) -> GpuSurvey:
@@ -162,18 +169,18 @@ def test_the_stable_profile_on_windows(
         id="a", name="a", command=("x",), cwd="/", created_wall=0, preset="kohya",
         settings=Settings(profiles=Profiles(use=profile)),
     )  # fmt: skip
-    made = Plan(spec=spec, settings={"gradient_checkpointing": checkpointing})
+    made = LaunchPlan(spec=spec, settings={"gradient_checkpointing": checkpointing})
     assert result(check_profile(made, machine(tmp_path, kernel=kernel))) == expected
     assert check_profile(plan(tmp_path, preset="hf"), machine(tmp_path, kernel=kernel)) is None
 
 
 def test_settings_of_a_launch_are_those_of_config_and_command() -> None:
     text = "[a]\nlowram = false\nepochs = 3\n[[datasets]]\nimage_dir = 'x'\n"
-    found = settings_of(
+    found = settings_in(
         ("python", "t.py", "--lowram", "--training.epochs", "5", "--vae=v.pt", "--", "-x"), text, "c.toml"
     )
     assert (found["lowram"], found["epochs"], found["vae"]) == ("", "5", "v.pt")
-    assert settings_of(("t",), "a:\n  batch_size: 4\n", "c.yaml")["batch_size"] == 4
+    assert settings_in(("t",), "a:\n  batch_size: 4\n", "c.yaml")["batch_size"] == 4
 
 
 def test_paths_of_the_config_must_exist(tmp_path: Path) -> None:
@@ -208,9 +215,9 @@ def test_command_and_script(tmp_path: Path) -> None:
 
 
 def test_the_notification_command(tmp_path: Path) -> None:
-    def of(*command: str) -> Plan:
+    def of(*command: str) -> LaunchPlan:
         settings = Settings(notify=Notify(command=command))
-        return Plan(
+        return LaunchPlan(
             spec=RunSpec(id="a", name="a", command=("x",), cwd=str(tmp_path), created_wall=0, settings=settings)
         )
 
@@ -234,7 +241,7 @@ def test_how_many_checkpoints_are_kept(tmp_path: Path) -> None:
         created_wall=0,
         settings=Settings(checkpoints=Checkpoints(keep_last=5)),
     )
-    assert kept_checkpoints(Plan(spec=spec)) == 5
+    assert kept_checkpoints(LaunchPlan(spec=spec)) == 5
 
 
 def test_the_folder_for_checkpoints(tmp_path: Path) -> None:
@@ -338,12 +345,14 @@ def test_a_broken_trainer_config_is_a_failed_launch(tmp_path: Path) -> None:
         id="a", name="a", command=("python", "train_network.py", "--config_file", "{config}"), cwd=str(tmp_path),
         created_wall=0, preset="kohya", config=str(tmp_path / "c.toml"),
     )  # fmt: skip
-    made, launch = plan_of(spec)
+    made = plan_launch(spec)
+    launch = check_launch(made, machine(tmp_path))
     assert launch.result == "fail"
     assert "c.toml:1" in launch.found
     assert made.settings == {}
     (tmp_path / "c.toml").write_text("lowram = true\n")
-    made, launch = plan_of(spec)
+    made = plan_launch(spec)
+    launch = check_launch(made, machine(tmp_path))
     assert launch.result == "pass"
     assert made.truth("lowram") is True
 
@@ -361,12 +370,12 @@ def test_a_broken_trainer_config_is_a_failed_launch(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_profile_needs_is_held_against_the_card(tmp_path: Path, needs: str, card_gib: float, said: str) -> None:
-    wanted = msgspec.structs.replace(plan(tmp_path), expect={"vram": needs})
+    wanted = expecting(tmp_path, needs)
     assert result(check_need(wanted, machine(tmp_path, gpus=gpus(card_gib * 2**30 / GB)))) == said
 
 
 def test_an_unknown_card_is_not_called_enough(tmp_path: Path) -> None:
-    wanted = msgspec.structs.replace(plan(tmp_path), expect={"vram": "15–16 GB"})
+    wanted = expecting(tmp_path, "15–16 GB")
     need = check_need(wanted, machine(tmp_path))
     assert need is not None
     assert "is not known here" in need.found

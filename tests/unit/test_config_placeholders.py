@@ -7,8 +7,9 @@ import pytest
 
 from trainwatch.cli.verb_replay import act as replay
 from trainwatch.core.app.errors import CliError
-from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_ladder
+from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.config.placeholders import misspelt
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import load_project
@@ -73,7 +74,7 @@ def test_a_profile_off_the_ladder_is_warned_of(tmp_path: Path) -> None:
     def found(use: str | None, *ladder: str) -> object:
         settings = Settings(profiles=Profiles(use=use, ladder=ladder))
         spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0.0, settings=settings)
-        return check_ladder(Plan(spec=spec), Machine(home=tmp_path))
+        return check_ladder(LaunchPlan(spec=spec), Machine(home=tmp_path))
 
     assert found(None, "safe") is None
     assert found("balanced") is None

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.length_check import check_length, expected_of_run
 from trainwatch.core.app.start.expected_run_length import expected_of
+from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.expected_length import ExpectedLength, LengthKeys, expected_length
 from trainwatch.core.model.fact import RunCreated
@@ -90,30 +91,34 @@ def test_kohya_s_dataset_config_has_folders_repeats_and_batch(tmp_path: Path) ->
     assert found.steps == 3 * 12  # (3 x 5 + 4 x 2) / 2, rounded up
 
 
+def planned(run: RunSpec, settings: dict[str, Any]) -> LaunchPlan:
+    return LaunchPlan(spec=run, preset=load_presets()[run.preset], settings=settings)
+
+
 def test_check_and_the_new_run_say_it_with_the_pace_of_the_last_run(tmp_path: Path) -> None:
     images(tmp_path / "data" / "sub", 8)
     command = ("python", "src/scripts/train.py", "--data.dataset_path", "data", "--training.num_epochs", "5")
     run = spec(tmp_path, "dit", (*command, "--training.batch_size", "4"))
     home = tmp_path / "home"
     settings = {"dataset_path": "data", "num_epochs": "5", "batch_size": "4"}
-    first = check_length(Plan(spec=run, settings=settings), Machine(home=home))
+    first = check_length(planned(run, settings), Machine(home=home))
     assert first is not None
     assert first.found.startswith(
         "about 10 steps: 5 epochs x 2 steps (8 samples, batch 4); how long one takes is known"
     )
     HabitsFile(home, run.command, run.cwd).write(Habits(runs=1, step_s=600.0))
-    again = check_length(Plan(spec=run, settings=settings), Machine(home=home))
+    again = check_length(planned(run, settings), Machine(home=home))
     assert again is not None
     assert again.found.startswith("about 1 h 40 m at 600 s/step as earlier; about 10 steps")
-    created = expected_of_run(run, home)
+    created = expected_of_run(planned(run, settings), home)
     assert created is not None
     assert (created.steps, created.seconds) == (10, 6000.0)
 
 
 @pytest.mark.parametrize("settings", [{}, {"dataset_path": "nowhere", "num_epochs": 5}, {"num_epochs": 5}])
 def test_nothing_is_said_where_nothing_tells(tmp_path: Path, settings: dict[str, Any]) -> None:
-    assert check_length(Plan(spec=spec(tmp_path, "dit"), settings=settings), Machine(home=tmp_path)) is None
-    assert check_length(Plan(spec=spec(tmp_path, "generic")), Machine(home=tmp_path)) is None
+    assert check_length(planned(spec(tmp_path, "dit"), settings), Machine(home=tmp_path)) is None
+    assert check_length(planned(spec(tmp_path, "generic"), {}), Machine(home=tmp_path)) is None
 
 
 def test_status_and_dashboard_show_it_until_the_first_step() -> None:

@@ -1,17 +1,20 @@
 """Where the trainer itself says that it saves, for runs of which nobody told us."""
 
-import argparse
 from pathlib import Path
 
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.preflight.check import Machine, Plan
+from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.disk_checks import check_output_dir
+from trainwatch.core.app.start.definitions import read_definitions
+from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.app.start.specs import spec_of_command
 from trainwatch.core.app.start.trainer_folders import logging_folder, output_folder
+from trainwatch.core.config.location import FILE_NAME
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets
+from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.run import RunSpec
 
 KOHYA = ("accelerate", "launch", "train_network.py", "--config_file", "cfgs/sdxl.toml")
@@ -55,17 +58,17 @@ def test_flags_go_before_the_config_and_what_cannot_be_a_folder_is_passed_over(
     folder: Path, command: tuple[str, ...], said: str | None
 ) -> None:
     preset = "kohya" if command[0] == "accelerate" else "generic"
-    assert output_folder(spec(folder, *command, preset=preset), load_presets()) == said
+    assert output_folder(spec(folder, *command, preset=preset), load_presets()[preset]) == said
 
 
 def test_a_broken_config_says_nothing(folder: Path) -> None:
     (folder / "cfgs" / "sdxl.toml").write_text("output_dir = [")
-    assert output_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()) is None
+    assert output_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) is None
 
 
 def test_a_bare_command_is_watched_where_it_saves(folder: Path) -> None:
     def made(output_dir: str | None) -> str | None:
-        return spec_of_command(KOHYA, argparse.Namespace(output_dir=output_dir)).output_dir
+        return spec_of_command(KOHYA, Overrides(output_dir=output_dir), read_definitions(folder / FILE_NAME)).output_dir
 
     assert made(None) == str(folder / "outputs" / "luca")
     assert made("mine") == str(folder / "mine")
@@ -77,10 +80,12 @@ def test_init_writes_it_into_the_file(folder: Path, capsys: pytest.CaptureFixtur
     run = load_project(folder / "trainwatch.toml", presets=load_presets()).run()
     assert (run.output_dir, run.config) == (str(folder / "outputs" / "luca"), str(folder / "cfgs" / "sdxl.toml"))
     assert '(its logging_dir is "logs"; name text logs only)' in (folder / "trainwatch.toml").read_text()
-    assert logging_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()) == "logs"
+    assert logging_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) == "logs"
 
 
 def test_check_names_what_is_missing_in_the_file(folder: Path) -> None:
-    found = check_output_dir(Plan(spec=spec(folder, *KOHYA, preset="kohya")), Machine(home=folder))
+    found = check_output_dir(
+        LaunchPlan(spec=spec(folder, *KOHYA, preset="kohya"), preset=load_presets()["kohya"]), Machine(home=folder)
+    )
     assert found.result == "warn"
     assert found.remedy == 'set run.output_dir to where the trainer saves: output_dir = "outputs/luca"'

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from textual.timer import Timer
 
-from ..launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPlan
+from ..launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPreview
 from ..work.board import OpenPlace
 
 LOOK_AFTER_S = 0.25
@@ -52,7 +52,7 @@ class LaunchInquiry:
         self._on = screen
         self.offers: tuple[LaunchOffer, ...] | None = None
         """None: not read yet."""
-        self.plan: LaunchPlan | None = None
+        self.plan: LaunchPreview | None = None
         self.trouble = ""
         """Why the file, or what is chosen, cannot be started: a line a problem."""
         self.checked = False
@@ -112,7 +112,7 @@ class LaunchInquiry:
 
         self._on.in_thread(work)
 
-    def _take_plan(self, asked: int, order: LaunchOrder, plan: LaunchPlan | None, trouble: str) -> None:
+    def _take_plan(self, asked: int, order: LaunchOrder, plan: LaunchPreview | None, trouble: str) -> None:
         if asked != self._asked:
             return
         self.plan, self.trouble = plan, trouble

@@ -6,6 +6,7 @@ what differs and why; the copy is read again and compared with what was intended
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +30,17 @@ from .trainer_config import (
     write_copy,
 )
 
-__all__ = ["DeriveError", "Derived", "derive", "effective", "misfit", "preview", "read_config"]
+__all__ = [
+    "DeriveError",
+    "Derived",
+    "TrainerSettings",
+    "derive",
+    "effective",
+    "misfit",
+    "preview",
+    "read_config",
+    "write_config_copy",
+]
 
 
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,28 +60,43 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     told_resume: bool
 
 
-def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
-    """The value a launch would use for a setting (profile over command line over config); None when nobody says.
+class TrainerSettings:
+    """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
 
-    From a command line the value is text.
-    """
-    if profile is not None:
-        settings = dict(leaves(profile.settings))
-        if key in settings and key not in profile.yields:
-            return settings[key]
-    spec = config_in_command(spec)
-    config = load_config(spec, preset) if spec.config is not None else None
-    full = _full_name(spec.command, config, preset, key)
-    _, locations = places(config, full) if config is not None else (False, ())
-    given = _given(spec.command, full, locations)
-    if given:
-        return set_option(spec.command, given[-1], REMOVED).before
-    found = [path for path in locations if config is not None and present(config.tree, path)]
-    if config is not None and found:
-        return value_at(config.tree, found[-1])
-    if profile is None or _is_said(spec.command, config, preset, key):
-        return None
-    return dict(leaves(profile.settings)).get(key)
+    def __init__(self, spec: RunSpec, preset: Preset) -> None:
+        self._spec = config_in_command(spec)
+        self._preset = preset
+
+    @cached_property
+    def _config(self) -> TrainerConfig | None:
+        return load_config(self._spec, self._preset) if self._spec.config is not None else None
+
+    def value(self, profile: Profile | None, key: str) -> Any:
+        """Profile over command line over config; None if it is set nowhere. Raises DeriveError.
+
+        From a command line the value is text.
+        """
+        if profile is not None:
+            settings = dict(leaves(profile.settings))
+            if key in settings and key not in profile.yields:
+                return settings[key]
+        command, config = self._spec.command, self._config
+        full = _full_name(command, config, self._preset, key)
+        _, locations = places(config, full) if config is not None else (False, ())
+        given = _given(command, full, locations)
+        if given:
+            return set_option(command, given[-1], REMOVED).before
+        found = [path for path in locations if config is not None and present(config.tree, path)]
+        if config is not None and found:
+            return value_at(config.tree, found[-1])
+        if profile is None or _is_said(command, config, self._preset, key):
+            return None
+        return dict(leaves(profile.settings)).get(key)
+
+
+def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
+    """One value of ``TrainerSettings``."""
+    return TrainerSettings(spec, preset).value(profile, key)
 
 
 def _full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
@@ -110,9 +136,14 @@ def derive(  # noqa: PLR0917
     derived = preview(
         spec, preset, profile, resume_from, changes, attempt_directory, attempt=attempt, base_env=base_env
     )
+    write_config_copy(spec, derived)
+    return derived
+
+
+def write_config_copy(spec: RunSpec, derived: Derived) -> None:
+    """Write the config copy of a launch, if it has one, and make its folder. Raises DeriveError."""
     if derived.config_path is not None and derived.config_text is not None:
         write_copy(derived.config_path, derived.config_text, Path(spec.config or ""))
-    return derived
 
 
 def preview(  # noqa: PLR0917
@@ -126,7 +157,7 @@ def preview(  # noqa: PLR0917
     attempt: int = 1,
     base_env: Mapping[str, str] | None = None,
 ) -> Derived:
-    """The same without writing anything (``--dry-run``, and the difference shown before a switch)."""
+    """The same without writing anything."""
     if profile is not None and not profile.is_for(preset.name):
         raise DeriveError(misfit(profile, preset.name))
     changes = (*spec.changes, *changes)

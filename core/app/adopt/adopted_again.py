@@ -1,6 +1,5 @@
 """Adopting the trainer of a run that is known: what the command line says differently now is taken over, or refused."""
 
-import argparse
 import os
 import shlex
 from collections.abc import Iterator
@@ -10,15 +9,14 @@ import msgspec
 
 from ...act.adopt.log_place import LogPlace
 from ...act.launch.launching import read_start
-from ...config.problem import ConfigError
 from ...config.project import FILE_NAME
-from ...config.shipped import load_presets, load_profiles
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
 from ...store.atomic import write_atomically
 from ...store.run_directory import RunDirectory
-from ..errors import CliError, ExitCode
+from ..errors import CliError, ExitCode, config_errors
 from ..runs.known_runs import here
+from ..start.definitions import read_definitions
 from ..start.output_owner import require_own_output
 
 OF_THE_RUN = {
@@ -31,19 +29,21 @@ OF_THE_RUN = {
 """Field of a spec → its name for people."""
 
 
-def take_over_options(run: RunDirectory, args: argparse.Namespace, place: LogPlace | None) -> tuple[str, ...]:
+def take_over_options(
+    run: RunDirectory, said: Overrides, command: tuple[str, ...], place: LogPlace | None
+) -> tuple[str, ...]:
     """Write what is said differently into the run; sentences that tell each difference.
 
     ``place``: the log that was named. Nobody watches the run. Raises CliError (exit code 2) for a difference that
     cannot be taken over: another name, or any where a trainwatch.toml says what the run is.
     """
     known = run.load_spec()
-    if args.name is not None and args.name != known.name:
+    if said.name is not None and said.name != known.name:
         raise CliError(
             ExitCode.USAGE,
-            f"run {run.id} has the name {known.name}, and --name {args.name} cannot change it: leave it out",
+            f"run {run.id} has the name {known.name}, and --name {said.name} cannot change it: leave it out",
         )
-    wanted = _wanted(run, known, args, place)
+    wanted = _wanted(run, known, said, command, place)
     differences = tuple(_differences(known, wanted))
     if not differences:
         return ()
@@ -58,27 +58,27 @@ def take_over_options(run: RunDirectory, args: argparse.Namespace, place: LogPla
     return differences
 
 
-def _wanted(run: RunDirectory, known: RunSpec, args: argparse.Namespace, place: LogPlace | None) -> RunSpec:
+def _wanted(
+    run: RunDirectory, known: RunSpec, said: Overrides, command: tuple[str, ...], place: LogPlace | None
+) -> RunSpec:
     cwd = Path(known.cwd)
-    said = Overrides(interval_s=args.interval, max_restarts=args.max_restarts)
-    try:
+    definitions = read_definitions(cwd / FILE_NAME)
+    with config_errors():
         spec = spec_for_command(
-            tuple(args.command_after_dashes or known.command),
+            command or known.command,
             identify=lambda _: known.id,
             created_wall=known.created_wall,
             cwd=cwd,
-            presets=load_presets(cwd / FILE_NAME),
-            profiles=load_profiles(cwd / FILE_NAME),
+            presets=definitions.presets,
+            profiles=definitions.profiles,
             overrides=msgspec.structs.replace(
                 said,
                 name=known.name,
-                preset=args.preset or known.preset,
-                config=str(here() / args.config) if args.config else known.config,
-                output_dir=str(here() / args.output_dir),
+                preset=said.preset or known.preset,
+                config=str(here() / said.config) if said.config else known.config,
+                output_dir=str(here() / (said.output_dir or "")),
             ),
         )
-    except ConfigError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
     return msgspec.structs.replace(
         known,
         command=spec.command,

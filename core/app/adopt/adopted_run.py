@@ -1,6 +1,5 @@
 """The run of an adopted trainer: made once, found again when somebody adopts the same process a second time."""
 
-import argparse
 import fcntl
 import os
 import shutil
@@ -14,40 +13,62 @@ from ...act.adopt.adoption import AdoptionError, Trainer, config_of, look_at, re
 from ...act.adopt.log_place import LogPlace, log_of, pane_log, unreadable_terminal
 from ...act.adopt.tmux_panes import PaneSeen, pane_on, panes_of, piped_already, tap, trainer_in
 from ...act.launch.launching import find_attempt
-from ...config.problem import ConfigError
 from ...config.project import FILE_NAME, find_project, load_project
-from ...config.shipped import load_presets, load_profiles
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
 from ...model.settings import Profiles, Settings, Tmux
 from ...store.home import make_private
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, new_run_id
-from ..errors import CliError, ExitCode
+from ..errors import CliError, ExitCode, config_errors
 from ..runs.known_runs import all_runs, here, home
+from ..start.definitions import read_definitions
 from ..start.output_owner import require_own_output
 from .adopted_again import take_over_options
 
+EXIT_CODES = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused": ExitCode.FAILED}
+"""AdoptionError's kinds → exit codes."""
 
-def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
-    """The run to supervise, and sentences for the person who asked. Raises AdoptionError, CliError.
 
-    Nothing is sent to the trainer. A run that is not watched and has this trainer already is given back, with what
-    the command line says differently now.
+class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to adopt: a process (``pid``) or what runs in a tmux session. ``command``: replaces the one that is found.
+
+    ``said``: the options; its ``output_dir`` is set. ``log`` relative to the working folder.
     """
-    settings = _settings(args)
+
+    said: Overrides
+    session: str = ""
+    pid: int | None = None
+    socket: str | None = None
+    log: Path | None = None
+    command: tuple[str, ...] = ()
+
+
+def adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
+    """The run to supervise, and sentences for the person who asked. Raises CliError. Nothing is sent to the trainer."""
+    try:
+        return _adopt(asked)
+    except AdoptionError as error:
+        raise CliError(EXIT_CODES[error.kind], str(error)) from None
+
+
+def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
+    """A run that is not watched and has this trainer already is used again, with the options that differ now."""
+    settings = _settings(asked)
     with _one_at_a_time():
-        pid, pane = _process(args, settings.tmux)
+        pid, pane = _process(asked, settings.tmux)
         trainer = look_at(pid)
         known = _run_of(trainer)
         if known is not None:
-            changed = take_over_options(known, args, log_of(trainer, Path(args.log)) if args.log else None)
+            changed = take_over_options(
+                known, asked.said, asked.command, log_of(trainer, asked.log) if asked.log else None
+            )
             again = f"process {pid} belongs to run {known.id} already, which nobody watched; it is watched again"
             return known, (again, *(f"from now on: {difference}" for difference in changed))
-        place = log_of(trainer, Path(args.log) if args.log else None)
+        place = log_of(trainer, asked.log)
         if place.log is None:
             pane = _pane_to_copy(trainer, place, pane, settings.tmux)
-        spec = _spec(args, settings, trainer, place, pane)
+        spec = _spec(asked, settings, trainer, place, pane)
         require_own_output(spec)
         run = RunDirectory.create(home(), spec)
         try:
@@ -63,35 +84,34 @@ def adopt(args: argparse.Namespace) -> tuple[RunDirectory, tuple[str, ...]]:
         except AdoptionError:
             shutil.rmtree(run.path, ignore_errors=True)
             raise
-    return run, tuple(_remarks(spec, trainer, log or "", own_words=bool(args.command_after_dashes)))
+    return run, tuple(_remarks(spec, trainer, log or "", own_words=bool(asked.command)))
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _settings(asked: AdoptRequest) -> Settings:
     """Those of the project in this folder, if there is one; the trainer keeps the profile that it was started with."""
     project = find_project(here())
     settings = Settings()
     if project is not None:
-        try:
-            settings = load_project(project, profiles=load_profiles(project), presets=load_presets(project)).settings
-        except ConfigError as error:
-            raise CliError(ExitCode.USAGE, str(error)) from None
-    socket = args.socket if args.socket is not None else settings.tmux.socket
+        definitions = read_definitions(project)
+        with config_errors():
+            settings = load_project(project, profiles=definitions.profiles, presets=definitions.presets).settings
+    socket = asked.socket if asked.socket is not None else settings.tmux.socket
     tmux = Tmux(socket=socket, enabled=settings.tmux.enabled)
     profiles = Profiles(use=None, ladder=settings.profiles.ladder)
     return msgspec.structs.replace(settings, tmux=tmux, profiles=profiles)
 
 
-def _process(args: argparse.Namespace, tmux: Tmux) -> tuple[int, PaneSeen | None]:
-    if args.pid is not None:
-        return args.pid, None
-    panes = panes_of(tmux, args.session, os.environ)
+def _process(asked: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
+    if asked.pid is not None:
+        return asked.pid, None
+    panes = panes_of(tmux, asked.session, os.environ)
     ours = next((pane.run for pane in panes if pane.run is not None), None)
     if ours is not None:
-        _refuse_watched(ours, f"tmux session {args.session} is the window of run {ours}")
+        _refuse_watched(ours, f"tmux session {asked.session} is the window of run {ours}")
         raise CliError(
-            ExitCode.USAGE, f"tmux session {args.session} shows run {ours}; watch it again: trainwatch resume {ours}"
+            ExitCode.USAGE, f"tmux session {asked.session} shows run {ours}; watch it again: trainwatch resume {ours}"
         )
-    return trainer_in(panes, args.session)
+    return trainer_in(panes, asked.session)
 
 
 def _refuse_watched(run_id: str, what: str) -> None:
@@ -130,10 +150,8 @@ def _pane_to_copy(trainer: Trainer, place: LogPlace, pane: PaneSeen | None, tmux
     return pane
 
 
-def _spec(
-    args: argparse.Namespace, settings: Settings, trainer: Trainer, place: LogPlace, pane: PaneSeen | None
-) -> RunSpec:
-    command = tuple(args.command_after_dashes or trainer.argv)
+def _spec(asked: AdoptRequest, settings: Settings, trainer: Trainer, place: LogPlace, pane: PaneSeen | None) -> RunSpec:
+    command = tuple(asked.command or trainer.argv)
     if not command:
         raise AdoptionError(
             "unclear",
@@ -141,38 +159,35 @@ def _spec(
             "give the command behind --",
         )
     cwd = Path(trainer.cwd)
-    config = here() / args.config if args.config else config_of(command, trainer.cwd)
-    try:
+    config = here() / asked.said.config if asked.said.config else config_of(command, trainer.cwd)
+    definitions = read_definitions(cwd / FILE_NAME)
+    with config_errors():
         spec = spec_for_command(
             command,
             identify=lambda name: new_run_id(home(), name, cwd),
             # Checkpoints newer than this are its own, also after the first restart.
             created_wall=trainer.started_wall,
             cwd=cwd,
-            presets=load_presets(cwd / FILE_NAME),
-            profiles=load_profiles(cwd / FILE_NAME),
-            overrides=Overrides(
-                name=args.name or _session_name(args, pane),
-                preset=args.preset,
+            presets=definitions.presets,
+            profiles=definitions.profiles,
+            overrides=msgspec.structs.replace(
+                asked.said,
+                name=asked.said.name or _session_name(asked, pane),
                 config=None if config is None else str(config),
-                output_dir=str(here() / args.output_dir),
-                interval_s=args.interval,
-                max_restarts=args.max_restarts,
+                output_dir=str(here() / (asked.said.output_dir or "")),
             ),
         )
-    except ConfigError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
     return msgspec.structs.replace(
         spec,
         env=trainer.env,
         logs=place.more,
-        settings=settings_with(settings, Overrides(interval_s=args.interval, max_restarts=args.max_restarts)),
+        settings=settings_with(settings, asked.said),
     )
 
 
-def _session_name(args: argparse.Namespace, pane: PaneSeen | None) -> str | None:
+def _session_name(asked: AdoptRequest, pane: PaneSeen | None) -> str | None:
     """A session that a person named says more than ``train.py``; tmux itself numbers them."""
-    name = pane.session if pane is not None and args.session is not None else ""
+    name = pane.session if pane is not None and asked.session else ""
     return name if name and not name.isdecimal() else None
 
 

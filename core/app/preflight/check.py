@@ -1,14 +1,13 @@
-"""One check of ``trainwatch check``, and what all of them look at: the machine and the planned launch."""
+"""The result of one check, and the machine that checks look at."""
 
 import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from ...model.run import RunSpec
 from ...sense.host.memory_limit import memory_limit
 from ...sense.host.wsl import is_wsl
 from ..runs.known_runs import home
@@ -65,31 +64,6 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     def vram_bytes(self) -> float | None:
         """Of the smallest GPU; None without one."""
         return min((g.mem_total_bytes for g in self.gpus.gpus if g.mem_total_bytes is not None), default=None)
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The launch that is looked at. ``settings``: the trainer's own, by bare name, as the launch would have them.
-
-    ``expect``: what its profile was measured to need, in words.
-    """
-
-    spec: RunSpec
-    settings: Mapping[str, Any] = {}
-    expect: Mapping[str, str] = {}
-
-    def number(self, key: str) -> float | None:
-        """A setting as a number; None where it is not set or is none."""
-        try:
-            return float(self.settings[key])
-        except (KeyError, TypeError, ValueError):
-            return None
-
-    def truth(self, key: str) -> bool | None:
-        """A setting as a truth value; None where it is not set. A bare flag is true."""
-        value = self.settings.get(key)
-        if value is None:
-            return None
-        return str(value).lower() in {"true", "1", "yes", "on", ""}
 
 
 def look_at_machine() -> Machine:

@@ -1,16 +1,31 @@
-"""The list of checks of ``trainwatch check``: those of the machine, and those of the run that is about to start."""
+"""The table of checks, and what follows from it: the list of ``trainwatch check``, and whether a run can start.
 
-from collections.abc import Callable, Sequence
+No other module decides whether a run can start. A check that can refuse a start has an exit code in ``refuses``.
+"""
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
+from ...act.config.derive import Derived
+from ...act.launch.readiness import READY, Readiness
+from ...config.project import load_project
 from ...model.run import RunSpec
-from .check import Check, Machine, Plan, failed, look_at_machine, passed, warned
-from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder
+from ..errors import CliError, ExitCode
+from ..runs.known_runs import home
+from ..start.launch_plan import LaunchPlan, plan_launch
+from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
+from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, checkpoint_bytes
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
 from .host_checks import (
     check_gpu_channel,
     check_logout,
     check_old_sessions,
+    check_output_owner,
     check_sleep,
     check_supervisor,
     check_tmux,
@@ -19,77 +34,100 @@ from .host_checks import (
 from .launch_checks import (
     check_command,
     check_ladder,
+    check_launch,
     check_notify,
     check_paths,
     check_profile,
     check_script,
-    plan_of,
 )
 from .length_check import check_length
 from .memory_checks import check_advice, check_memory, check_need
 from .model_checks import check_data_changed, check_model
 from .trial_check import check_measured
 
-__all__ = ["Check", "config_check", "looks", "preflight"]
+LEAST_BYTES = 64e6
+"""A launch waits for so much free space if the size of its checkpoints is not known: its log alone may need it."""
+SHOWN_COMMAND = 200
+"""Characters of the command in the sentence that refuses it."""
 
-RUN_CHECKS: tuple[Callable[[Plan, Machine], Check | None], ...] = (
-    check_command,
-    check_script,
-    check_profile,
-    check_ladder,
-    check_paths,
-    check_output_dir,
-    check_disk,
-    check_resume_point,
-    check_model,
-    check_data_changed,
-    check_torch,
-    check_gpus_of,
-    check_vram,
-    check_need,
-    check_advice,
-    check_measured,
-    check_length,
-    check_notify,
-    check_supervisor,
-    check_old_sessions,
+
+class RunCheck(NamedTuple):
+    """A check of a planned launch.
+
+    ``quick``: it takes milliseconds (no driver is asked, nothing is imported into the trainer's interpreter, no tensor
+    is read), so it is repeated before every launch. ``refuses``: a failure refuses a start with this exit code.
+    """
+
+    look: Callable[[LaunchPlan, Machine], Check | None]
+    quick: bool = False
+    refuses: ExitCode | None = None
+
+
+class MachineCheck(NamedTuple):
+    """A check of the machine. ``quick`` as for a RunCheck."""
+
+    look: Callable[[Machine], Check | None]
+    quick: bool = False
+
+
+RUN_CHECKS = (
+    RunCheck(check_launch, refuses=ExitCode.USAGE),
+    RunCheck(check_command, refuses=ExitCode.USAGE),
+    RunCheck(check_output_owner, refuses=ExitCode.OWNED),
+    RunCheck(check_script, quick=True),
+    RunCheck(check_profile),
+    RunCheck(check_ladder),
+    RunCheck(check_paths, quick=True),
+    RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
+    RunCheck(check_disk, quick=True),
+    RunCheck(check_resume_point),
+    RunCheck(check_model),
+    RunCheck(check_data_changed),
+    RunCheck(check_torch),
+    RunCheck(check_gpus_of),
+    RunCheck(check_vram),
+    RunCheck(check_need),
+    RunCheck(check_advice),
+    RunCheck(check_measured, quick=True),
+    RunCheck(check_length),
+    RunCheck(check_notify, quick=True),
+    RunCheck(check_supervisor),
+    RunCheck(check_old_sessions),
 )
-MACHINE_CHECKS: tuple[Callable[[Machine], Check | None], ...] = (
-    check_memory,
-    check_tmux,
-    check_state_folder,
-    check_logout,
-    check_sleep,
-    check_wsl_idle,
-    check_gpu_channel,
+MACHINE_CHECKS = (
+    MachineCheck(check_memory),
+    MachineCheck(check_tmux),
+    MachineCheck(check_state_folder, quick=True),
+    MachineCheck(check_logout),
+    MachineCheck(check_sleep),
+    MachineCheck(check_wsl_idle),
+    MachineCheck(check_gpu_channel),
 )
 
 
 def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine | None = None) -> list[Check]:
     """All checks that apply; without a project only those of the machine. ``problem``: what is wrong with the config.
 
-    Looks, and changes nothing. Asking torch and reading a checkpoint may take some seconds.
+    Changes nothing. Asking torch and reading a checkpoint may take some seconds.
     """
     machine = machine if machine is not None else look_at_machine()
     checks = [config_check(spec, problem)]
     if spec is not None:
-        plan, launch = plan_of(spec)
-        checks.append(launch)
-        checks += [c for _, look in looks(plan, machine) if (c := look()) is not None]
+        checks += [c for _, look in looks(plan_launch(spec), machine) if (c := look()) is not None]
     else:
         checks.append(check_gpus(machine))
-        checks += [c for look in MACHINE_CHECKS if (c := _look_at(look, machine)) is not None]
+        checks += [c for row in MACHINE_CHECKS if (c := _taken(row.look, machine)) is not None]
     return checks
 
 
-def looks(plan: Plan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
-    """(what it looks at, the look) of all that apply to a planned launch. Each may be taken in a thread of its own."""
-    of_run = [(_name(look), partial(_look, look, plan, machine)) for look in RUN_CHECKS]
-    return of_run + [(_name(look), partial(_look_at, look, machine)) for look in MACHINE_CHECKS]
+def looks(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
+    """(name, check) of all that apply to a planned launch. Each may be called in a thread of its own."""
+    of_run = [(_name(row.look), partial(_taken, row.look, plan, machine)) for row in RUN_CHECKS]
+    return of_run + [(_name(row.look), partial(_taken, row.look, machine)) for row in MACHINE_CHECKS]
 
 
 def config_check(spec: RunSpec | None, problem: str | None = None) -> Check:
-    """Whether there is a config, and whether it can be used."""
+    """Whether there is a trainwatch.toml, and whether it can be used."""
     if problem is not None:
         return failed("config", problem, "correct it, then check again")
     if spec is None:
@@ -99,24 +137,95 @@ def config_check(spec: RunSpec | None, problem: str | None = None) -> Check:
     return passed("config", f"{spec.project}: run {spec.name}, preset {spec.preset}")
 
 
-def _look(look: Callable[[Plan, Machine], Check | None], plan: Plan, machine: Machine) -> Check | None:
-    try:
-        return look(plan, machine)
-    except OSError as error:
-        return _not_seen(_name(look), error)
+class Obstacle(NamedTuple):
+    """Why a run cannot be started. ``exit_code``: with which a verb ends that was to start it."""
+
+    exit_code: ExitCode
+    sentence: str
 
 
-def _look_at(look: Callable[[Machine], Check | None], machine: Machine) -> Check | None:
+def why_not_start(plan: LaunchPlan) -> Obstacle | None:
+    """The first check that refuses a start; None if the run can be started. Takes milliseconds."""
+    machine = Machine(home=home(), environ=os.environ)
+    for row in RUN_CHECKS:
+        check = _taken(row.look, plan, machine) if row.refuses is not None else None
+        if row.refuses is not None and check is not None and check.result == "fail":
+            origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
+            return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
+    return None
+
+
+def require_startable(plan: LaunchPlan) -> None:
+    """Raise CliError if the run cannot be started."""
+    obstacle = why_not_start(plan)
+    if obstacle is not None:
+        command = shlex.join(plan.command_shown)[:SHOWN_COMMAND]
+        raise CliError(obstacle.exit_code, f"{obstacle.sentence}; nothing was started: {command}")
+
+
+class ReadinessCheck:
+    """Implements the actor's ``ready``: the quick checks before every launch.
+
+    ``note`` keeps a sentence in the journal; each warning is noted once, not at every restart.
+    """
+
+    def __init__(self, plan: LaunchPlan, note: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._note = note
+        self._noted: set[str] = set()
+
+    def __call__(self, derived: Derived) -> Readiness:
+        """Whether the world is ready for this launch. Never raises: a check that fails must not hold a training."""
+        try:
+            found, warnings = before_launch(self._plan.with_derived(derived))
+        except Exception as error:
+            found, warnings = READY, (f"failed: {error!r}",)
+        for warning in warnings:
+            if warning not in self._noted:
+                self._noted.add(warning)
+                self._note(f"check before the launch: {warning}")
+        return found
+
+
+def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
+    """Whether the world is ready for a launch, and the warnings of the quick checks. Raises OSError."""
+    machine = Machine(home=home(), environ=os.environ)
+    checks = list(_quick(plan, machine))
+    warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
+    held = next((c for refuses, c in checks if refuses and c.result == "fail"), None)
+    if held is not None:
+        return Readiness(held=f"{held.found}; {held.remedy}"), warnings
+    folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
+    need, free = max(LEAST_BYTES, checkpoint_bytes(plan)[0]), float(shutil.disk_usage(folder).free)
+    return (Readiness(need_bytes=need) if free < need else READY), warnings
+
+
+def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:
+    """(whether a failure refuses a start, the check)."""
+    for row in RUN_CHECKS:
+        if row.quick and (check := _taken(row.look, plan, machine)) is not None:
+            yield row.refuses is not None, check
+    for other in MACHINE_CHECKS:
+        if other.quick and (check := _taken(other.look, machine)) is not None:
+            yield False, check
+
+
+def _taken(look: Callable[..., Check | None], *about: LaunchPlan | Machine) -> Check | None:
+    """The check; a file that cannot be read is a warning, and does not hide the other checks."""
     try:
-        return look(machine)
+        return look(*about)
     except OSError as error:
-        return _not_seen(_name(look), error)
+        return warned(_name(look), f"could not be looked at: {error}", "check the rights of the files it names")
 
 
 def _name(look: Callable[..., Check | None]) -> str:
     return look.__name__.removeprefix("check_").replace("_", " ")
 
 
-def _not_seen(name: str, error: OSError) -> Check:
-    """What cannot be looked at is said, and does not hide the other checks."""
-    return warned(name, f"could not be looked at: {error}", "check the rights of the files it names")
+def _origin(spec: RunSpec) -> str:
+    """``FILE:LINE: `` of the command in trainwatch.toml."""
+    if spec.project is None:
+        return ""
+    origins = load_project(Path(spec.project)).provenance
+    origin = origins.get(f"runs.{spec.name}.command") or origins.get("run.command")
+    return f"{origin}: " if origin is not None else ""

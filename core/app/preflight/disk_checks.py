@@ -6,13 +6,12 @@ import shutil
 from pathlib import Path
 
 from ...checkpoints import list_checkpoints, verify
-from ...config.project import FILE_NAME
-from ...config.shipped import load_presets
 from ...model.checkpoint import CheckpointListing
 from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
+from ..start.launch_plan import LaunchPlan
 from ..start.trainer_folders import output_folder
-from .check import GB, Check, Machine, Plan, existing, failed, passed, warned
+from .check import GB, Check, Machine, existing, failed, passed, warned
 
 KOHYA_CHECKPOINT_BYTES = 0.87 * GB
 """Requirement A8: what one LoRA checkpoint has, where none is there to be measured."""
@@ -22,12 +21,11 @@ STATE_MIN_BYTES = 1 * GB
 """Journal, history and logs of a long run."""
 
 
-def check_output_dir(plan: Plan, _machine: Machine) -> Check:
+def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
     """The folder for checkpoints is set and can be written to."""
     given = plan.spec.output_dir
     if given is None:
-        place = Path(plan.spec.project) if plan.spec.project else Path(plan.spec.cwd, FILE_NAME)
-        said = output_folder(plan.spec, load_presets(place))
+        said = output_folder(plan.spec, plan.preset)
         return warned(
             "output_dir",
             "not set: checkpoints are not watched, and a restart begins anew",
@@ -48,7 +46,7 @@ def check_output_dir(plan: Plan, _machine: Machine) -> Check:
     return passed("output_dir", given)
 
 
-def check_disk(plan: Plan, _machine: Machine) -> Check:
+def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     """Room for the checkpoints that are still to come."""
     spec = plan.spec
     folder = existing(Path(spec.output_dir or spec.cwd))
@@ -67,7 +65,7 @@ def check_disk(plan: Plan, _machine: Machine) -> Check:
     return passed("disk", found)
 
 
-def checkpoint_bytes(plan: Plan) -> tuple[float, bool]:
+def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
     """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual, or 0."""
     size = max((float(c.size_bytes) for c in _listing(plan).checkpoints), default=0.0)
     if not size and plan.spec.preset == "kohya":
@@ -75,7 +73,7 @@ def checkpoint_bytes(plan: Plan) -> tuple[float, bool]:
     return size, size > 0
 
 
-def kept_checkpoints(plan: Plan) -> int:
+def kept_checkpoints(plan: LaunchPlan) -> int:
     """How many the settings keep in the end; a guess where they do not say."""
     if plan.spec.settings.checkpoints.keep_last:
         return plan.spec.settings.checkpoints.keep_last
@@ -89,7 +87,7 @@ def kept_checkpoints(plan: Plan) -> int:
     return KEPT_CHECKPOINTS
 
 
-def check_resume_point(plan: Plan, machine: Machine) -> Check | None:
+def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The checkpoint from which a restart would go on is good, every byte of it."""
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
@@ -146,14 +144,14 @@ def check_state_folder(machine: Machine) -> Check:
     return passed("state folder", found)
 
 
-def _listing(plan: Plan) -> CheckpointListing:
+def _listing(plan: LaunchPlan) -> CheckpointListing:
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
         return CheckpointListing(checkpoints=(), resume_point=None)
     return list_checkpoints(Path(folder))
 
 
-def _elsewhere(plan: Plan, trainer: str, watched: str) -> bool:
+def _elsewhere(plan: LaunchPlan, trainer: str, watched: str) -> bool:
     theirs = Path(os.path.normpath(Path(plan.spec.cwd, trainer)))
     ours = Path(os.path.normpath(watched))
     return theirs != ours and ours not in theirs.parents and theirs not in ours.parents

@@ -13,7 +13,8 @@ from ...act.stop.stopping import members
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import home
-from .check import GB, Check, Machine, Plan, failed, passed, warned
+from ..start.launch_plan import LaunchPlan
+from .check import GB, Check, Machine, failed, passed, warned
 from .gpu_survey import GpuSeen, process_name
 from .launch_checks import is_sdxl
 
@@ -61,12 +62,12 @@ def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted:
     return passed("gpu", f"{', '.join(f'{g.index}: {g.name}' for g in looked_at)}; free")
 
 
-def check_gpus_of(plan: Plan, machine: Machine) -> Check:
+def check_gpus_of(plan: LaunchPlan, machine: Machine) -> Check:
     """The same for the GPUs of a run, whose own trainer may be on them."""
     return check_gpus(machine, own_pids(plan.spec), plan.spec.gpus)
 
 
-def check_vram(plan: Plan, machine: Machine) -> Check | None:
+def check_vram(plan: LaunchPlan, machine: Machine) -> Check | None:
     """SDXL does not fit into less than 12 GB."""
     vram = machine.vram_bytes
     if vram is None or not is_sdxl(plan):
@@ -81,7 +82,7 @@ def check_vram(plan: Plan, machine: Machine) -> Check | None:
     return passed("vram", f"{found}, enough for SDXL")
 
 
-def check_torch(plan: Plan, machine: Machine) -> Check | None:
+def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Asks the trainer's own interpreter, not ours, whether its torch sees CUDA."""
     spec = plan.spec
     python = interpreter(spec)

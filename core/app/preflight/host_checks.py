@@ -14,8 +14,9 @@ from ...act.view.tmux_calls import TmuxError
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
+from ..start.launch_plan import LaunchPlan
 from ..start.output_owner import rival_of
-from .check import Check, Machine, Plan, failed, passed, warned
+from .check import Check, Machine, failed, passed, warned
 
 LOGIND = (
     "etc/systemd/logind.conf",
@@ -29,7 +30,7 @@ KERNEL_LINES = 5000
 WSL_CONFIGS = "mnt/c/Users/*/.wslconfig"
 
 
-def check_supervisor(plan: Plan, machine: Machine) -> Check:
+def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
     """Nobody looks after the run yet, and nothing of an earlier attempt is left."""
     run = RunDirectory(machine.home / "runs" / plan.spec.id)
     if is_held(run.lock):
@@ -55,10 +56,15 @@ def check_supervisor(plan: Plan, machine: Machine) -> Check:
             return failed(
                 "supervisor", f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}"
             )
+    return passed("supervisor", "none is running, nothing is left of earlier attempts")
+
+
+def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """No other live run writes into the output directory: it would overwrite this run's checkpoints."""
     rival = rival_of(plan.spec, machine.home)
     if rival is not None:
-        return failed("supervisor", rival, "two trainings in one folder would write over each other's checkpoints")
-    return passed("supervisor", "none is running, nothing is left of earlier attempts")
+        return failed("output owner", rival, "")
+    return None if plan.spec.output_dir is None else passed("output owner", "no other live run writes there")
 
 
 def check_tmux(machine: Machine) -> Check:
@@ -69,7 +75,7 @@ def check_tmux(machine: Machine) -> Check:
     return passed("tmux", found)
 
 
-def check_old_sessions(plan: Plan, machine: Machine) -> Check | None:
+def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Sessions of earlier launches (requirement A8), ours and those that somebody made by hand."""
     settings = plan.spec.settings.tmux
     if not settings.enabled or shutil.which("tmux", path=machine.environ.get("PATH")) is None:

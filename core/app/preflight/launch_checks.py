@@ -2,16 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...act.config.derive import Derived, DeriveError, read_config
-from ...act.config.nested_keys import leaves
-from ...act.config.toml_edit import read_toml
-from ...act.config.yaml_edit import read_yaml
-from ...model.run import RunSpec
-from .check import Check, Machine, Plan, failed, passed, warned
+from ...act.config.derive import DeriveError, read_config
+from ...act.launch.spawn import why_not
+from ..start.launch_plan import LaunchPlan
+from .check import Check, Machine, failed, passed, warned
 
 DATA_KEYS = frozenset({
     "train_data_dir", "reg_data_dir", "data_dir", "data_path", "data_root", "dataset_path", "dataset_dir", "image_dir",
@@ -29,59 +27,32 @@ SHIPPED_STABLE = frozenset({"stable", "conservative"})
 SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")
 
 
-def settings_of(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
-    """All settings of a launch by bare name: the config's, with the command line's on top."""
-    found: dict[str, Any] = {}
-    if config_text is not None and config is not None:
-        read = read_toml if config.lower().endswith(".toml") else read_yaml
-        found.update((key.rpartition(".")[2], value) for key, value in leaves(read(config_text, config)))
-    for number, word in enumerate(argv):
-        if not word.startswith("--") or len(word) == 2:
-            continue
-        name, equals, value = word[2:].partition("=")
-        following = argv[number + 1] if number + 1 < len(argv) else "--"
-        given = value if equals else "" if following.startswith("--") else following
-        found[name.rpartition(".")[2].replace("-", "_")] = given
-    return found
-
-
-def plan_of(spec: RunSpec) -> tuple[Plan, Check]:
-    """The plan, and whether a launch can be derived at all."""
-    from ..start.framework import plan_first_launch
-
-    try:
-        derived: Derived = plan_first_launch(spec)
-        settings = settings_of(derived.argv, derived.config_text or _own_text(spec), spec.config)
-    except DeriveError as error:
-        return Plan(spec=spec), failed("launch", str(error), "mend the trainer's config or the profile")
-    profile = spec.settings.profiles.use or "none"
-    count = len(derived.changes)
+def check_launch(plan: LaunchPlan, _machine: Machine) -> Check:
+    """The trainer's config can be read, and the launch can be derived from it."""
+    if plan.derived is None:
+        return failed("launch", plan.problem or "not derived", "correct the trainer's config or the profile")
+    profile = plan.spec.settings.profiles.use or "none"
+    count = len(plan.derived.changes)
     differs = "1 setting differs" if count == 1 else f"{count} settings differ"
-    plan = Plan(spec=spec, settings=settings, expect=_expected(spec))
-    return plan, passed("launch", f"profile {profile}, {differs} from your config")
+    return passed("launch", f"profile {profile}, {differs} from your config")
 
 
-def _expected(spec: RunSpec) -> dict[str, str]:
-    """What people measured with the profile of the launch."""
-    from ..start.framework import profiles_of
-
-    used = profiles_of(spec).get(spec.settings.profiles.use or "")
-    return {} if used is None else used.expect
-
-
-def check_command(plan: Plan, _machine: Machine) -> Check:
-    """The program exists."""
+def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The command can be started: its program and its working folder exist."""
     spec = plan.spec
-    program = spec.command[0]
-    path = spec.env.get("PATH", os.environ.get("PATH"))
-    here = Path(spec.cwd, program)
-    found = str(here) if "/" in program and os.access(here, os.X_OK) else shutil.which(program, path=path)
-    if found is None:
-        return failed("command", f"command not found: {program}", "check run.command, or give the full path")
-    return passed("command", found)
+    argv, env = (
+        (spec.command, {**os.environ, **spec.env}) if plan.derived is None else (plan.derived.argv, plan.derived.env)
+    )
+    reason = why_not(list(argv), dict(env), spec.cwd)
+    if reason is not None:
+        found, _, remedy = reason.partition("; ")
+        return failed("command", found, remedy)
+    program = argv[0]
+    named = str(Path(spec.cwd, program)) if "/" in program else program
+    return passed("command", shutil.which(named, path=env.get("PATH")) or program)
 
 
-def check_script(plan: Plan, _machine: Machine) -> Check | None:
+def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The script that the command names exists."""
     scripts = [word for word in plan.spec.command[1:] if word.endswith((".py", ".sh")) and not word.startswith("-")]
     if not scripts:
@@ -91,7 +62,7 @@ def check_script(plan: Plan, _machine: Machine) -> Check | None:
     return passed("script", scripts[0])
 
 
-def check_profile(plan: Plan, machine: Machine) -> Check | None:
+def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
     """On WSL2 a kohya run is safest with the stable settings (requirements A1, A2, A8)."""
     if plan.spec.preset != "kohya":
         return None
@@ -109,7 +80,7 @@ def check_profile(plan: Plan, machine: Machine) -> Check | None:
     return passed("stable profile", found)
 
 
-def check_ladder(plan: Plan, _machine: Machine) -> Check | None:
+def check_ladder(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The profile in use is a rung of the ladder: off it, neither remedies nor the ramp know where to go."""
     profiles = plan.spec.settings.profiles
     if not profiles.ladder or profiles.use is None or profiles.use in profiles.ladder:
@@ -121,7 +92,7 @@ def check_ladder(plan: Plan, _machine: Machine) -> Check | None:
     )
 
 
-def check_paths(plan: Plan, _machine: Machine) -> Check | None:
+def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """Data and models that config or command name exist."""
     missing: list[str] = []
     empty: list[str] = []
@@ -142,7 +113,7 @@ def check_paths(plan: Plan, _machine: Machine) -> Check | None:
     return passed("data", f"{seen} {'path' if seen == 1 else 'paths'} exist") if seen else None
 
 
-def check_notify(plan: Plan, _machine: Machine) -> Check | None:
+def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The notification command can be run."""
     from importlib.util import find_spec
 
@@ -160,24 +131,14 @@ def check_notify(plan: Plan, _machine: Machine) -> Check | None:
     return passed("notify", program)
 
 
-def is_sdxl(plan: Plan) -> bool:
+def is_sdxl(plan: LaunchPlan) -> bool:
     """Whether an SDXL model is trained: by script, model or config name."""
     model = str(plan.settings.get("pretrained_model_name_or_path", ""))
     words = " ".join((*plan.spec.command, plan.spec.config or "", model)).lower()
     return any(word in words for word in SDXL_WORDS)
 
 
-def _own_text(spec: RunSpec) -> str | None:
-    """The config as it stands, where the command does not name it (so that no copy is made)."""
-    if spec.config is None:
-        return None
-    try:
-        return Path(spec.cwd, spec.config).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def _paths(plan: Plan) -> Iterator[tuple[str, str]]:
+def _paths(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     for key, value in (*_texts(plan.settings), *_texts(dataset_of(plan))):
         if "://" in value or any(sign in value for sign in "{}$"):
             continue
@@ -185,7 +146,7 @@ def _paths(plan: Plan) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def dataset_of(plan: Plan) -> dict[str, Any]:
+def dataset_of(plan: LaunchPlan) -> dict[str, Any]:
     """Kohya keeps the folders of its data in a config of their own."""
     given = plan.settings.get("dataset_config")
     if not isinstance(given, str) or not Path(plan.spec.cwd, given).is_file():

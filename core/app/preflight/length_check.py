@@ -3,15 +3,14 @@
 from pathlib import Path
 
 from ...model.expected_length import ExpectedLength
-from ...model.run import RunSpec
 from ...views import quantity
 from ..start.expected_run_length import expected_of
-from ..start.framework import framework_of
-from .check import Check, Machine, Plan, passed
-from .launch_checks import dataset_of, plan_of
+from ..start.launch_plan import LaunchPlan
+from .check import Check, Machine, passed
+from .launch_checks import dataset_of
 
 
-def check_length(plan: Plan, machine: Machine) -> Check | None:
+def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Steps by settings and data, time by the pace of earlier runs; silent where nothing tells."""
     expected = _expected(plan, machine.home)
     if expected is None:
@@ -23,15 +22,13 @@ def check_length(plan: Plan, machine: Machine) -> Check | None:
     return passed("length", f"about {quantity.duration(expected.seconds)} at {pace} as earlier; {found}")
 
 
-def expected_of_run(spec: RunSpec, home: Path) -> ExpectedLength | None:
-    """As the check says it, for a run that is being created. An estimate is never worth a launch: None on any fault."""
+def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
+    """The same estimate for a run that is being created; None on any fault: a launch does not fail for an estimate."""
     try:
-        return _expected(plan_of(spec)[0], home)
+        return _expected(plan, home)
     except Exception:
         return None
 
 
-def _expected(plan: Plan, home: Path) -> ExpectedLength | None:
-    spec = plan.spec
-    preset, _ = framework_of(spec)
-    return expected_of(spec, preset.length, plan.settings, dataset_of(plan), home)
+def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
+    return expected_of(plan.spec, plan.preset.length, plan.settings, dataset_of(plan), home)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .check import GB, Check, Machine, Plan, passed, warned
+from ..start.launch_plan import LaunchPlan
+from .check import GB, Check, Machine, passed, warned
 
 GIB = 2.0**30
 """Cards are sold in these: one of 16 GB has 15.99 GiB, or 15.2 after the driver took its part."""
@@ -72,7 +73,7 @@ def check_memory(machine: Machine) -> Check | None:
     return passed("memory", found)
 
 
-def check_advice(plan: Plan, machine: Machine) -> Check | None:
+def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Settings of kohya that suit this machine better than those of the launch."""
     if plan.spec.preset != "kohya":
         return None
@@ -96,7 +97,7 @@ def check_advice(plan: Plan, machine: Machine) -> Check | None:
     return passed("hardware", f"by its {' and '.join(known)} nothing speaks against the settings")
 
 
-def check_need(plan: Plan, machine: Machine) -> Check | None:
+def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Whether the profile's usual need of GPU memory fits into the smallest GPU (requirement B2)."""
     needs, profile = plan.expect.get("vram"), plan.spec.settings.profiles.use
     least = _least_gb(needs or "")
@@ -118,7 +119,7 @@ def _least_gb(words: str) -> float | None:
     return float(number[1]) + (OVER_GB if words.startswith("over") else 0.0)
 
 
-def _is_set(plan: Plan, key: str, value: Any) -> bool:
+def _is_set(plan: LaunchPlan, key: str, value: Any) -> bool:
     if isinstance(value, bool):
         return (plan.truth(key) or False) is value
     return plan.number(key) == float(value)

@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...act.config.derive import DeriveError, read_config
+from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.nested_keys import leaves
 from ...act.launch.launching import read_order
 from ...checkpoints import CheckpointOverview, list_checkpoints, show
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
-from .check import Check, Machine, Plan, failed, passed, warned
+from ..start.launch_plan import LaunchPlan, settings_in, settings_of
+from .check import Check, Machine, failed, passed, warned
 from .data_inventory import count_files, difference, keep_inventory, read_inventory
 from .gpu_checks import interpreter
-from .launch_checks import DATA_KEYS, settings_of
+from .launch_checks import DATA_KEYS
 from .model_fit import Held, Misfit, Wanted, misfits, read_config_json
 from .torch_shapes import torch_shapes
 
@@ -23,7 +24,7 @@ WRAPPERS = ("module.", "model_state_dict.", "state_dict.", "model.")
 TOLD = 4
 
 
-def check_model(plan: Plan, _machine: Machine) -> Check | None:
+def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The model that the launch builds takes the checkpoint that it resumes from."""
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
@@ -45,7 +46,7 @@ def check_model(plan: Plan, _machine: Machine) -> Check | None:
     return passed("model", f"{_described(Path(point), held)}; nothing in the config contradicts it")
 
 
-def check_data_changed(plan: Plan, machine: Machine) -> Check | None:
+def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     """A changed data set needs a new loader state (requirement C3)."""
     folder = last_launch(machine.home, plan.spec)
     before = None if folder is None else launch_settings(folder, plan.spec)
@@ -77,9 +78,9 @@ def data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(Path(spec.cwd, name)) for name in named if isinstance(name, str) and name and "://" not in name)
 
 
-def remember_data(spec: RunSpec, folder: Path, argv: Sequence[str], config_text: str | None) -> None:
+def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
     """Write down how large the data set of this launch is. Raises OSError."""
-    keep_inventory(folder, dict.fromkeys(data_paths(spec, settings_of(argv, config_text, spec.config))))
+    keep_inventory(folder, dict.fromkeys(data_paths(spec, settings_of(spec, derived))))
 
 
 def told(found: Sequence[Misfit]) -> str:
@@ -88,12 +89,12 @@ def told(found: Sequence[Misfit]) -> str:
     return "; ".join(misfit.sentence for misfit in found[:TOLD]) + more
 
 
-def resume_misfit(spec: RunSpec, point: Path, argv: Sequence[str], config_text: str | None) -> str | None:
-    """What is certain to go wrong with a launch that is about to be made; None where nothing is. Takes milliseconds."""
+def resume_misfit(spec: RunSpec, point: Path, derived: Derived) -> str | None:
+    """Why a launch that is about to be made cannot take this checkpoint; None if nothing is certain. Milliseconds."""
     held = held_in(point, spec, ask_torch=False)
     if held is None:
         return None
-    found = [m for m in misfits(held, wanted_by(spec, settings_of(argv, config_text, spec.config))) if m.fatal]
+    found = [m for m in misfits(held, wanted_by(spec, settings_of(spec, derived))) if m.fatal]
     return f"the config does not fit {held.name}: {told(found)}" if found else None
 
 
@@ -143,7 +144,7 @@ def launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
     copy = None if spec.config is None else folder / Path(spec.config).name
     try:
         text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
-        return None if order is None else settings_of(order.argv, text, spec.config)
+        return None if order is None else settings_in(order.argv, text, spec.config)
     except (OSError, UnicodeDecodeError, DeriveError):
         return None
 

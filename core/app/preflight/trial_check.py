@@ -1,9 +1,10 @@
 """Check: what trials of the profile measured on this machine."""
 
-from .check import GB, Check, Machine, Plan, passed, warned
+from ..start.launch_plan import LaunchPlan
+from .check import GB, Check, Machine, passed, warned
 
 
-def check_measured(plan: Plan, _machine: Machine) -> Check | None:
+def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The profile in use was tried here, and held; silent where none was tried."""
     from ..trial.trial_results import measured_here
 

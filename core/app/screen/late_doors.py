@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, overload
 from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.checkpoint_jobs import Progress
 from ...model.incident import EvidenceFile
-from ...model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPlan
+from ...model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 from ...model.profile import Change, Preset, Profile
 from ...model.run import RunSpec
 from ...model.sample import Sample
 from ...store.run_directory import RunDirectory
+from ..errors import CliError
 
 if TYPE_CHECKING:
     from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
@@ -27,13 +28,12 @@ class LateProfiles(Sequence[Profile]):
 
     @cached_property
     def _profiles(self) -> tuple[Profile, ...]:
-        from ...config.problem import ConfigError
+        from ..start.definitions import definitions_of
         from ..start.fitting_profiles import fitting_profiles
-        from ..start.framework import profiles_of
 
         try:
-            known = profiles_of(self._spec)
-        except (ConfigError, OSError):
+            known = definitions_of(self._spec).profiles
+        except (CliError, OSError):
             return ()
         return fitting_profiles(self._spec, known)
 
@@ -140,9 +140,9 @@ class LateLaunch:
         return RunLaunch(self._spec, self._preset())
 
     def _preset(self) -> Preset:
-        from ..start.framework import framework_of
+        from ..start.definitions import definitions_of
 
-        return framework_of(self._spec)[0]
+        return definitions_of(self._spec).preset_of(self._spec)
 
     def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
         """The value of each key that a launch would use."""
@@ -170,7 +170,7 @@ class LateLauncher:
         """Detection on what is typed so far."""
         return self._launcher.preset_of(command)
 
-    def plan(self, order: LaunchOrder) -> LaunchPlan:
+    def plan(self, order: LaunchOrder) -> LaunchPreview:
         """What a start would be."""
         return self._launcher.plan(order)
 

@@ -1,35 +1,47 @@
-"""Profiles and presets of the project of the working folder, or the shipped ones."""
+"""Presets and profiles: those that trainwatch ships, and those of the project beside its trainwatch.toml."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
+import msgspec
+
+from ...config.location import FILE_NAME, find_project
+from ...config.shipped import load_presets, load_profiles
 from ...model.profile import Preset, Profile
-from ..errors import CliError, ExitCode
+from ...model.run import RunSpec
+from ..errors import config_errors
 from ..runs.known_runs import here
 
-Definition = TypeVar("Definition")
+
+class Definitions(msgspec.Struct, frozen=True, kw_only=True):
+    """All that exist for one project, by name."""
+
+    presets: Mapping[str, Preset]
+    profiles: Mapping[str, Profile]
+
+    def preset_of(self, spec: RunSpec) -> Preset:
+        """The preset of a run."""
+        return self.presets.get(spec.preset, self.presets["generic"])
 
 
-def profiles_here() -> dict[str, Profile]:
-    """All profiles by name."""
-    from ...config.shipped import load_profiles
-
-    return _load(load_profiles)
-
-
-def presets_here() -> dict[str, Preset]:
-    """All presets by name."""
-    from ...config.shipped import load_presets
-
-    return _load(load_presets)
+def read_definitions(project: Path) -> Definitions:
+    """Read them. ``project``: a trainwatch.toml, or its path in a folder without one. Raises CliError (exit code 2)."""
+    with config_errors():
+        return Definitions(presets=load_presets(project), profiles=load_profiles(project))
 
 
-def _load(load: Callable[[Path], dict[str, Definition]]) -> dict[str, Definition]:
-    from ...config.problem import ConfigError
-    from ...config.project import FILE_NAME, find_project
+def definitions_of(spec: RunSpec) -> Definitions:
+    """Those of a run's project, else of its working folder."""
+    return read_definitions(Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME))
 
-    try:
-        return load(find_project(here()) or here() / FILE_NAME)
-    except ConfigError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
+
+def profiles_here() -> Mapping[str, Profile]:
+    """The profiles of the project of the working folder. Raises CliError."""
+    with config_errors():
+        return load_profiles(find_project(here()) or here() / FILE_NAME)
+
+
+def presets_here() -> Mapping[str, Preset]:
+    """The presets of the project of the working folder. Raises CliError."""
+    with config_errors():
+        return load_presets(find_project(here()) or here() / FILE_NAME)

@@ -1,6 +1,5 @@
-"""The launch screen's door: what this folder could start, what a start would be, and the start itself."""
+"""For the launch screen: what this folder can start, what a start would be, and the start itself."""
 
-import argparse
 import queue
 import re
 import shlex
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ...config.problem import ConfigError
 from ...config.project import FILE_NAME, find_project, load_project
-from ...config.shipped import load_presets, load_profiles
-from ...model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPlan
+from ...config.spec import Overrides
+from ...model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 from ...model.profile import Preset, Profile
 from ...model.run import RunSpec
 from ...store.home import runs_folder
@@ -22,9 +21,11 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
 from ..errors import CliError
 from ..runs.known_runs import here, home
+from .definitions import read_definitions
 from .detached import start_detached
 from .fitting_profiles import fitting_profiles
-from .project_run import project_run, project_spec
+from .launch_plan import LaunchPlan
+from .project_run import create_run, plan_command, plan_project, project_run
 from .specs import spec_of_command
 
 if TYPE_CHECKING:
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
     from ..preflight.check import Check
 
 LOOKERS = 4
-"""Looks that wait (for a driver, torch's import, a slow disk) leave others their turn."""
+"""Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
 
 
 class FolderLauncher:
     """Implements the screen's Launcher for the working folder."""
+
+    def __init__(self) -> None:
+        self._planned: tuple[LaunchOrder, LaunchPlan] | None = None
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml."""
@@ -45,7 +49,8 @@ class FolderLauncher:
         if path is None:
             return ()
         with _sentences():
-            project = load_project(path, profiles=load_profiles(path), presets=load_presets(path))
+            known = read_definitions(path)
+            project = load_project(path, profiles=known.profiles, presets=known.presets)
         usual = project.settings.profiles.use
         return tuple(_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values())
 
@@ -55,52 +60,45 @@ class FolderLauncher:
             words = _split(command)
             if not words:
                 return ""
-            spec = spec_of_command(words, _order_words(LaunchOrder()))
-            return f"preset {spec.preset}: {_preset_why(spec, load_presets(here() / FILE_NAME))}"
+            definitions = read_definitions(here() / FILE_NAME)
+            spec = spec_of_command(words, Overrides(), definitions)
+            return f"preset {spec.preset}: {_preset_why(spec, definitions.preset_of(spec))}"
 
-    def plan(self, order: LaunchOrder) -> LaunchPlan:
-        """Derived as the first launch would be."""
-        from ...act.config.derive import DeriveError
-        from .framework import plan_first_launch
-
+    def plan(self, order: LaunchOrder) -> LaunchPreview:
+        """The first launch as it would be now."""
         with _sentences():
-            spec = _spec(order)
-            place = Path(spec.project) if spec.project else Path(spec.cwd, FILE_NAME)
-            presets, known = load_presets(place), load_profiles(place)
-            usual = _spec(LaunchOrder(run=order.run, command=order.command)).settings.profiles.use
-            try:
-                derived = plan_first_launch(spec)
-            except (DeriveError, OSError) as error:
-                raise RuntimeError(str(error)) from error
-        return LaunchPlan(
-            name=spec.name,
-            preset=spec.preset,
-            preset_why=_preset_why(spec, presets),
-            command=tuple(derived.argv),
-            cwd=spec.cwd,
-            config=spec.config,
-            output_dir=spec.output_dir,
-            profile=spec.settings.profiles.use,
-            profiles=_choices(spec, known, usual),
-            changes=tuple(derived.changes),
-        )
+            plan = _plan(order)
+            self._planned = (order, plan)
+            if plan.derived is None:
+                raise RuntimeError(plan.problem)
+            spec = plan.spec
+            return LaunchPreview(
+                name=spec.name,
+                preset=spec.preset,
+                preset_why=_preset_why(spec, plan.preset),
+                command=plan.command_shown,
+                cwd=spec.cwd,
+                config=spec.config,
+                output_dir=spec.output_dir,
+                profile=spec.settings.profiles.use,
+                profiles=_choices(spec, plan.profiles, _usual_profile(spec)),
+                changes=plan.derived.changes,
+            )
 
     def check(self, order: LaunchOrder, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
-        """As ``trainwatch check``, several looks at a time."""
+        """As ``trainwatch check``, several checks at a time."""
         from ..preflight.check import look_at_machine
         from ..preflight.checklist import config_check, looks
-        from ..preflight.launch_checks import plan_of
 
         with _sentences():
-            spec = _spec(order)
-        seen(_told(0, config_check(spec)))
-        plan, launch = plan_of(spec)
-        seen(_told(1, launch))
-        seen(LaunchCheck(place=2, name="machine"))
+            planned = self._planned
+            plan = planned[1] if planned is not None and planned[0] == order else _plan(order)
+        seen(_told(0, config_check(plan.spec)))
+        seen(LaunchCheck(place=1, name="machine"))
         machine = look_at_machine()
         waiting: queue.SimpleQueue[tuple[int, str, Callable[[], Check | None]]] = queue.SimpleQueue()
         listed = looks(plan, machine)
-        for place, (name, look) in enumerate(listed, 2):
+        for place, (name, look) in enumerate(listed, 1):
             seen(LaunchCheck(place=place, name=name))
             waiting.put((place, name, look))
 
@@ -128,32 +126,27 @@ class FolderLauncher:
         """The path of ``run --detach`` and ``--headless``: made once, refused when it could not start at all."""
         with _sentences():
             if order.run is not None:
-                run = project_run(_order_words(order), to_start=True)
+                run = project_run(order.run, Overrides(profile=order.profile), to_start=True).run
             else:
-                from .output_owner import require_own_output
-                from .startable import require_startable
-
-                spec = _spec(order)
-                require_own_output(spec)
-                require_startable(spec)
-                run = RunDirectory.create(home(), spec)
-        if not is_held(run.lock):  # somebody else may have been quicker; then it runs, which is what was asked for
+                run = create_run(_plan(order)).run
+        if not is_held(run.lock):  # if a supervisor was quicker, the run is started, as was asked for
             start_detached(run)
         return run.id
 
 
-def _order_words(order: LaunchOrder) -> argparse.Namespace:
-    """As the command line would have said it."""
-    return argparse.Namespace(run_name=order.run, profile=order.profile)
-
-
-def _spec(order: LaunchOrder) -> RunSpec:
+def _plan(order: LaunchOrder) -> LaunchPlan:
+    overrides = Overrides(profile=order.profile)
     if order.run is None:
-        return spec_of_command(_split(order.command), _order_words(order))
-    spec = project_spec(_order_words(order))
-    if spec is None:
-        raise RuntimeError(f"{FILE_NAME} is gone from {here()}")
-    return spec
+        return plan_command(_split(order.command), overrides)
+    plan = plan_project(order.run, overrides)
+    if plan is None:
+        raise RuntimeError(f"{FILE_NAME} was removed from {here()}")
+    return plan
+
+
+def _usual_profile(spec: RunSpec) -> str | None:
+    """The profile that the file names."""
+    return None if spec.project is None else load_project(Path(spec.project)).settings.profiles.use
 
 
 def _split(command: str) -> tuple[str, ...]:
@@ -177,14 +170,13 @@ def _offer(name: str, command: str, profile: str | None, project: Path) -> Launc
     return LaunchOffer(name=name, command=command, profile=profile, run_id=run.id, state=story.state)
 
 
-def _preset_why(spec: RunSpec, presets: Mapping[str, Preset]) -> str:
+def _preset_why(spec: RunSpec, preset: Preset) -> str:
     if spec.project is not None:
         project = load_project(Path(spec.project))
         section = project.runs.get(spec.name)
         if section is not None and section.preset is not None:
             return f"set in {project.provenance.get(f'{section.key}.preset', FILE_NAME)}"
-    preset = presets.get(spec.preset)
-    if preset is None or spec.preset == "generic":
+    if spec.preset == "generic":
         return "no framework recognised; its output is read as it is"
     line = " ".join(spec.command)
     by_command = any(re.search(pattern, line) for pattern in preset.detect_command)

@@ -1,11 +1,13 @@
-"""The run of this project: made from trainwatch.toml at its first start, brought up to date at each later one."""
+"""The run to start: of a command, or of trainwatch.toml (made at its first start, updated at each later one)."""
 
-import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from ...config.project import find_project
-from ...config.spec import setting_problems, settings_with
+from ...config.location import FILE_NAME, find_project
+from ...config.spec import Overrides, setting_problems, settings_with
 from ...model.run import RunSpec
 from ...store.atomic import write_atomically
 from ...store.home import runs_folder
@@ -13,60 +15,98 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import find_run, here, home
-from .specs import overrides_of, spec_of_project
+from .definitions import Definitions, read_definitions
+from .launch_plan import LaunchPlan, plan_launch
+from .specs import spec_of_command, spec_of_project
+
+NOTHING_SAID = Overrides()
 
 
-def project_spec(args: argparse.Namespace) -> RunSpec | None:
+class RunToStart(NamedTuple):
+    """A run with its folder. ``plan``: of its first launch, if it was made to be started now."""
+
+    run: RunDirectory
+    plan: LaunchPlan | None = None
+
+
+def plan_command(command: Sequence[str], overrides: Overrides = NOTHING_SAID) -> LaunchPlan:
+    """The plan of ``trainwatch run -- COMMAND``."""
+    definitions = read_definitions(here() / FILE_NAME)
+    return plan_launch(spec_of_command(command, overrides, definitions), definitions)
+
+
+def plan_project(name: str | None, overrides: Overrides = NOTHING_SAID) -> LaunchPlan | None:
+    """The plan of a run of this folder's trainwatch.toml; None without such a file."""
+    found = _project(name, overrides)
+    return None if found is None else plan_launch(*found)
+
+
+def project_spec(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunSpec | None:
     """What trainwatch.toml says now; None without one (then a run started in this folder may be meant)."""
-    project = find_project(here())
-    return None if project is None else spec_of_project(project, args.run_name, overrides_of(args))
+    found = _project(name, overrides)
+    return None if found is None else found[0]
 
 
-def project_run(args: argparse.Namespace, *, to_start: bool = False) -> RunDirectory:
-    """The run to look after. Creates its folder at the first call; takes changed settings over while nobody watches.
+def create_run(plan: LaunchPlan) -> RunToStart:
+    """Make the folder of a new run. Raises CliError if it could not be started."""
+    from ..preflight.checklist import require_startable
 
-    ``to_start``: it will be started at once, so a new one whose command cannot be is refused (exit code 2).
-    Ends with exit code 3 where there is neither a trainwatch.toml nor a run that was started in this folder.
+    require_startable(plan)
+    return RunToStart(RunDirectory.create(home(), plan.spec), plan)
+
+
+def project_run(name: str | None, overrides: Overrides = NOTHING_SAID, *, to_start: bool = False) -> RunToStart:
+    """The run to supervise. Makes its folder at the first call; takes changed settings over while nobody watches.
+
+    ``to_start``: it will be started at once, so a new one that cannot be started is refused.
+    Ends with exit code 3 if there is neither a trainwatch.toml nor a run that was started in this folder.
     """
     try:
-        spec = project_spec(args)
-    except CliError as error:  # no run of the file: one that is known by its id, then
+        found = _project(name, overrides)
+    except CliError as error:  # no run of the file; it may be one that is known by its id
         if error.code is not ExitCode.NOT_FOUND:
             raise
         try:
-            return _with_flags(find_run(args.run_name), args)
+            return RunToStart(_with_overrides(find_run(name), overrides))
         except CliError as unknown:
             raise (error if unknown.code is ExitCode.NOT_FOUND else unknown) from None
-    if spec is None:
-        if args.run_name is None and find_project(here()) is None:
-            try:
-                return _with_flags(find_run(None, anywhere=False), args)
-            except CliError as error:
-                raise CliError(
-                    ExitCode.NOT_FOUND,
-                    "no trainwatch.toml here or above, and no run was started in this folder; write one with "
-                    "`trainwatch init -- COMMAND`, or start a command with `trainwatch run -- COMMAND`",
-                ) from error
-        return _with_flags(find_run(args.run_name), args)
+    if found is None:
+        return RunToStart(_with_overrides(_run_of_this_folder(name), overrides))
+    spec, definitions = found
     run = RunDirectory(runs_folder(home()) / spec.id)
     if not run.path.exists():
-        if to_start:
-            from .output_owner import require_own_output
-            from .startable import require_startable
-
-            require_own_output(spec)
-            require_startable(spec)
-        return RunDirectory.create(home(), spec)
+        return create_run(plan_launch(spec, definitions)) if to_start else RunToStart(RunDirectory.create(home(), spec))
     known = run.load_spec()
     current = msgspec.structs.replace(spec, created_wall=known.created_wall, labels=known.labels)
     if current != known and not is_held(run.lock):
         write_atomically(run.spec, msgspec.json.encode(current))
-    return run
+    return RunToStart(run)
 
 
-def _with_flags(run: RunDirectory, args: argparse.Namespace) -> RunDirectory:
+def _project(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:
+    path: Path | None = find_project(here())
+    if path is None:
+        return None
+    definitions = read_definitions(path)
+    return spec_of_project(path, name, overrides, definitions), definitions
+
+
+def _run_of_this_folder(name: str | None) -> RunDirectory:
+    """Without a trainwatch.toml."""
+    if name is not None:
+        return find_run(name)
+    try:
+        return find_run(None, anywhere=False)
+    except CliError as error:
+        raise CliError(
+            ExitCode.NOT_FOUND,
+            "no trainwatch.toml here or above, and no run was started in this folder; write one with "
+            "`trainwatch init -- COMMAND`, or start a command with `trainwatch run -- COMMAND`",
+        ) from error
+
+
+def _with_overrides(run: RunDirectory, overrides: Overrides) -> RunDirectory:
     """A run that no trainwatch.toml describes: what the command line says of it holds from now on."""
-    overrides = overrides_of(args)
     if problems := setting_problems(overrides):
         raise CliError(ExitCode.USAGE, "; ".join(map(str, problems)))
     known = run.load_spec()

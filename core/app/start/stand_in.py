@@ -9,10 +9,12 @@ from pathlib import Path
 
 import msgspec
 
+from ...config.location import FILE_NAME
 from ...config.spec import Overrides
 from ...store.home import make_private
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import home
+from .definitions import read_definitions
 from .specs import spec_of_project
 
 COMPANIONS = ("dit_demo.yaml",)
@@ -31,10 +33,11 @@ def stand_in_run(
         text = (examples / template).read_text(encoding="utf-8")
         for mark, value in {"@PYTHON@": sys.executable, "@EXAMPLES@": str(examples), **(fill or {})}.items():
             text = text.replace(mark, value)
-        (folder / "trainwatch.toml").write_text(text, encoding="utf-8")
+        (folder / FILE_NAME).write_text(text, encoding="utf-8")
         for name in COMPANIONS:
             shutil.copyfile(examples / name, folder / name)
-    spec = spec_of_project(folder / "trainwatch.toml", None, Overrides(), fresh=True)
+    project = folder / FILE_NAME
+    spec = spec_of_project(project, None, Overrides(), read_definitions(project), fresh=True)
     if simulated_gpu:
         spec = msgspec.structs.replace(spec, labels={"simulated_gpu": True})
     return RunDirectory.create(home(), spec)

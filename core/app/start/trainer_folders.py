@@ -1,13 +1,13 @@
-"""Where the trainer itself says that it writes: its command line, else its config. For runs of which nobody told us."""
+"""The output folders that the trainer's command line or config names, for runs without ``output_dir``."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from ...act.adopt.adoption import config_of
-from ...act.config.derive import DeriveError, effective
+from ...act.config.derive import DeriveError, TrainerSettings
 from ...model.profile import Preset
 from ...model.run import RunSpec
 
@@ -30,31 +30,31 @@ CHECKPOINTS = (
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
 
 
-def output_folder(spec: RunSpec, presets: Mapping[str, Preset]) -> str | None:
-    """The folder for checkpoints as the trainer was told it (relative to its working folder); None: not said."""
-    return _folder(spec, presets, CHECKPOINTS)
+def output_folder(spec: RunSpec, preset: Preset) -> str | None:
+    """The folder for checkpoints as the trainer has it (relative to its working folder); None if none is named."""
+    return _folder(spec, preset, CHECKPOINTS)
 
 
-def logging_folder(spec: RunSpec, presets: Mapping[str, Preset]) -> str | None:
+def logging_folder(spec: RunSpec, preset: Preset) -> str | None:
     """The same for its logs."""
-    return _folder(spec, presets, LOGS)
+    return _folder(spec, preset, LOGS)
 
 
-def with_output_folder(spec: RunSpec, presets: Mapping[str, Preset]) -> RunSpec:
-    """The run with the folder that its trainer was told, where nobody said one to us."""
-    folder = output_folder(spec, presets) if spec.output_dir is None else None
+def with_output_folder(spec: RunSpec, preset: Preset) -> RunSpec:
+    """The run with its trainer's folder as ``output_dir``, if it has none."""
+    folder = output_folder(spec, preset) if spec.output_dir is None else None
     return spec if folder is None else msgspec.structs.replace(spec, output_dir=_absolute(spec.cwd, folder))
 
 
-def _folder(spec: RunSpec, presets: Mapping[str, Preset], keys: Sequence[str]) -> str | None:
-    preset = presets.get(spec.preset, Preset(name="generic"))
+def _folder(spec: RunSpec, preset: Preset, keys: Sequence[str]) -> str | None:
     if spec.config is None:
         spec = msgspec.structs.replace(spec, config=config_of(spec.command, spec.cwd))
+    settings = TrainerSettings(spec, preset)
     for key in keys:
         try:
-            value = effective(spec, preset, None, key)
-        except DeriveError:  # the launch tells what is wrong with the config
-            value = None
+            value = settings.value(None, key)
+        except DeriveError:  # the launch reports what is wrong with the config
+            return None
         if isinstance(value, str) and _is_folder(spec.cwd, value):
             return value
     return None

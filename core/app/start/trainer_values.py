@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...act.config.derive import DeriveError, effective
+from ...act.config.derive import DeriveError, TrainerSettings
 from ...model.profile import Preset, Profile
 from ...model.remedy import Remedy
 from ...model.run import RunSpec
@@ -21,25 +21,23 @@ def trainer_values(
     rows = [r for r in table if not r.presets or preset.name in r.presets]
     keys = {c.key for r in rows for c in r.when}
     keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
+    settings = TrainerSettings(spec, preset)
     found: dict[str, dict[str, Any]] = {}
     for name, profile in {"": None, **profiles}.items():
+        variables = {**preset.env, **environ, **spec.env, **(profile.env if profile is not None else {})}
         values = {}
         for key in sorted(keys):
-            value = _value(spec, preset, profile, key, environ)
+            value = variables.get(key[1:]) if key.startswith("$") else _value(settings, profile, key)
             if value is not None:
                 values[key] = value
         found[name] = values
     return found
 
 
-def _value(spec: RunSpec, preset: Preset, profile: Profile | None, key: str, environ: Mapping[str, str]) -> Any:
-    if key.startswith("$"):
-        name = key[1:]
-        wanted = profile.env if profile is not None else {}
-        return {**preset.env, **environ, **spec.env, **wanted}.get(name)
+def _value(settings: TrainerSettings, profile: Profile | None, key: str) -> Any:
     try:
-        return effective(spec, preset, profile, key)
-    except DeriveError:  # a config that cannot be read is told by check and by the launch
+        return settings.value(profile, key)
+    except DeriveError:  # check and launch report a config that cannot be read
         return None
 
 

@@ -19,6 +19,7 @@ from ...store.lock import SupervisorLock, SupervisorRunning
 from ...store.run_directory import RunDirectory
 from ...supervisor import Supervisor
 from ..errors import CliError, ExitCode
+from ..start.launch_plan import LaunchPlan
 from ..start.output_owner import require_own_output_to_start
 from ..wiring import build_supervisor, close_view
 
@@ -35,14 +36,16 @@ def supervise(
     run: RunDirectory,
     *,
     listener: Callable[[RunStory], Listener],
+    plan: LaunchPlan | None = None,
     first: Command | None = None,
     stop_trainer: bool = False,
 ) -> int:
     """Take the run's lock and supervise it to its end: 0 (finished, or asked to leave it running) or 1 (given up).
 
-    ``first`` is an operator command to begin with (``resume`` of a run that was stopped). ``listener`` is called once
-    with the story so far and returns the function that gets every record as it is written. Raises CliError with exit
-    code 4 if another supervisor owns the run, NothingToSuperviseError if the run has ended.
+    ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
+    of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
+    every record as it is written. Raises CliError with exit code 4 if another supervisor owns the run,
+    NothingToSuperviseError if the run has ended.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     lock = SupervisorLock(run.lock)
@@ -58,7 +61,8 @@ def supervise(
         if first is None:
             _require_unsettled(run, story)
         require_own_output_to_start(run)
-        return _watch(run, story, first, listener(story), stop_trainer)
+        supervisor = build_supervisor(run, story, plan, on_records=listener(story))
+        return _watch(run, supervisor, first, stop_trainer)
 
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
@@ -81,12 +85,10 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
 
 def _watch(
     run: RunDirectory,
-    story: RunStory,
+    supervisor: Supervisor,
     first: Command | None,
-    listener: Listener,
     stop_trainer: bool,
 ) -> int:
-    supervisor = build_supervisor(run, story, on_records=listener)
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer)
     server = ControlServer(run, lambda request: _answer(supervisor, request), os.environ)
     server.start()

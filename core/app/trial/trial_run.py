@@ -30,7 +30,8 @@ from ...store.run_directory import RunDirectory, new_run_id
 from ...store.trials import keep_trial, trials_folder
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import all_runs, home
-from ..start.framework import framework_of
+from ..start.definitions import Definitions, definitions_of
+from ..start.launch_plan import plan_launch
 from .trial_measure import measure
 
 LOOK_S = 0.25
@@ -57,9 +58,9 @@ def rivals(spec: RunSpec) -> list[str]:
     ]
 
 
-def plan_trial(spec: RunSpec, profile: str, scratch: Path) -> RunSpec:
+def plan_trial(spec: RunSpec, profile: str, scratch: Path, definitions: Definitions) -> RunSpec:
     """The run of a trial, writing below ``scratch``. Raises CliError when its output cannot be kept off the user's."""
-    preset, known = framework_of(spec)
+    preset, known = definitions.preset_of(spec), definitions.profiles
     if profile not in known:
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {", ".join(known)}')
     name = f"{spec.name}-{profile}"
@@ -84,21 +85,23 @@ def try_here(spec: RunSpec, profile: str, length: TrialLength, scratch: Path | N
     ``scratch``: parent of the trial's own folder (default: below TRAINWATCH_HOME); removed afterwards unless ``keep``.
     Raises CliError, KeyboardInterrupt.
     """
-    from ..start.startable import require_startable
+    from ..preflight.checklist import require_startable
     from ..supervise.headless import supervise
 
     parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
     folder = Path(tempfile.mkdtemp(prefix=f"trial-{profile}-", dir=parent))
     try:
-        planned = plan_trial(spec, profile, folder)
-        require_startable(planned)
+        definitions = definitions_of(spec)
+        planned = plan_trial(spec, profile, folder, definitions)
+        plan = plan_launch(planned, definitions, trials_folder(home()))
+        require_startable(plan)
         (folder / "out").mkdir()
         run = RunDirectory.create(trials_folder(home()), planned)
         over = threading.Event()
         clock = threading.Thread(target=_end_in_time, args=(run, length, over), name="trial", daemon=True)
         clock.start()
         try:
-            code = supervise(run, listener=lambda _story: _unheard, stop_trainer=True)
+            code = supervise(run, listener=lambda _story: _unheard, plan=plan, stop_trainer=True)
         finally:
             over.set()
             clock.join()

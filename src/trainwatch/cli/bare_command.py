@@ -6,6 +6,8 @@ from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
+from .launch_options import overrides_of
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command without a verb."""
@@ -29,7 +31,8 @@ def act(args: argparse.Namespace) -> int:
 
         from .event_printer import supervise_and_print
 
-        return supervise_and_print(project_run(args, to_start=True), stop_trainer=args.stop_trainer)
+        ready = project_run(args.run_name, overrides_of(args), to_start=True)
+        return supervise_and_print(ready.run, plan=ready.plan, stop_trainer=args.stop_trainer)
     from trainwatch.tui.terminal import can_show_screen
 
     if not can_show_screen():
@@ -75,7 +78,7 @@ def _run_to_open(args: argparse.Namespace) -> Any:
     from trainwatch.core.app.start.project_run import project_run
 
     try:
-        return project_run(args)
+        return project_run(args.run_name, overrides_of(args)).run
     except CliError as error:
         if error.code is ExitCode.NOT_FOUND:
             return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
@@ -18,7 +19,12 @@ from .verb_events import show
 
 
 def supervise_and_print(
-    run: RunDirectory, *, first: Command | None = None, as_json: bool = False, stop_trainer: bool = False
+    run: RunDirectory,
+    *,
+    plan: LaunchPlan | None = None,
+    first: Command | None = None,
+    as_json: bool = False,
+    stop_trainer: bool = False,
 ) -> int:
     """``supervise`` with every record printed as it is written; a run that has ended is said in one line."""
     from trainwatch.core.app.supervise.headless import NothingToSuperviseError, supervise
@@ -27,6 +33,7 @@ def supervise_and_print(
         return supervise(
             run,
             listener=lambda story: EventPrinter(run, story, as_json=as_json),
+            plan=plan,
             first=first,
             stop_trainer=stop_trainer,
         )

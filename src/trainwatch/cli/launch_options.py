@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from trainwatch.core.app.errors import CliError, ExitCode
 
 if TYPE_CHECKING:
-    from trainwatch.core.store.run_directory import RunDirectory
+    from trainwatch.core.app.start.project_run import RunToStart
+    from trainwatch.core.config.spec import Overrides
 
 
 def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> None:
@@ -32,16 +33,32 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
 
 
-def look_after(run: "RunDirectory", args: argparse.Namespace, word: str) -> int:
+def overrides_of(args: argparse.Namespace) -> "Overrides":
+    """What the options say about a run."""
+    from trainwatch.core.config.spec import Overrides
+
+    return Overrides(
+        name=getattr(args, "name", None),
+        preset=getattr(args, "preset", None),
+        profile=getattr(args, "profile", None),
+        config=getattr(args, "config", None),
+        output_dir=getattr(args, "output_dir", None),
+        interval_s=getattr(args, "interval", None),
+        max_restarts=getattr(args, "max_restarts", None),
+    )
+
+
+def look_after(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:
     """In the foreground, on the screen, or detached, as the options and the terminal say; returns the exit code.
 
     ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
     """
+    run = ready.run
     screen = _wants_screen(args)
     if not args.detach and not screen:
         from .event_printer import supervise_and_print
 
-        return supervise_and_print(run, as_json=args.json)
+        return supervise_and_print(run, plan=ready.plan, as_json=args.json)
     from trainwatch.core.app.start.detached import start_detached
 
     try:

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .launch_options import add_launch_options, look_after
+from .launch_options import add_launch_options, look_after, overrides_of
 
 SECTION = "start"
 HELP = "supervise a training that is already running, in tmux or anywhere"
@@ -33,17 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Adopt and look after it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
-    from trainwatch.core.act.adopt.adoption import AdoptionError
-    from trainwatch.core.app.adopt.adopted_run import adopt
+    """Adopt and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
+    from trainwatch.core.app.adopt.adopted_run import AdoptRequest, adopt
+    from trainwatch.core.app.start.project_run import RunToStart
 
-    codes = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused": ExitCode.FAILED}
     if args.words:
         raise CliError(ExitCode.USAGE, f"unexpected: {args.words[0]}; write a command behind --")
-    try:
-        run, said = adopt(args)
-    except AdoptionError as error:
-        raise CliError(codes[error.kind], str(error)) from None
-    for sentence in said:
-        print(f"trainwatch: {sentence}", file=sys.stderr, flush=True)
-    return look_after(run, args, "adopted")
+    asked = AdoptRequest(
+        said=overrides_of(args),
+        session=args.session or "",
+        pid=args.pid,
+        socket=args.socket,
+        log=Path(args.log) if args.log else None,
+        command=tuple(args.command_after_dashes or ()),
+    )
+    run, remarks = adopt(asked)
+    for remark in remarks:
+        print(f"trainwatch: {remark}", file=sys.stderr, flush=True)
+    return look_after(RunToStart(run), args, "adopted")

@@ -63,7 +63,7 @@ def _before(args: argparse.Namespace) -> "list[Check]":
 
     spec, problem = None, None
     try:
-        spec = project_spec(args)
+        spec = project_spec(args.run_name)
     except CliError as error:
         if error.code is not ExitCode.USAGE:
             raise

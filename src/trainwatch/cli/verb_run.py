@@ -4,12 +4,15 @@ import argparse
 import os
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.runs.known_runs import home
 
-from .launch_options import add_launch_options, look_after
+from .launch_options import add_launch_options, look_after, overrides_of
+from .output import print_json, printable
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.start.launch_plan import LaunchPlan
 
 SECTION = "start"
 HELP = "launch a command and supervise it"
@@ -28,49 +31,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Create the run and look after it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
-    from trainwatch.core.app.start.specs import spec_of_command
-    from trainwatch.core.store.run_directory import RunDirectory
+    """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
+    from trainwatch.core.app.start.project_run import create_run, plan_command
 
-    command = tuple(args.command_after_dashes or args.words)
-    spec = spec_of_command(command, args)
+    plan = plan_command(tuple(args.command_after_dashes or args.words), overrides_of(args))
     if args.dry_run:
-        return _show_plan(spec, as_json=args.json)
-    from trainwatch.core.app.start.output_owner import require_own_output
-    from trainwatch.core.app.start.startable import require_startable
-
-    require_own_output(spec)
-    require_startable(spec)
-    return look_after(RunDirectory.create(home(), spec), args, "runs")
+        return _show(plan, as_json=args.json)
+    return look_after(create_run(plan), args, "runs")
 
 
-def _show_plan(spec: Any, *, as_json: bool) -> int:
+def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
     """What a launch would be."""
-    from trainwatch.core.act.config.derive import DeriveError
-    from trainwatch.core.act.launch.spawn import why_not
-    from trainwatch.core.app.start.framework import plan_first_launch
+    from trainwatch.core.app.preflight.checklist import why_not_start
 
-    from .output import print_json, printable
-
-    try:
-        derived = plan_first_launch(spec)
-    except DeriveError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    problem = why_not(list(derived.argv), dict(derived.env), spec.cwd)
+    spec, derived = plan.spec, plan.derived
+    obstacle = why_not_start(plan)
+    if derived is None:
+        raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
+    problem = None if obstacle is None else obstacle.sentence
     if as_json:
         print_json(
             {
                 "run": spec.name,
                 "preset": spec.preset,
                 "output_dir": spec.output_dir,
-                "argv": list(derived.argv),
+                "argv": list(plan.command_shown),
                 "problem": problem,
                 "changes": list(derived.changes),
             }
         )
         return ExitCode.DONE
     print(f"run      {printable(spec.name)} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
-    print(f"command  {printable(shlex.join(derived.argv))}")
+    print(f"command  {printable(shlex.join(plan.command_shown))}")
     if problem:
         print(f"problem  {problem}: the launch would be refused")
     print(f"cwd      {spec.cwd}")
@@ -86,7 +78,7 @@ def _show_plan(spec: Any, *, as_json: bool) -> int:
 
 
 def _value(value: Any) -> str:
-    """A setting in words: a flag without a value is on."""
+    """A setting as text; a flag without a value is on."""
     if value is None:
         return "not set"
     return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)

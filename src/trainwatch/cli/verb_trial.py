@@ -106,7 +106,7 @@ def _spec(args: argparse.Namespace) -> RunSpec:
 
     spec = None
     if args.run is None:
-        spec = project_spec(argparse.Namespace(run_name=None))
+        spec = project_spec(None)
     return spec if spec is not None else find_run(args.run).load_spec()
 
 

@@ -1,0 +1,160 @@
+"""The launch of a run as it would be now: computed once, then used by check, dry run, launch screen and actor."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...act.config.derive import Derived, DeriveError, preview
+from ...act.config.nested_keys import leaves
+from ...act.config.toml_edit import read_toml
+from ...act.config.trainer_config import config_in_command
+from ...act.config.yaml_edit import read_yaml
+from ...model.decision import StartAttempt
+from ...model.profile import Preset, Profile
+from ...model.run import RunSpec
+from ...store.home import runs_folder
+from ...store.run_directory import RunDirectory
+from ..runs.known_runs import home
+from .definitions import Definitions, definitions_of
+
+GENERIC = Preset(name="generic")
+SHOWN_FOLDER = "ATTEMPT"
+"""Stands for the attempt's folder in what people are shown: its path is long and does not exist yet."""
+
+
+class ConfigVersion(msgspec.Struct, frozen=True):
+    """Which version of a trainer's config was read. ``modified``: mtime in nanoseconds."""
+
+    path: str
+    modified: int
+    size_bytes: int
+
+
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a run. Nothing is written for it.
+
+    ``derived``: command line, environment and config copy; None if they cannot be derived, then ``problem`` says why.
+    ``settings``: the trainer's own settings by bare name, as the launch would have them. ``config``: the config that it
+    was derived from.
+    """
+
+    spec: RunSpec
+    preset: Preset = GENERIC
+    profiles: Mapping[str, Profile] = {}
+    derived: Derived | None = None
+    problem: str | None = None
+    settings: Mapping[str, Any] = {}
+    config: ConfigVersion | None = None
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile of the launch."""
+        return self.profiles.get(self.spec.settings.profiles.use or "")
+
+    @property
+    def expect(self) -> Mapping[str, str]:
+        """What the profile of the launch was measured to need, as text."""
+        return {} if self.profile is None else self.profile.expect
+
+    @property
+    def command_shown(self) -> tuple[str, ...]:
+        """The command line for people; a config copy is ``ATTEMPT/NAME``. The run's own if none can be derived."""
+        if self.derived is None:
+            return self.spec.command
+        copy = self.derived.config_path
+        folder = None if copy is None else str(copy.parent)
+        words = self.derived.argv
+        return words if folder is None else tuple(word.replace(folder, SHOWN_FOLDER) for word in words)
+
+    def number(self, key: str) -> float | None:
+        """A trainer setting as a number; None if it is not set or is none."""
+        try:
+            return float(self.settings[key])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def truth(self, key: str) -> bool | None:
+        """A trainer setting as a truth value; None if it is not set. A bare flag is true."""
+        value = self.settings.get(key)
+        if value is None:
+            return None
+        return str(value).lower() in {"true", "1", "yes", "on", ""}
+
+    def derived_for(self, decision: StartAttempt, folder: Path) -> Derived | None:
+        """``derived`` if it is what this decision launches from ``folder``; None if the launch must be derived anew.
+
+        It is for the first attempt from the beginning only, and only while the trainer's config is unchanged.
+        """
+        if self.derived is None or decision.attempt != 1 or decision.resume_from is not None or decision.changes:
+            return None
+        if decision.profile != self.spec.settings.profiles.use or self.config != config_version(self.spec):
+            return None
+        copy = self.derived.config_path
+        return self.derived if copy is None or copy.parent == folder else None
+
+    def with_derived(self, derived: Derived) -> "LaunchPlan":
+        """The plan of a later attempt, from its derived launch."""
+        if derived is self.derived:
+            return self
+        return msgspec.structs.replace(self, derived=derived, problem=None, settings=settings_of(self.spec, derived))
+
+
+def plan_launch(spec: RunSpec, definitions: Definitions | None = None, state: Path | None = None) -> LaunchPlan:
+    """Plan the first launch of a run. ``state``: the state folder that the run is kept in (None: this user's)."""
+    definitions = definitions_of(spec) if definitions is None else definitions
+    plan = LaunchPlan(
+        spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles, config=config_version(spec)
+    )
+    folder = RunDirectory(runs_folder(home() if state is None else state) / spec.id).attempt(1)
+    try:
+        derived = preview(spec, plan.preset, plan.profile, None, (), folder, base_env=os.environ)
+        return plan.with_derived(derived)
+    except DeriveError as error:
+        return msgspec.structs.replace(plan, problem=str(error))
+
+
+def config_version(spec: RunSpec) -> ConfigVersion | None:
+    """The trainer's config as it is on the disk now; None without one, or if it cannot be read."""
+    config = config_in_command(spec).config
+    if config is None:
+        return None
+    path = Path(spec.cwd, config)
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return ConfigVersion(path=str(path), modified=found.st_mtime_ns, size_bytes=found.st_size)
+
+
+def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
+    """All settings of a launch by bare name: the config's, with the command line's on top. Raises DeriveError."""
+    return settings_in(derived.argv, derived.config_text or _own_text(spec), spec.config)
+
+
+def settings_in(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
+    """The same from the text of a config copy. ``config``: a path that says by its ending how to read it."""
+    found: dict[str, Any] = {}
+    if config_text is not None and config is not None:
+        read = read_toml if config.lower().endswith(".toml") else read_yaml
+        found.update((key.rpartition(".")[2], value) for key, value in leaves(read(config_text, config)))
+    for number, word in enumerate(argv):
+        if not word.startswith("--") or len(word) == 2:
+            continue
+        name, equals, value = word[2:].partition("=")
+        following = argv[number + 1] if number + 1 < len(argv) else "--"
+        given = value if equals else "" if following.startswith("--") else following
+        found[name.rpartition(".")[2].replace("-", "_")] = given
+    return found
+
+
+def _own_text(spec: RunSpec) -> str | None:
+    """The config as it stands, if the command does not name it (then no copy is made)."""
+    if spec.config is None:
+        return None
+    try:
+        return Path(spec.cwd, spec.config).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,54 @@
+"""``trainwatch init``: a new trainwatch.toml for the working folder."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ...act.adopt.adoption import config_of
+from ...config.init import config_text, survey_folder, write_config
+from ...config.location import FILE_NAME
+from ...config.spec import Overrides
+from ...model.run import RunSpec
+from ..errors import CliError, ExitCode
+from ..runs.known_runs import here
+from .definitions import presets_here
+from .trainer_folders import logging_folder, output_folder
+
+
+class NewProject(NamedTuple):
+    """What was written. ``output_dir``: where the trainer saves, if that is known."""
+
+    path: Path
+    preset: str
+    output_dir: str | None
+
+
+def write_project(command: tuple[str, ...], said: Overrides) -> NewProject:
+    """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown."""
+    folder = here()
+    presets = presets_here()
+    if said.preset is not None and said.preset not in presets:
+        raise CliError(ExitCode.USAGE, f'no preset "{said.preset}"; there are: {", ".join(presets)}')
+    found = said.config or config_of(command, str(folder))
+    config = Path(found) if found else None
+    if config is not None and not config.is_file():
+        raise CliError(ExitCode.NOT_FOUND, f"{said.config}: no such config; give the trainer's own TOML or YAML")
+    survey = survey_folder(folder, presets, command, config)
+    if said.preset is not None:
+        survey = msgspec.structs.replace(survey, preset=said.preset)
+    name = said.name or folder.name
+    spec = RunSpec(
+        id="", name=name, command=survey.command, cwd=str(folder), created_wall=0.0, preset=survey.preset,
+        config=survey.config,
+    )  # fmt: skip
+    preset = presets[survey.preset]
+    output_dir = said.output_dir or output_folder(spec, preset)
+    text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(spec, preset))
+    try:
+        path = write_config(folder, text)
+    except FileExistsError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
+    return NewProject(path, survey.preset, output_dir)
