@@ -1,4 +1,4 @@
-"""Performs decisions: one row a decision, each a thin call into this room. What to do is the judge's; how is here."""
+"""Performs the judge's decisions. Each decision is one row of a table and a thin call into this package."""
 
 import contextlib
 import time
@@ -42,21 +42,21 @@ from .stop.pause import pause_attempt, unpause_attempt
 from .stop.stopping import stop_attempt
 
 BASELINE = "gpu_baseline.json"
-"""Beside the attempt's other papers: GPU memory that others held before it began, bytes per GPU index."""
+"""File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
 
-Said = tuple[bool, str, dict[str, Any]]
-"""How it went: ok, a sentence, what was found."""
+Performed = tuple[bool, str, dict[str, Any]]
+"""Result of an action: whether it succeeded, a sentence, data for the journal."""
 
 
-class Tidy(Protocol):
-    """Retention, as the actor needs it (checkpoints/retention.py with the run's folder)."""
+class Retention(Protocol):
+    """Deletion of old checkpoints in the run's output directory."""
 
     def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
-        """Those that may go when ``keep`` sound ones stay. Changes nothing. Raises OSError, ValueError."""
+        """The checkpoints that may be deleted if ``keep`` verified ones remain. Raises OSError, ValueError."""
         ...
 
     def delete(self, checkpoint: Checkpoint) -> str | None:
-        """Delete it if it is still as it was seen; else say why not. Raises OSError."""
+        """Delete the checkpoint if it has not changed since it was listed; else return why not. Raises OSError."""
         ...
 
 
@@ -64,12 +64,13 @@ class RunActor:
     """Implements ``model.ports.Actor`` for one run.
 
     ``attempt_folder``/``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict.
-    ``gpus_now``: newest readings, None where nothing can be seen. ``show``: opens a view of a fresh attempt (tmux) and
-    returns a sentence where it could not. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the
-    last lines of the kernel log. ``gpu_help``: what the GPU gate may use beside ``gpus_now``. ``wsl``:
-    end trainers the gentler way. ``misfit``: what contradicts such a resume, a sentence.
-    ``remember``: keeps what the next launch wants to know of this one (its folder, what it was derived to).
-    ``planned``: decision, attempt folder → the launch if it was derived already. ``ready``: whether the world is ready.
+    ``gpus_now``: newest readings, None if there is no telemetry. ``show``: opens a view of a new attempt (tmux) and
+    returns a sentence about it. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the last
+    lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop trainers
+    with the longer graces of WSL2. ``misfit``: a sentence if the derived launch contradicts the checkpoint it resumes
+    from. ``remember``: stores the attempt's folder and derived launch for the next launch.
+    ``planned``: decision, attempt folder → the launch if it was derived already. ``ready``: whether it can be launched
+    now.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class RunActor:
         kernel_tail: KernelTail = no_kernel_log,
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
-        tidy: Tidy | None = None,
+        retention: Retention | None = None,
         ready: Callable[[Derived], Readiness] = lambda _derived: READY,
         planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
@@ -107,18 +108,18 @@ class RunActor:
         self._misfit = misfit
         self._remember = remember
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
-        self._tidy = tidy
+        self._retention = retention
         self._ready = ready
         self._planned = planned
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
-        self._table: dict[type[Decision], tuple[str, Callable[[Any], Said]]] = {
-            NotifyPeople: ("notify", self._tell),
+        self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
+            NotifyPeople: ("notify", self._notify),
             CaptureStacks: ("capture_stacks", self._capture),
             StopAttempt: ("stop_attempt", self._stop),
             EndLeftovers: ("end_leftovers", self._stop),
             ClearGpu: ("clear_gpu", self._clear),
-            VerifyCheckpoint: ("verify_checkpoint", self._prove),
+            VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
             StartAttempt: ("start_attempt", self._start),
             PauseAttempt: ("pause_attempt", self._pause),
             UnpauseAttempt: ("unpause_attempt", self._unpause),
@@ -128,32 +129,32 @@ class RunActor:
         }
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """Actions are about this attempt from now on (also once its trainer is dead: workers may be left)."""
+        """Set the attempt that later actions are for. It stays after its trainer is dead: workers may be left."""
         self._target = target
         if target is not None:
             self._baseline = _read_baseline(target.directory)
 
     def perform(self, decision: Decision) -> Outcome:
-        """Do it; see the table."""
-        action, act = self._table[type(decision)]
-        ok, detail, data = act(decision)
+        """Perform one decision."""
+        action, perform = self._table[type(decision)]
+        ok, detail, data = perform(decision)
         return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)
 
-    def _tell(self, decision: NotifyPeople) -> Said:
+    def _notify(self, decision: NotifyPeople) -> Performed:
         settings = self._spec.settings.notify
-        said: list[NotifyReport] = []
+        reports: list[NotifyReport] = []
         if settings.urls:
-            said.append(
+            reports.append(
                 notify_urls(settings.urls, decision.event, decision.title, decision.body, timeout_s=settings.timeout_s)
             )
         if settings.command:
-            said.append(self._tell_command(decision))
-        failed = [report.detail for report in said if not report.ok]
-        output = "\n".join(report.output for report in said if report.output)
-        detail = "; ".join(failed or [report.detail for report in said])
+            reports.append(self._notify_command(decision))
+        failed = [report.detail for report in reports if not report.ok]
+        output = "\n".join(report.output for report in reports if report.output)
+        detail = "; ".join(failed or [report.detail for report in reports])
         return not failed, detail, {"output": output} if output else {}
 
-    def _tell_command(self, decision: NotifyPeople) -> NotifyReport:
+    def _notify_command(self, decision: NotifyPeople) -> NotifyReport:
         settings = self._spec.settings.notify
         event = {
             "event": decision.event,
@@ -166,9 +167,9 @@ class RunActor:
         }
         return notify(settings.command, event, timeout_s=settings.timeout_s, cwd=self._spec.cwd)
 
-    def _capture(self, decision: CaptureStacks) -> Said:
+    def _capture(self, decision: CaptureStacks) -> Performed:
         if self._target is None or self._target.number != decision.attempt:
-            return False, f"attempt {decision.attempt} is over; there is nothing left to look at", {}
+            return False, f"attempt {decision.attempt} has ended; there are no processes to examine", {}
         folder = self._incident_folder(decision.incident or 0)
         try:
             report = examine(self._target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
@@ -177,7 +178,7 @@ class RunActor:
         detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
         return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
 
-    def _stop(self, decision: StopAttempt | EndLeftovers) -> Said:
+    def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
         restart = self._spec.settings.restart
@@ -191,11 +192,11 @@ class RunActor:
         )
         return report.gone, report.sentence, msgspec.to_builtins(report)
 
-    def _clear(self, _decision: ClearGpu) -> Said:
+    def _clear(self, _decision: ClearGpu) -> Performed:
         report = clear_gpus(self._spec, self._baseline, self._gpu_help, self._base_env)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
-    def _prove(self, decision: VerifyCheckpoint) -> Said:
+    def _verify_checkpoint(self, decision: VerifyCheckpoint) -> Performed:
         try:
             found = self._verify(Path(decision.path), decision.deep)
         except OSError as error:
@@ -203,9 +204,9 @@ class RunActor:
         detail = f"{found.name}: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found.verdict == "complete", detail, msgspec.to_builtins(found)
 
-    def _start(self, decision: StartAttempt) -> Said:
+    def _start(self, decision: StartAttempt) -> Performed:
         if self._target is not None and is_alive(self._target.trainer):
-            return False, f"attempt {self._target.number} still lives (pid {self._target.trainer.pid})", {}
+            return False, f"attempt {self._target.number} still runs (pid {self._target.trainer.pid})", {}
         folder = _unused(self._attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:
@@ -221,7 +222,7 @@ class RunActor:
             if ready.held is not None:
                 return False, ready.held, {"retryable": False}
             if ready.need_bytes is not None:
-                detail = f"no room for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
+                detail = f"not enough disk space for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
                 return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
@@ -239,7 +240,7 @@ class RunActor:
             return False, str(error), {"retryable": False, "settings": True}
         except LaunchError as error:
             return False, str(error), {"retryable": False}
-        with contextlib.suppress(OSError):  # without it the gate says that the baseline is not known
+        with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
         self._target, self._baseline = target, baseline
         self._remember(folder, derived)
@@ -258,7 +259,7 @@ class RunActor:
                 "directory": str(folder),
                 "resume": derived.resume,
                 "told_resume": derived.told_resume,
-                "resume_named": _named(derived, resume),
+                "resume_named": _resume_places(derived, resume),
             },
         )
 
@@ -290,42 +291,42 @@ class RunActor:
         )
         return derived, name
 
-    def _pause(self, _decision: PauseAttempt) -> Said:
+    def _pause(self, _decision: PauseAttempt) -> Performed:
         if self._target is None:
             return False, "no attempt to pause", {}
         report = pause_attempt(self._target)
         return report.ok, f"{report.processes} processes stopped", msgspec.to_builtins(report)
 
-    def _unpause(self, _decision: UnpauseAttempt) -> Said:
+    def _unpause(self, _decision: UnpauseAttempt) -> Performed:
         if self._target is None:
-            return False, "no attempt to let go on", {}
+            return False, "no attempt to continue", {}
         report = unpause_attempt(self._target)
-        return report.ok, f"{report.processes} processes go on", msgspec.to_builtins(report)
+        return report.ok, f"{report.processes} processes continued", msgspec.to_builtins(report)
 
-    def _plan_retention(self, decision: PlanRetention) -> Said:
-        if self._tidy is None:
+    def _plan_retention(self, decision: PlanRetention) -> Performed:
+        if self._retention is None:
             return False, "no output folder is watched", {}
         try:
-            found = self._tidy.plan(decision.keep, deep=decision.deep)
+            found = self._retention.plan(decision.keep, deep=decision.deep)
         except (OSError, ValueError) as error:
             return False, str(error), {}
-        names = ", ".join(c.name for c in found) or "nothing"
-        return True, f"{names} may go", {"delete": msgspec.to_builtins(found)}
+        names = ", ".join(c.name for c in found) or "no checkpoint"
+        return True, f"{names} may be deleted", {"delete": msgspec.to_builtins(found)}
 
-    def _delete_checkpoint(self, decision: DeleteCheckpoint) -> Said:
-        if self._tidy is None:
+    def _delete_checkpoint(self, decision: DeleteCheckpoint) -> Performed:
+        if self._retention is None:
             return False, "no output folder is watched", {}
         try:
-            objection = self._tidy.delete(decision.checkpoint)
+            objection = self._retention.delete(decision.checkpoint)
         except OSError as error:
-            return False, f"{decision.checkpoint.name} stays: {error}", {}
+            return False, f"{decision.checkpoint.name} was not deleted: {error}", {}
         if objection is not None:
-            return False, f"{decision.checkpoint.name} stays: it {objection}", {}
-        return True, f"{decision.checkpoint.name} is deleted", {"freed_bytes": decision.checkpoint.size_bytes}
+            return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
+        return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
 
 
-def _named(derived: Derived, resume: Path | None) -> tuple[str, ...]:
-    """Where the launch that is in use names the checkpoint."""
+def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
+    """Which parts of the launch name the checkpoint: derived config, command line."""
     if resume is None or not derived.told_resume:
         return ()
     places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
@@ -333,7 +334,7 @@ def _named(derived: Derived, resume: Path | None) -> tuple[str, ...]:
 
 
 def _unused(folder: Path) -> Path:
-    """A launch that failed leaves its papers; the next one gets a folder of its own beside them."""
+    """The folder itself, or one with a number appended if a launch that failed has used it."""
     number = 1
     candidate = folder
     while (candidate / spool.ORDER).exists():

@@ -1,9 +1,10 @@
-"""Processes as the kernel tells them (``/proc``), and signals that cannot hit the wrong one.
+"""Processes read from ``/proc``, and signals that cannot reach a wrong process.
 
-Standard library only: the runner imports this. A process is known by (pid, start ticks); pids are reused, the pair is
-not within one boot. Zombies count as gone: they hold no memory, no file and no GPU (unless a thread of theirs lives).
+Standard library only: the runner imports this. A process is identified by (pid, start ticks): the kernel reuses pids,
+but not the pair within one boot. A zombie counts as dead: it holds no memory, file or GPU, unless one of its threads
+still runs.
 """
-# No pathlib here: the runner stays small, and a look at every process fast.
+# No pathlib here: it keeps the runner small, and reading all processes fast.
 # ruff: noqa: PTH123, PTH208
 
 import os
@@ -13,9 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 ATTEMPT_VARIABLE = "TRAINWATCH_ATTEMPT"
-"""Set in the trainer's environment to its attempt directory: finds descendants that left session and parent."""
+"""Set in the trainer's environment to its attempt directory. It finds descendants that left its session and parent."""
 
-GONE_STATES = frozenset("ZXx")
+DEAD_STATES = frozenset("ZXx")
 
 
 class Process(NamedTuple):
@@ -31,29 +32,29 @@ class Process(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """(pid, start ticks): what stays true of a process for as long as it lives."""
+        """(pid, start ticks), the identity of the process within this boot."""
         return self.pid, self.start_ticks
 
 
 def boot_id() -> str:
-    """Identity of this boot; start ticks of different boots must not be compared."""
+    """Id of this boot. Start ticks of different boots cannot be compared."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
 
-def look(pid: int) -> Process | None:
-    """The process with this pid, zombies included; None when there is none."""
+def read_process(pid: int) -> Process | None:
+    """Return the process with this pid, zombies included, or None."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return None
-    # The name stands in parentheses and may hold spaces and parentheses itself: the last ")" ends it.
+    # The name is in parentheses and may contain spaces and parentheses: the last ")" ends it.
     head, _, rest = text.rpartition(")")
     fields = rest.split()
     if len(fields) < 20:
         return None
-    # A process whose first thread ended looks like a zombie while others run on, or hang in the driver (state D).
+    # A process whose first thread ended looks like a zombie while other threads run or hang in the driver (state D).
     state = living_thread_state(pid) if fields[0] == "Z" and int(fields[17]) > 1 else fields[0]
     return Process(
         pid=pid,
@@ -67,7 +68,7 @@ def look(pid: int) -> Process | None:
 
 
 def living_thread_state(pid: int) -> str:
-    """State of a thread that has not ended, one that is stuck in the kernel first; Z when none is left."""
+    """State of a thread that has not ended, D before all others; Z if all have ended."""
     found = set()
     try:
         for tid in os.listdir(f"/proc/{pid}/task"):
@@ -75,22 +76,22 @@ def living_thread_state(pid: int) -> str:
                 found.add(file.read().rpartition(b")")[2].split()[0].decode())
     except (OSError, IndexError):
         pass
-    living = found - GONE_STATES
+    living = found - DEAD_STATES
     return "D" if "D" in living else min(living, default="Z")
 
 
-def everyone() -> dict[int, Process]:
-    """All processes that can be seen, by pid."""
+def all_processes() -> dict[int, Process]:
+    """All visible processes by pid."""
     found: dict[int, Process] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdecimal() and (process := look(int(entry))) is not None:
+        if entry.isdecimal() and (process := read_process(int(entry))) is not None:
             found[process.pid] = process
     return found
 
 
 def descendants(root: int, processes: Mapping[int, Process] | None = None) -> list[Process]:
-    """Children, grandchildren … of ``root`` without itself, parents first; zombies are left out but looked through."""
-    processes = everyone() if processes is None else processes
+    """Live descendants of ``root`` without itself, parents first. Children of zombies are included."""
+    processes = all_processes() if processes is None else processes
     children: dict[int, list[Process]] = {}
     for process in processes.values():
         children.setdefault(process.parent, []).append(process)
@@ -100,11 +101,11 @@ def descendants(root: int, processes: Mapping[int, Process] | None = None) -> li
         process = waiting.pop(0)
         found.append(process)
         waiting.extend(children.get(process.pid, ()))
-    return [process for process in found if process.state not in GONE_STATES]
+    return [process for process in found if process.state not in DEAD_STATES]
 
 
 def ancestors(pid: int, processes: Mapping[int, Process]) -> set[int]:
-    """``pid`` and all its parents."""
+    """``pid`` and all its ancestors."""
     found: set[int] = set()
     while pid in processes and pid not in found:
         found.add(pid)
@@ -113,7 +114,7 @@ def ancestors(pid: int, processes: Mapping[int, Process]) -> set[int]:
 
 
 def marked_with(directory: str, processes: Iterable[Process]) -> list[Process]:
-    """Those whose environment says that they were started inside the attempt of ``directory``."""
+    """The processes that have ATTEMPT_VARIABLE set to ``directory``."""
     wanted = os.fsencode(f"{ATTEMPT_VARIABLE}={directory}")
     found = []
     for process in processes:
@@ -128,20 +129,21 @@ def marked_with(directory: str, processes: Iterable[Process]) -> list[Process]:
 
 
 def is_alive(key: tuple[int, int]) -> bool:
-    """Whether this very process still runs (a zombie does not)."""
-    process = look(key[0])
-    return process is not None and process.start_ticks == key[1] and process.state not in GONE_STATES
+    """Whether exactly this process runs. A zombie does not."""
+    process = read_process(key[0])
+    return process is not None and process.start_ticks == key[1] and process.state not in DEAD_STATES
 
 
-def family(trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = ()) -> list[Process]:
-    """The trainer and everything that belongs to it, when no runner is there to be asked.
+def attempt_processes(trainer: tuple[int, int], *, directory: str | None, spare: Collection[int] = ()) -> list[Process]:
+    """The live processes of an attempt, found without its runner.
 
-    Descendants; members of the trainer's own session and process group, if it leads them (never a shell's session that
-    it was merely started in); and processes that carry the attempt's mark in their environment (``directory``), which
-    finds those that were re-parented. This process, its ancestors and ``spare`` are never part of it. When the trainer
-    is dead, its pid may lead a session of survivors (a pid is not reused while it names a session or group).
+    These are the trainer and its descendants; members of the session and process group that the trainer leads (not of
+    a shell's session that it was started in); and processes whose environment names ``directory``, which finds those
+    that were re-parented. This process, its ancestors and ``spare`` are left out. If the trainer is dead, its pid may
+    still be the id of a session of survivors (the kernel does not reuse a pid while it is the id of a session or
+    group).
     """
-    processes = everyone()
+    processes = all_processes()
     leader = processes.get(trainer[0])
     found: dict[int, Process] = {}
     if leader is None or leader.start_ticks == trainer[1]:
@@ -161,22 +163,22 @@ def family(trainer: tuple[int, int], *, directory: str | None, spare: Collection
         found.update((process.pid, process) for process in marked_with(directory, processes.values()))
     for root in list(found.values()):
         found.update((process.pid, process) for process in descendants(root.pid, processes))
-    untouchable = ancestors(os.getpid(), processes) | set(spare)
-    return [process for pid, process in found.items() if pid not in untouchable and process.state not in GONE_STATES]
+    excluded = ancestors(os.getpid(), processes) | set(spare)
+    return [process for pid, process in found.items() if pid not in excluded and process.state not in DEAD_STATES]
 
 
-def send(key: tuple[int, int], number: int) -> bool:
-    """Signal exactly this process. False when it is gone; PermissionError when it is not ours to signal."""
+def send_signal(key: tuple[int, int], number: int) -> bool:
+    """Signal exactly this process. False: it has ended. Raises PermissionError."""
     pid, start_ticks = key
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return False
-    except OSError:  # a kernel before 5.3: the gap between look and kill is microseconds
+    except OSError:  # a kernel before 5.3: some microseconds pass between reading and killing
         return _send_without_handle(pid, start_ticks, number)
     try:
-        process = look(pid)
-        # Looked at after the handle was taken: if the ticks match, the handle names this process and no later one.
+        process = read_process(pid)
+        # Read after the handle was opened: if the ticks match, the handle is of this process and not of a later one.
         if process is None or process.start_ticks != start_ticks:
             return False
         signal.pidfd_send_signal(handle, number)
@@ -188,7 +190,7 @@ def send(key: tuple[int, int], number: int) -> bool:
 
 
 def _send_without_handle(pid: int, start_ticks: int, number: int) -> bool:
-    process = look(pid)
+    process = read_process(pid)
     if process is None or process.start_ticks != start_ticks:
         return False
     try:
@@ -199,12 +201,12 @@ def _send_without_handle(pid: int, start_ticks: int, number: int) -> bool:
 
 
 Members = Callable[[], Iterable[Process]]
-"""Asks anew which processes belong to a tree."""
+"""Returns the processes that belong to a tree now."""
 
 
 def own_process() -> Process:
-    """The process that asks."""
-    process = look(os.getpid())
+    """The calling process. Exits with a message if /proc is not mounted."""
+    process = read_process(os.getpid())
     if process is None:
         sys.exit("/proc is not mounted, so process identities cannot be read; mount it")
     return process

@@ -105,7 +105,7 @@ def build_supervisor(
         base_env=os.environ,
         ready=ReadinessCheck(plan, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
         planned=plan.derived_for,
-        tidy=FolderRetention(Path(spec.output_dir)) if spec.output_dir else None,
+        retention=FolderRetention(Path(spec.output_dir)) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=memory.gpus_now,

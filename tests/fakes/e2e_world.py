@@ -84,8 +84,8 @@ def until(look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_
 
 def lives(pid: int) -> bool:
     """Whether this pid runs and is no zombie."""
-    process = processes.look(pid)
-    return process is not None and process.state not in processes.GONE_STATES
+    process = processes.read_process(pid)
+    return process is not None and process.state not in processes.DEAD_STATES
 
 
 class Watcher:
@@ -278,9 +278,9 @@ def _end(folder: Path) -> None:
     if target is None:
         return
     for process in members(target):
-        processes.send(process.key, signal.SIGKILL)
+        processes.send_signal(process.key, signal.SIGKILL)
     if target.runner is not None:
-        processes.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
+        processes.send_signal((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
 
 
 @contextlib.contextmanager

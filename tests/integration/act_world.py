@@ -81,9 +81,9 @@ class World:
     def clear(self) -> None:
         for target in self.targets:
             for process in members(target):
-                processes.send(process.key, signal.SIGKILL)
+                processes.send_signal(process.key, signal.SIGKILL)
             if target.runner is not None:
-                processes.send((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
+                processes.send_signal((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
 
 
 @contextmanager
@@ -96,5 +96,5 @@ def world(root: Path) -> Iterator[World]:
 
 
 def lives(pid: int) -> bool:
-    process = processes.look(pid)
-    return process is not None and process.state not in processes.GONE_STATES
+    process = processes.read_process(pid)
+    return process is not None and process.state not in processes.DEAD_STATES

@@ -108,19 +108,19 @@ class HandMade:
         home = self.root / "home"
         for lock in home.glob("runs/*/supervisor.lock"):
             pid = lock.read_text().strip()
-            if pid and processes.look(int(pid)) is not None:
+            if pid and processes.read_process(int(pid)) is not None:
                 os.kill(int(pid), signal.SIGKILL)
         for made in self.started:
             made.kill()
             made.wait()
         mark = os.fsencode(f"TRAINWATCH_HOME={home}")
-        for process in processes.everyone().values():
+        for process in processes.all_processes().values():
             try:
                 ours = mark in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
             except OSError:
                 continue
             if ours and process.pid != os.getpid():
-                processes.send(process.key, signal.SIGKILL)
+                processes.send_signal(process.key, signal.SIGKILL)
         subprocess.run(
             ["tmux", "-L", self.socket, "kill-server"], env=self.environ, capture_output=True, check=False, timeout=10
         )

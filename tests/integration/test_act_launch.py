@@ -165,7 +165,7 @@ def test_the_runner_stays_for_the_orphans(run: World) -> None:
     assert run.exit(target).code == 0
     child = run.pid_said(target, "child")
     assert target.runner is not None
-    wait_for(lambda: processes.look(child).parent == target.runner.pid, "the orphan was taken over")  # type: ignore[union-attr]
+    wait_for(lambda: processes.read_process(child).parent == target.runner.pid, "the orphan was taken over")  # type: ignore[union-attr]
     os.kill(child, signal.SIGKILL)
     wait_for(lambda: not is_alive(target.runner), "the runner ends with the last of them")
 
@@ -226,7 +226,7 @@ def test_a_second_runner_on_the_same_directory_starts_nothing(run: World) -> Non
     )
     assert done.returncode == 0
     assert (Path(target.directory) / spool.START).read_bytes() == before
-    assert [p.pid for p in processes.marked_with(target.directory, processes.everyone().values())] == [
+    assert [p.pid for p in processes.marked_with(target.directory, processes.all_processes().values())] == [
         target.trainer.pid
     ]
 
@@ -242,5 +242,8 @@ def test_a_folder_of_the_same_name_in_the_current_directory_is_not_taken_for_our
 def test_nothing_is_left_behind_as_our_child(run: World) -> None:
     target = run.launch(*python(STAY))
     assert target.runner is not None
-    assert os.getpid() not in {processes.look(target.runner.pid).parent, processes.look(target.trainer.pid).parent}  # type: ignore[union-attr]
+    assert os.getpid() not in {
+        processes.read_process(target.runner.pid).parent,  # type: ignore[union-attr]
+        processes.read_process(target.trainer.pid).parent,  # type: ignore[union-attr]
+    }
     assert lives(target.runner.pid)

@@ -51,7 +51,7 @@ def test_the_frame_it_sits_in_is_found(run: World, by: str) -> None:
     assert (folder / "log-tail.txt").read_text() == "bar 1\nbar 2\nup\n"
     assert "== wchan" in (folder / f"proc-{pid}.txt").read_text()
     assert any("(sleep)" in note for note in report.notes)  # no Python: said, not hidden
-    assert processes.look(pid).state == "S"  # type: ignore[union-attr]
+    assert processes.read_process(pid).state == "S"  # type: ignore[union-attr]
 
 
 def test_without_py_spy_the_rest_is_still_there(run: World) -> None:
@@ -82,7 +82,7 @@ def test_a_py_spy_that_leaves_it_stopped_is_put_right(run: World) -> None:
     run.log_has(target, "up")
     report = capture_stacks(target, run.root / "incident", py_spy=str(rude), rounds=1)
     assert any("it was continued" in note for note in report.notes)
-    wait_for(lambda: processes.look(target.trainer.pid).state == "S", "it goes on")  # type: ignore[union-attr]
+    wait_for(lambda: processes.read_process(target.trainer.pid).state == "S", "it goes on")  # type: ignore[union-attr]
 
 
 def test_a_paused_trainer_stays_paused(run: World) -> None:
@@ -90,7 +90,7 @@ def test_a_paused_trainer_stays_paused(run: World) -> None:
     run.log_has(target, "up")
     assert pause_attempt(target).ok
     capture_stacks(target, run.root / "incident", rounds=1)
-    assert processes.look(target.trainer.pid).state == "T"  # type: ignore[union-attr]
+    assert processes.read_process(target.trainer.pid).state == "T"  # type: ignore[union-attr]
 
 
 def test_a_dead_trainer_leaves_its_log_to_look_at(run: World) -> None:

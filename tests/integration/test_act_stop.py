@@ -145,7 +145,7 @@ def test_a_stopped_runner_does_not_make_a_run_unstoppable(run: World) -> None:
 def test_a_suspended_trainer_is_woken_so_that_it_can_react(run: World) -> None:
     target = started(run, POLITE)
     assert pause_attempt(target).ok
-    assert processes.look(target.trainer.pid).state == "T"  # type: ignore[union-attr]
+    assert processes.read_process(target.trainer.pid).state == "T"  # type: ignore[union-attr]
     report = stop(target)
     assert (report.gone, report.signal) == (True, "SIGINT")
     assert "saved" in run.log(target)
@@ -204,7 +204,7 @@ def test_a_reused_pid_is_never_signalled(run: World) -> None:
             report = stop(target, "kill")
             assert (report.gone, report.processes) == (True, 0)
             assert pause_attempt(target).processes == 0
-        assert not processes.send((stale.pid, stale.start_ticks), signal.SIGKILL)
+        assert not processes.send_signal((stale.pid, stale.start_ticks), signal.SIGKILL)
         assert bystander.poll() is None
     finally:
         bystander.kill()

@@ -299,7 +299,7 @@ def tmux_clients(desk: Desk) -> list[int]:
     """Clients that libtmux has started for the server of this test and that have not ended."""
     socket = f"-L{desk.socket}".encode()
     found = []
-    for pid in processes.everyone():
+    for pid in processes.all_processes():
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             if socket in words and b"new-session" not in words:  # the server keeps the argv of its first client

@@ -130,7 +130,7 @@ def test_a_pane_that_is_copied_already_is_left_alone(user: HandMade) -> None:
 
 def copiers(log: Path) -> list[int]:
     found = []
-    for process in processes.everyone().values():
+    for process in processes.all_processes().values():
         try:
             words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
         except OSError:

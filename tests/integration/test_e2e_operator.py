@@ -19,7 +19,7 @@ def said(world: World, *words: str, code: int = 0) -> str:
 
 
 def states(world: World) -> set[str]:
-    process = processes.look(world.attempt(world.story().attempts[-1].number).trainer.pid)
+    process = processes.read_process(world.attempt(world.story().attempts[-1].number).trainer.pid)
     return {process.state} if process is not None else set()
 
 

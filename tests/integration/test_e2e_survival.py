@@ -239,9 +239,9 @@ def stuck_runner(world: World, tmp_path: Path) -> Iterator[tuple[Path, int]]:
         [sys.executable, "-P", "-m", "trainwatch.core.act.launch.runner", str(folder)], env=world.env, check=True
     )
     until((folder / spool.CLAIM).exists, "the claim")
-    runner = next(p.pid for p in processes.everyone().values() if str(folder).encode() in command_line(p.pid))
+    runner = next(p.pid for p in processes.all_processes().values() if str(folder).encode() in command_line(p.pid))
     yield folder, runner
-    for pid in (runner, *(p.pid for p in processes.marked_with(str(folder), processes.everyone().values()))):
+    for pid in (runner, *(p.pid for p in processes.marked_with(str(folder), processes.all_processes().values()))):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

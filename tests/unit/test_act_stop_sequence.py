@@ -1,4 +1,4 @@
-"""The ladder's order of signals, on a clock of our own and real processes that are never reached."""
+"""The sequence's order of signals, on a clock of our own and real processes that are never reached."""
 
 import os
 import signal
@@ -13,8 +13,8 @@ from trainwatch.core.act.stop.stop_sequence import (
     WSL_INTERRUPT_S,
     WSL_TERMINATE_S,
     WSL_WORKERS_S,
-    Ladder,
-    rungs,
+    StopSequence,
+    stop_steps,
 )
 
 
@@ -39,51 +39,51 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def seen(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
-    found = processes.look(process.pid)
+    found = processes.read_process(process.pid)
     return [] if found is None else [found]
 
 
 def test_each_rung_gets_its_grace(sleeper: "subprocess.Popen[bytes]") -> None:
     clock = Clock()
-    ladder = Ladder(rungs("gentle", 20.0, 10.0), lambda: seen(sleeper), clock)
+    sequence = StopSequence(stop_steps("gentle", 20.0, 10.0), lambda: seen(sleeper), clock)
     trace = []
     for clock.now in (0.0, 19.9, 20.0, 29.9):
-        assert ladder.advance() is None
-        trace.append(ladder.last_signal)
+        assert sequence.advance() is None
+        trace.append(sequence.last_signal)
     assert trace == ["SIGINT", "SIGINT", "SIGTERM", "SIGTERM"]
     clock.now = 30.0
-    assert ladder.advance() is None
-    assert ladder.last_signal == "SIGKILL"
+    assert sequence.advance() is None
+    assert sequence.last_signal == "SIGKILL"
     assert sleeper.wait(10) == -signal.SIGKILL
-    assert ladder.advance() is None  # one empty look proves nothing
-    result = ladder.advance()
+    assert sequence.advance() is None  # one empty look proves nothing
+    result = sequence.advance()
     assert result is not None
     assert (result.gone, result.signal, result.processes, result.seconds) == (True, "SIGKILL", 1, 30.0)
 
 
 def test_kill_has_one_rung() -> None:
-    assert [(step.signal, step.grace_s) for step in rungs("kill", 20.0, 10.0)] == [(signal.SIGKILL, KILL_GRACE_S)]
+    assert [(step.signal, step.grace_s) for step in stop_steps("kill", 20.0, 10.0)] == [(signal.SIGKILL, KILL_GRACE_S)]
 
 
 def test_what_cannot_be_killed_is_a_survivor_with_its_state() -> None:
     """pid 2 (kthreadd), or pid 1, takes no SIGKILL from a test: here it is only looked at, with signal 0."""
     clock = Clock()
-    process = processes.look(1)
+    process = processes.read_process(1)
     assert process is not None
-    ladder = Ladder((rungs("kill", 0, 0)[0]._replace(signal=0),), lambda: [process], clock)
-    ladder._signal = lambda living: None  # type: ignore[method-assign]
-    assert ladder.advance() is None
+    sequence = StopSequence((stop_steps("kill", 0, 0)[0]._replace(signal=0),), lambda: [process], clock)
+    sequence._signal = lambda living: None  # type: ignore[method-assign]
+    assert sequence.advance() is None
     clock.now = KILL_GRACE_S
-    result = ladder.advance()
+    result = sequence.advance()
     assert result is not None
     assert not result.gone
     assert [(survivor.pid, survivor.name) for survivor in result.survivors] == [(1, process.name)]
 
 
 def test_an_empty_tree_needs_no_signal() -> None:
-    ladder = Ladder(rungs("gentle", 1, 1), list)
-    assert ladder.advance() is None
-    result = ladder.advance()
+    sequence = StopSequence(stop_steps("gentle", 1, 1), list)
+    assert sequence.advance() is None
+    result = sequence.advance()
     assert result is not None
     assert (result.gone, result.signal, result.processes) == (True, None, 0)
 
@@ -93,7 +93,7 @@ def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: ob
     with subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = processes.look(process.pid)
+        found = processes.read_process(process.pid)
         process.kill()
     assert found is not None
     assert found.name == "a) R (b c"
@@ -103,44 +103,46 @@ def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: ob
 def test_nobody_is_killed_while_a_checkpoint_is_being_written(sleeper: "subprocess.Popen[bytes]") -> None:
     clock = Clock()
     saving = [True]
-    ladder = Ladder(rungs("gentle", 20.0, 10.0), lambda: seen(sleeper), clock, saving=lambda _living: saving[0])
+    sequence = StopSequence(
+        stop_steps("gentle", 20.0, 10.0), lambda: seen(sleeper), clock, saving=lambda _living: saving[0]
+    )
     for clock.now in (0.0, 20.0, 30.0, 90.0):
-        assert ladder.advance() is None
-    assert ladder.last_signal == "SIGTERM"
+        assert sequence.advance() is None
+    assert sequence.last_signal == "SIGTERM"
     saving[0] = False
     clock.now = 91.0
-    assert ladder.advance() is None
-    assert ladder.last_signal == "SIGKILL"
+    assert sequence.advance() is None
+    assert sequence.last_signal == "SIGKILL"
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
 def test_a_person_who_kills_does_not_wait_for_a_save(sleeper: "subprocess.Popen[bytes]") -> None:
-    ladder = Ladder(rungs("kill", 20.0, 10.0), lambda: seen(sleeper), Clock(), saving=lambda _living: True)
-    assert ladder.advance() is None
+    sequence = StopSequence(stop_steps("kill", 20.0, 10.0), lambda: seen(sleeper), Clock(), saving=lambda _living: True)
+    assert sequence.advance() is None
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
 def test_under_wsl2_there_is_more_time_and_the_gpu_is_killed_last(sleeper: "subprocess.Popen[bytes]") -> None:
-    steps = rungs("gentle", 20.0, 10.0, wsl=True)
+    steps = stop_steps("gentle", 20.0, 10.0, wsl=True)
     assert [(s.signal, s.grace_s) for s in steps] == [
         (signal.SIGINT, WSL_INTERRUPT_S), (signal.SIGTERM, WSL_TERMINATE_S), (signal.SIGKILL, WSL_WORKERS_S),
         (signal.SIGKILL, KILL_GRACE_S),
     ]  # fmt: skip
-    assert rungs("gentle", 300.0, 10.0, wsl=True)[0].grace_s == 300.0
+    assert stop_steps("gentle", 300.0, 10.0, wsl=True)[0].grace_s == 300.0
     worker = subprocess.Popen(["sleep", "600"])
     try:
         clock = Clock()
-        ladder = Ladder(
+        sequence = StopSequence(
             steps, lambda: [*seen(sleeper), *seen(worker)], clock, uses_gpu=lambda process: process.pid == sleeper.pid
         )
-        ladder._rung = 2  # both graces are over
-        assert ladder.advance() is None
+        sequence._step = 2  # both graces are over
+        assert sequence.advance() is None
         assert worker.wait(10) == -signal.SIGKILL
         clock.now = WSL_WORKERS_S - 0.1
-        assert ladder.advance() is None
+        assert sequence.advance() is None
         assert sleeper.poll() is None
         clock.now = WSL_WORKERS_S
-        assert ladder.advance() is None
+        assert sequence.advance() is None
         assert sleeper.wait(10) == -signal.SIGKILL
     finally:
         worker.kill()

@@ -49,7 +49,7 @@ def records() -> tuple[Record, ...]:
     t = CRASH.t
     stop = StopAttempt(id=1, reason="end what is left of it", incident=1, attempt=1)
     tell = NotifyPeople(id=2, reason="tell", incident=1, event="incident", title="crash")
-    stopped = Outcome(t=t + 1, decision=1, action="stop_attempt", ok=True, detail="nothing was left to end")
+    stopped = Outcome(t=t + 1, decision=1, action="stop_attempt", ok=True, detail="no process was left to end")
     start = StartAttempt(id=3, reason="start attempt 2 from step 2160", incident=1, attempt=2)
     failed = Outcome(t=t + 29, decision=3, action="start_attempt", ok=False, detail="no disk, token=abcdef99")
     asked = CommandReceived(verb="profile", by="luca", detail="conservative")

@@ -71,7 +71,7 @@ def look_at(pid: int) -> Trainer:
     identity = identify(pid)
     if identity is None:
         raise AdoptionError("missing", f"no process {pid} is running; `ps -ef` lists those that are")
-    if pid in processes.ancestors(os.getpid(), processes.everyone()) or pid == 1:
+    if pid in processes.ancestors(os.getpid(), processes.all_processes()) or pid == 1:
         raise AdoptionError("refused", f"process {pid} is what this command was started from, no training")
     try:
         leader = _thread_leader(pid)

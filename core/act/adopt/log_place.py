@@ -63,7 +63,7 @@ def _file_behind(trainer: Trainer, seen: Stream) -> str | None:
 def _teed(pid: int, pipe: str) -> str | None:
     """The file of the one program (``tee``) that reads this pipe and writes a file."""
     found: set[str] = set()
-    for process in processes.everyone().values():
+    for process in processes.all_processes().values():
         if process.pid == pid:
             continue
         try:

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.run import ProcessIdentity
 from ...model.settings import Tmux
-from .. import processes as tree
+from .. import processes
 from ..view import tmux_calls
 from ..view.tmux_calls import MARK, CopyPane, ListPanes, TmuxError
 from .adoption import AdoptionError
@@ -57,9 +57,9 @@ def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) 
 
 def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
     """The top-most live process that is no shell and none of the usual companions. Raises AdoptionError."""
-    processes = tree.everyone()
-    own = tree.ancestors(os.getpid(), processes)
-    found = [(process, pane) for pane in panes for process in _topmost(pane.pid, processes, own)]
+    running = processes.all_processes()
+    own = processes.ancestors(os.getpid(), running)
+    found = [(process, pane) for pane in panes for process in _topmost(pane.pid, running, own)]
     if not found:
         raise AdoptionError("missing", f"no training runs in tmux session {session}, only shells; give --pid PID")
     if len(found) > 1:
@@ -105,19 +105,19 @@ def piped_already(pane: PaneSeen) -> str:
     )
 
 
-def _topmost(root: int, processes: Mapping[int, tree.Process], own: set[int]) -> Iterator[tree.Process]:
-    process = processes.get(root)
-    if process is None or process.state in tree.GONE_STATES:
+def _topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) -> Iterator[processes.Process]:
+    process = running.get(root)
+    if process is None or process.state in processes.DEAD_STATES:
         return
     if _is_shell(process) or root in own:
-        for child in processes.values():
+        for child in running.values():
             if child.parent == root:
-                yield from _topmost(child.pid, processes, own)
+                yield from _topmost(child.pid, running, own)
     elif process.name not in NO_TRAINERS and not _is_trainwatch(root):
         yield process
 
 
-def _is_shell(process: tree.Process) -> bool:
+def _is_shell(process: processes.Process) -> bool:
     """By its program: a script's process bears the script's name."""
     try:
         program = Path(f"/proc/{process.pid}/exe").readlink().name

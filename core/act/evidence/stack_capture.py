@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.ports import AttemptTarget
-from .. import processes as tree
+from .. import processes
 from ..launch import spool
 from ..launch.launching import is_alive
 from ..stop.stopping import members
@@ -81,8 +81,8 @@ def capture_stacks(
     begun = time.monotonic()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     trainer = (target.trainer.pid, target.trainer.start_ticks)
-    processes = members(target) if target.trainer.boot_id == tree.boot_id() else []
-    keys = sorted((process.key for process in processes), key=lambda key: (key != trainer, key))
+    living = members(target) if target.trainer.boot_id == processes.boot_id() else []
+    keys = sorted((process.key for process in living), key=lambda key: (key != trainer, key))
     request = {
         "request": secrets.token_hex(8),
         "folder": str(folder),
@@ -113,7 +113,7 @@ def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any
     try:
         spool.remove(target.directory, spool.STACKS_DONE)
         spool.write(target.directory, spool.STACKS, request)
-        if not tree.send((runner.pid, runner.start_ticks), signal.SIGUSR2):
+        if not processes.send_signal((runner.pid, runner.start_ticks), signal.SIGUSR2):
             return None
     except OSError:
         return None

@@ -145,7 +145,7 @@ def dump(
 
     ``native``: also the frames below Python, for which every thread is stopped for some milliseconds.
     """
-    before = processes.look(process.pid)
+    before = processes.read_process(process.pid)
     if before is None or before.start_ticks != process.start_ticks:
         return None
     try:
@@ -199,17 +199,17 @@ def keep(path: Path, text: str) -> bool:
 def _alive(keys: list[list[int]]) -> list[processes.Process]:
     found = []
     for pid, start_ticks in keys:
-        process = processes.look(pid)
-        if process is not None and process.start_ticks == start_ticks and process.state not in processes.GONE_STATES:
+        process = processes.read_process(pid)
+        if process is not None and process.start_ticks == start_ticks and process.state not in processes.DEAD_STATES:
             found.append(process)
     return found
 
 
 def _let_go(before: processes.Process, notes: list[str]) -> None:
-    after = processes.look(before.pid)
+    after = processes.read_process(before.pid)
     if after is not None and after.state in STOPPED_STATES and before.state not in STOPPED_STATES:
         with contextlib.suppress(PermissionError):
-            processes.send(before.key, signal.SIGCONT)
+            processes.send_signal(before.key, signal.SIGCONT)
             notes.append(f"py-spy left process {before.pid} stopped; it was continued")
 
 

@@ -1,4 +1,4 @@
-"""Launching an attempt: the order goes on the desk, a detached runner starts, and its report is awaited."""
+"""Launching an attempt: write the order into the spool, start a detached runner, wait for its report."""
 
 import errno
 import fcntl
@@ -18,9 +18,9 @@ from .. import processes
 from . import scope, spool
 
 START_TIMEOUT_S = 10.0
-"""A cold Python on a slow disk needs a second or two."""
+"""Python needs one or two seconds if it has to be read from a slow disk."""
 CLAIMED_TIMEOUT_S = 20.0
-"""More for a runner that took the order but has not reported: it may be in a slow exec from a network disk."""
+"""A runner that has claimed the order but not reported may be in a slow exec from a network disk."""
 POLL_S = 0.01
 
 Record = TypeVar("Record", StartRecord, ExitRecord, LaunchOrder)
@@ -37,43 +37,43 @@ class LaunchError(RuntimeError):
 def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> AttemptTarget:
     """Start a runner for ``order`` in ``directory`` (made with mode 0700, used once) and wait until the trainer exists.
 
-    ``scope``: put it into a systemd scope where that works. Blocks for as long as the exec takes, typically 0.1 s.
-    Raises LaunchError when there is no trainer; then none will appear later either. A trainer that started and died at
-    once is no error: its ``exit.json`` tells.
+    ``scope``: use a systemd scope if that works here. Blocks until the exec has succeeded, typically 0.1 s. Raises
+    LaunchError if there is no trainer; none will appear later either. A trainer that started and died at once is no
+    error: ``exit.json`` has its status.
     """
     directory = Path(os.path.abspath(directory))  # noqa: PTH100 - resolve() would follow links
     _put_order(order, directory)
     deadline = time.monotonic() + START_TIMEOUT_S
     if not _start_runner(directory, order.attempt, deadline, in_scope=scope) and spool.claim(str(directory)):
         raise LaunchError(_why_silent(directory))
-    called_off = False
+    claimed = False
     while True:
         start = read_start(directory)
         if start is not None:
             return target_of(start, directory)
         ended = read_exit(directory)
         if ended is not None and read_start(directory) is None:
-            raise LaunchError(ended.error or "the trainer ended before it was seen", ended.code)
+            raise LaunchError(ended.error or "the trainer ended before it reported its start", ended.code)
         if time.monotonic() >= deadline:
-            if called_off or spool.claim(str(directory)):
+            if claimed or spool.claim(str(directory)):
                 raise LaunchError(_why_silent(directory))
-            # The runner has taken the order: the trainer may exist any moment, and must not be started twice.
-            called_off, deadline = True, time.monotonic() + CLAIMED_TIMEOUT_S
+            # The runner has claimed the order: the trainer may exist at any moment and must not be started twice.
+            claimed, deadline = True, time.monotonic() + CLAIMED_TIMEOUT_S
         time.sleep(POLL_S)
 
 
 def read_start(directory: Path) -> StartRecord | None:
-    """``start.json`` of an attempt; None when there is none (yet) or it is of another version."""
+    """``start.json`` of an attempt; None if it does not exist yet or is of another version."""
     return _read(directory, spool.START, StartRecord)
 
 
 def read_exit(directory: Path) -> ExitRecord | None:
-    """``exit.json`` of an attempt; None while the trainer runs, or when its runner died first."""
+    """``exit.json`` of an attempt; None while the trainer runs, or if its runner died first."""
     return _read(directory, spool.EXIT, ExitRecord)
 
 
 def read_order(directory: Path) -> LaunchOrder | None:
-    """``order.json`` of an attempt; None when there is none."""
+    """``order.json`` of an attempt, or None."""
     return _read(directory, spool.ORDER, LaunchOrder)
 
 
@@ -89,19 +89,19 @@ def target_of(start: StartRecord, directory: Path) -> AttemptTarget:
 
 
 def find_attempt(directory: Path) -> AttemptTarget | None:
-    """The attempt that was started in ``directory``, dead or alive; None when none was."""
+    """The attempt that was started in ``directory``, dead or alive, or None."""
     start = read_start(directory)
     return None if start is None else target_of(start, Path(os.path.abspath(directory)))  # noqa: PTH100
 
 
 def settle_launch(directory: Path) -> AttemptTarget | None:
-    """What became of an order whose launcher died: the attempt, or None, and then none will appear any more.
+    """Resolve an order whose launcher died. Returns the attempt, or None, and then none will appear later.
 
-    Waits for a runner that has taken the order (at most ``CLAIMED_TIMEOUT_S``). Only for who may launch for this run.
+    Waits at most CLAIMED_TIMEOUT_S for a runner that has claimed the order. The caller must hold the run's lock.
     """
     deadline = time.monotonic() + CLAIMED_TIMEOUT_S
     while True:
-        owned = _has_runner(directory)  # asked before the file: a runner reports, then ends
+        owned = _has_runner(directory)  # before the file is read: a runner reports, then ends
         found = find_attempt(directory)
         if found is not None or read_exit(directory) is not None or not (directory / spool.ORDER).exists():
             return found
@@ -113,9 +113,9 @@ def settle_launch(directory: Path) -> AttemptTarget | None:
 
 
 def _unreported(directory: Path) -> AttemptTarget | None:
-    """A trainer whose runner died in the moment between starting it and saying so."""
+    """A trainer whose runner died between starting it and writing ``start.json``."""
     order = read_order(directory)
-    marked = processes.marked_with(os.path.abspath(directory), processes.everyone().values())  # noqa: PTH100
+    marked = processes.marked_with(os.path.abspath(directory), processes.all_processes().values())  # noqa: PTH100
     if order is None or not marked:
         return None
     first = min(marked, key=lambda process: process.start_ticks)
@@ -140,16 +140,16 @@ def _has_runner(directory: Path) -> bool:
 
 
 def is_alive(identity: ProcessIdentity | None) -> bool:
-    """Whether this very process runs now: same boot, same pid, same start, no zombie."""
+    """Whether exactly this process runs now: same boot, pid and start ticks, not a zombie."""
     if identity is None or identity.boot_id != processes.boot_id():
         return False
     return processes.is_alive((identity.pid, identity.start_ticks))
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """The identity of a running process (to adopt it); None when there is none or it is a zombie."""
-    process = processes.look(pid)
-    if process is None or process.state in processes.GONE_STATES:
+    """The identity of a running process; None if there is none or it is a zombie."""
+    process = processes.read_process(pid)
+    if process is None or process.state in processes.DEAD_STATES:
         return None
     return ProcessIdentity(boot_id=processes.boot_id(), pid=pid, start_ticks=process.start_ticks)
 
@@ -177,22 +177,22 @@ def _put_order(order: LaunchOrder, directory: Path) -> None:
 
 
 def _start_runner(directory: Path, attempt: int, deadline: float, *, in_scope: bool) -> bool:
-    """Whether a runner was forked off. It may not have read its order yet."""
-    # -P: a trainwatch/ or json.py in the current directory must not be taken for ours.
+    """Start the runner. Returns whether it was forked off; it may not have read its order yet."""
+    # -P: do not import a trainwatch/ or json.py from the current directory.
     argv = [sys.executable, "-P", "-m", "trainwatch.core.act.launch.runner", str(directory)]
     if in_scope and scope.why_not() is None:
         scoped = [*scope.command(f"{directory.parent.name}-{attempt}"), *argv]
-        # A user manager that fails between the probe and now must not cost the launch.
+        # If systemd's user manager fails after the probe, launch without a scope.
         if _fork_off(scoped, directory, deadline) or (directory / spool.CLAIM).exists():
             return True
     return _fork_off(argv, directory, deadline)
 
 
 def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
-    words = directory / spool.RUNNER_LOG
+    log = directory / spool.RUNNER_LOG
     try:
-        with os.fdopen(os.open(words, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as output:
-            starter = subprocess.Popen(  # it forks the runner off and ends, so that we have no child to wait for later
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as output:
+            starter = subprocess.Popen(  # it forks the runner and ends, so that no child remains to be waited for
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
             )
         return starter.wait(max(0.0, deadline - time.monotonic())) == 0

@@ -1,11 +1,12 @@
-"""The runner: a small process that owns one trainer, and outlives everybody who asked for it.
+"""The runner: a small process that owns one trainer. It survives the supervisor, the terminal and the login.
 
 ``python -P -m trainwatch.core.act.launch.runner ATTEMPT_DIR`` reads ``order.json`` there, detaches itself (own session,
-child of init), starts the trainer with stdout and stderr opened *directly on the log*, writes ``start.json`` and, the
-moment the trainer was waited for, ``exit.json``. As sub-reaper it inherits every orphan of the trainer and stays for
-as long as one of them lives, so that a stop request still reaches them. SIGUSR1 = read ``stop.json`` (the ladder),
-SIGUSR2 = read ``stacks.json`` (py-spy). It ignores SIGHUP, SIGINT and SIGTERM: nothing that ends a terminal, a login or
-a supervisor ends the training. Killing the runner in file mode leaves the trainer alive, writing to its log.
+child of init), starts the trainer with stdout and stderr opened *directly on the log*, and writes ``start.json`` and,
+when the trainer has ended, ``exit.json``. As subreaper it becomes the parent of every orphan of the trainer, and it
+runs as long as one of them does, so that a stop request still reaches them. SIGUSR1: read ``stop.json`` and begin the
+stop sequence. SIGUSR2: read ``stacks.json`` and run py-spy. It ignores SIGHUP, SIGINT and SIGTERM, so that what ends a
+terminal, a login or a supervisor does not end the training. If the runner is killed in file mode, the trainer goes on
+writing to its log.
 
 Standard library only, without pathlib, subprocess, dataclasses: about 10 MB.
 """
@@ -21,20 +22,20 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..processes import Process, boot_id, descendants, look, own_process
+from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
-from ..stop.stop_sequence import POLL_S, Climb, Ladder, rungs
+from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import spawn, spool
 
 if TYPE_CHECKING:
-    from .trainer_pty import Pane
+    from .trainer_pty import TrainerPty
 
 IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 NOTED = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2)
 RETRY_S = 1.0
-"""Between attempts to write a record to a full disk."""
+"""Pause before a record that could not be written to a full disk is written again."""
 FAULT_PAUSE_S = 0.2
-"""After a fault of our own: go on, but do not spin."""
+"""Pause after an unexpected exception, so that a repeated one does not use a processor."""
 
 
 def main(arguments: list[str]) -> int:
@@ -47,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if os.fork() != 0:
         os._exit(0)
     os.setsid()
-    # Opened without O_CLOEXEC it would be inherited by the trainer and stay locked after our death.
+    # Without O_CLOEXEC the trainer would inherit the lock and hold it after the runner's death.
     lock = os.open(os.path.join(directory, spool.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,30 +59,30 @@ def main(arguments: list[str]) -> int:
     wakeup = _set_signals()
     spawn.become_subreaper()
     if not spool.claim(directory):
-        return 3  # the launcher gave up on us
+        return 3  # the launcher no longer waits for this runner
     runner = Runner(directory, order, wakeup)
     try:
         runner.start()
     except spawn.CannotStart as fault:
-        runner.say(spool.EXIT, {"code": fault.code, "error": str(fault)})
+        runner.write_record(spool.EXIT, {"code": fault.code, "error": str(fault)})
     except OSError as fault:  # no process, no terminal, no file descriptor left
-        runner.say(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"cannot start the command: {fault}"})
+        runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"cannot start the command: {fault}"})
     runner.watch()
     return 0
 
 
 def _redirect(directory: str) -> None:
-    """Our own words go to ``runner.log``; we keep nobody's terminal or pipe open."""
+    """Send own output to ``runner.log``, and keep no terminal or pipe open."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    words = os.open(os.path.join(directory, spool.RUNNER_LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for number, handle in ((0, nothing), (1, words), (2, words)):
+    log = os.open(os.path.join(directory, spool.RUNNER_LOG), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for number, handle in ((0, nothing), (1, log), (2, log)):
         os.dup2(handle, number)
     os.close(nothing)
-    os.close(words)
+    os.close(log)
 
 
 def _set_signals() -> int:
-    """Returns the file descriptor that becomes readable with each noted signal (its bytes are the numbers)."""
+    """Return a file descriptor from which the numbers of NOTED signals can be read, one byte each."""
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
     os.set_blocking(write_end, False)
@@ -95,7 +96,7 @@ def _set_signals() -> int:
 
 
 class Runner:
-    """One trainer and what is asked about it."""
+    """One trainer, its records in the spool, and the requests about it."""
 
     def __init__(self, directory: str, order: dict[str, Any], wakeup: int) -> None:
         self._directory = directory
@@ -103,31 +104,31 @@ class Runner:
         self._wakeup = wakeup
         self._trainer = 0
         self._trainer_lives = False
-        self._pane: Pane | None = None
-        self._ladder: Ladder | None = None
+        self._pty: TrainerPty | None = None
+        self._stop: StopSequence | None = None
         self._mode = "gentle"
         self._probe: int | None = None
-        self._unsaid: dict[str, dict[str, Any]] = {}
+        self._unwritten: dict[str, dict[str, Any]] = {}
 
     def start(self) -> None:
-        """Start the trainer and say so. Raises CannotStart."""
+        """Start the trainer and write ``start.json``. Raises CannotStart."""
         log = spawn.open_log(self._order["log"])
         spawned = spawn.spawn(self._order, self._directory, log)
         self._trainer = spawned.pid
         self._trainer_lives = True
-        trainer = look(spawned.pid)
+        trainer = read_process(spawned.pid)
         own = own_process()
         boot = boot_id()
         if spawned.master is not None:
-            from .trainer_pty import Pane
+            from .trainer_pty import TrainerPty
 
-            self._pane = Pane(spawned.master, log, self._directory)
+            self._pty = TrainerPty(spawned.master, log, self._directory)
         else:
             os.close(log)
-        self.say(
+        self.write_record(
             spool.START,
             {
-                # Not waited for yet, so it is there, if only as a zombie.
+                # Not waited for yet, so it exists, at least as a zombie.
                 "trainer": _identity(boot, spawned.pid, trainer),
                 "runner": _identity(boot, own.pid, own),
                 "log": self._order["log"],
@@ -135,55 +136,55 @@ class Runner:
             },
         )
 
-    def say(self, name: str, content: dict[str, Any]) -> None:
-        """Put a record on the desk; on a full disk, again and again until it can be written."""
-        self._unsaid[name] = {"version": 1, "attempt": self._order["attempt"], "wall": time.time()} | content
-        self._speak()
+    def write_record(self, name: str, content: dict[str, Any]) -> None:
+        """Write a record into the spool. While the disk is full it is retried every RETRY_S."""
+        self._unwritten[name] = {"version": 1, "attempt": self._order["attempt"], "wall": time.time()} | content
+        self._write_records()
 
-    def _speak(self) -> None:
-        for name, content in list(self._unsaid.items()):
+    def _write_records(self) -> None:
+        for name, content in list(self._unwritten.items()):
             try:
                 spool.write(self._directory, name, content)
             except FileNotFoundError:
-                pass  # the state directory was deleted: nobody is left to read it
+                pass  # the state directory was deleted: nobody can read the record
             except OSError as fault:
-                sys.stderr.write(f"{name}: {fault}; trying again\n")
+                sys.stderr.write(f"{name}: {fault}; retrying\n")
                 return
-            del self._unsaid[name]
+            del self._unwritten[name]
 
     def watch(self) -> None:
-        """Until the trainer and all its descendants are gone."""
+        """Serve requests until the trainer and all its descendants have ended."""
         while True:
             try:
                 if not self._turn():
                     break
-            except Exception:  # a fault of ours must not cost the training
+            except Exception:  # a bug in the runner must not end the training
                 import traceback
 
                 traceback.print_exc()
                 sys.stderr.flush()
                 time.sleep(FAULT_PAUSE_S)
-        if self._pane is not None:
-            self._pane.drain()
-            self._pane.close(self._directory)
+        if self._pty is not None:
+            self._pty.drain()
+            self._pty.close(self._directory)
 
     def _turn(self) -> bool:
-        """Wait for something and handle it. False when nothing is left to look after."""
+        """Wait for one event and handle it. False: no child, stop request or record is left."""
         left = self._reap()
-        if self._ladder is not None:
-            self._climb(self._ladder)
-        if self._unsaid:
-            self._speak()
-        if not left and self._ladder is None and not self._unsaid:
+        if self._stop is not None:
+            self._advance_stop(self._stop)
+        if self._unwritten:
+            self._write_records()
+        if not left and self._stop is None and not self._unwritten:
             return False
         poller = select.poll()
         poller.register(self._wakeup, select.POLLIN)
-        if self._pane is not None:
-            self._pane.register(poller)
-        pause_s = POLL_S if self._ladder is not None else RETRY_S if self._unsaid else None
+        if self._pty is not None:
+            self._pty.register(poller)
+        pause_s = POLL_S if self._stop is not None else RETRY_S if self._unwritten else None
         ready = dict(poller.poll(None if pause_s is None else pause_s * 1000))
-        if self._pane is not None:
-            self._pane.serve(ready)
+        if self._pty is not None:
+            self._pty.serve(ready)
         for number in self._signals() if ready.get(self._wakeup) else ():
             if number == signal.SIGUSR1:
                 self._begin_stop()
@@ -197,7 +198,7 @@ class Runner:
         return set()
 
     def _reap(self) -> bool:
-        """Wait for all who ended. False when no child is left (every orphan of the tree becomes our child)."""
+        """Wait for all children that have ended. False: no child is left. Orphans of the tree become children, too."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -213,22 +214,22 @@ class Runner:
 
     def _report_exit(self, code: int) -> None:
         died = time.time()
-        if self._pane is not None:
-            self._pane.drain()  # who reads exit.json finds the log complete
-        stopping = self._ladder is not None and self._ladder.last_signal is not None
-        self.say(
+        if self._pty is not None:
+            self._pty.drain()  # the log is complete before exit.json exists
+        stopping = self._stop is not None and self._stop.last_signal is not None
+        self.write_record(
             spool.EXIT,
             {
                 "wall": died,
                 "code": code if code >= 0 else None,
                 "signal": -code if code < 0 else None,
                 "stopped_by": ("kill" if self._mode == "kill" else "stop") if stopping else None,
-                "stop_signal": self._ladder.last_signal if self._ladder is not None and stopping else None,
+                "stop_signal": self._stop.last_signal if self._stop is not None and stopping else None,
             },
         )
 
     def _tree(self) -> list[Process]:
-        """All our descendants but the stack probe and what it started."""
+        """All own descendants except the stack probe and its children."""
         found = descendants(os.getpid())
         if self._probe is None:
             return found
@@ -237,24 +238,24 @@ class Runner:
 
     def _begin_stop(self) -> None:
         stop = spool.read(self._directory, spool.STOP)
-        if stop is None or (self._ladder is not None and (stop["mode"] != "kill" or self._mode == "kill")):
-            return  # a second gentle request changes nothing; a kill overtakes a gentle one
+        if stop is None or (self._stop is not None and (stop["mode"] != "kill" or self._mode == "kill")):
+            return  # a second gentle request changes nothing; a kill replaces a gentle one
         self._mode = stop["mode"]
-        steps = rungs(
+        steps = stop_steps(
             self._mode, stop["interrupt_grace_s"], stop["terminate_grace_s"], wsl=bool(stop.get("wsl", False))
         )
-        self._ladder = Ladder(steps, self._tree, saving=SaveWatch(stop.get("saves_to")).writing)
+        self._stop = StopSequence(steps, self._tree, saving=SaveWatch(stop.get("saves_to")).writing)
 
-    def _climb(self, ladder: Ladder) -> None:
-        result = ladder.advance()
+    def _advance_stop(self, stop: StopSequence) -> None:
+        result = stop.advance()
         if result is None:
             return
         self._reap()
-        self._ladder = None
-        self.say(spool.STOPPED, _report(result))
+        self._stop = None
+        self.write_record(spool.STOPPED, _report(result))
 
     def _begin_stacks(self) -> None:
-        """Start ``core.act.stack_probe`` as our child: the kernel lets our descendants look into the trainer."""
+        """Start the stack probe as a child: the trainer allows descendants of the runner to trace it."""
         if self._probe is not None or spool.read(self._directory, spool.STACKS) is None:
             return
         request = os.path.join(self._directory, spool.STACKS)
@@ -272,7 +273,7 @@ def _identity(boot: str, pid: int, process: Process | None) -> dict[str, Any]:
     return {"boot_id": boot, "pid": pid, "start_ticks": 0 if process is None else process.start_ticks}
 
 
-def _report(result: Climb) -> dict[str, Any]:
+def _report(result: StopResult) -> dict[str, Any]:
     return {
         "gone": result.gone,
         "signal": result.signal,

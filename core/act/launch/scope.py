@@ -1,8 +1,7 @@
-"""Whether a process can be put where logging out does not end it (``systemd-run --user --scope``).
+"""A systemd scope that keeps a process running after logout (``systemd-run --user --scope``).
 
-Only with lingering: without it the user's service manager, and every scope in it, ends with the last session, while a
-plain detached process survives that wherever ``KillUserProcesses=no`` (the default nearly everywhere). So a scope
-without lingering would make things worse, and is not used.
+It is used only with lingering. Without lingering the user's service manager and its scopes end with the last session,
+but a detached process without a scope survives if ``KillUserProcesses=no``, the default of most distributions.
 """
 
 import functools
@@ -18,7 +17,7 @@ LINGER = Path("/var/lib/systemd/linger")
 
 
 def command(unit: str) -> list[str]:
-    """The words to put before a command so that it runs in a scope of its own; ``unit`` names it."""
+    """Prefix of a command that runs it in a scope of its own, which is named after ``unit``."""
     readable = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in unit)[:80]
     name = f"trainwatch-{readable}-{secrets.token_hex(4)}"
     return ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={name}", "--"]
@@ -26,14 +25,14 @@ def command(unit: str) -> list[str]:
 
 @functools.cache
 def why_not() -> str | None:
-    """None where scopes really work (tried once per process), else a sentence that says what is missing."""
+    """None if scopes work (probed once per process), else a sentence that says what is missing."""
     return probe(os.environ, LINGER)
 
 
 def probe(environ: Mapping[str, str], linger: Path) -> str | None:
-    """Try it. ``linger``: the folder in which systemd notes who lingers. Blocks at most 5 s."""
+    """Run a command in a scope. ``linger``: folder with a file for each user who lingers. Blocks at most 5 s."""
     if not (environ.get("XDG_RUNTIME_DIR") or environ.get("DBUS_SESSION_BUS_ADDRESS")):
-        return "no systemd user session here (XDG_RUNTIME_DIR is not set); the run is detached without a scope"
+        return "there is no systemd user session (XDG_RUNTIME_DIR is not set); the run is detached without a scope"
     try:
         user = getpass.getuser()
     except (OSError, KeyError):
@@ -52,8 +51,8 @@ def probe(environ: Mapping[str, str], linger: Path) -> str | None:
     except FileNotFoundError:
         return "systemd-run is not installed; the run is detached without a scope"
     except (OSError, subprocess.SubprocessError) as fault:
-        return f"systemd-run does not work here: {fault}"
+        return f"systemd-run fails: {fault}"
     if trial.returncode != 0:
         words = trial.stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"systemd-run does not work here: {words[-1] if words else f'exit {trial.returncode}'}"
+        return f"systemd-run fails: {words[-1] if words else f'exit {trial.returncode}'}"
     return None

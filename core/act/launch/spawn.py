@@ -1,5 +1,5 @@
 """Fork and exec of the trainer, as the runner does it. Standard library only."""
-# No pathlib here: the runner stays small, and a look at every process fast.
+# No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH103, PTH118, PTH120, PTH110, PTH112
 
 import ctypes
@@ -22,8 +22,8 @@ NOT_FOUND = 127
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class CannotStart(Exception):  # noqa: N818 - says what it is
-    """The command could not be started; ``code`` is what a shell would return."""
+class CannotStart(Exception):  # noqa: N818 - the name states the failure
+    """The command could not be started; ``code``: exit code that a shell would return."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -31,19 +31,19 @@ class CannotStart(Exception):  # noqa: N818 - says what it is
 
 
 class Spawned(NamedTuple):
-    """A trainer that was executed. ``master``: our end of its terminal, None in file mode."""
+    """A started trainer. ``master``: the runner's end of its terminal, None in file mode."""
 
     pid: int
     master: int | None
 
 
 def become_subreaper() -> None:
-    """Orphans of the trainer become our children, so that none is lost."""
+    """Make orphans of the trainer children of this process, so that all are waited for."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def open_log(path: str) -> int:
-    """The trainer's log, for appending, created with mode 0600. Raises CannotStart."""
+    """Open the trainer's log for appending; a new one gets mode 0600. Raises CannotStart."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -52,7 +52,7 @@ def open_log(path: str) -> int:
 
 
 def child_environment(order: dict[str, Any], directory: str) -> dict[str, str]:
-    """The order's environment, with output unbuffered (or a crash loses the last lines) and the attempt's mark."""
+    """The order's environment with ATTEMPT_VARIABLE, and unbuffered output (a crash loses buffered lines)."""
     env: dict[str, str] = dict(order["env"])
     env.setdefault("PYTHONUNBUFFERED", "1")
     env[ATTEMPT_VARIABLE] = directory
@@ -62,7 +62,7 @@ def child_environment(order: dict[str, Any], directory: str) -> dict[str, str]:
 
 
 def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
-    """Start the order's command in its own session. Returns once it was executed; raises CannotStart."""
+    """Start the order's command in its own session. Returns after the exec; raises CannotStart."""
     argv: list[str] = list(order["argv"])
     env = child_environment(order, directory)
     _check(argv, env)
@@ -70,14 +70,14 @@ def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
     if order["terminal"] == "pty":
         master, slave = os.openpty()
         set_size(master, order["rows"], order["columns"])
-    fault_read, fault_write = os.pipe()  # closed by a successful exec; else it carries errno and where
+    fault_read, fault_write = os.pipe()  # closed by a successful exec; else it carries the failed stage and errno
     sys.stdout.flush()
     sys.stderr.flush()
     runner = os.getpid()
     pid = os.fork()
     if pid == 0:
         output = log if slave is None else slave
-        _be_born(argv, env, order["cwd"], output, fault_write, runner, is_terminal=slave is not None)
+        _exec_child(argv, env, order["cwd"], output, fault_write, runner, is_terminal=slave is not None)
     os.close(fault_write)
     if slave is not None:
         os.close(slave)
@@ -93,7 +93,7 @@ def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
 
 
 def set_size(terminal: int, rows: int, columns: int) -> None:
-    """Set the window size of a terminal; the kernel tells its foreground processes (SIGWINCH)."""
+    """Set the window size of a terminal; the kernel sends SIGWINCH to its foreground processes."""
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
@@ -107,7 +107,7 @@ def _check(argv: list[str], env: dict[str, str]) -> None:
             raise CannotStart(f"not an environment variable: {key!r} (run.env); rename or remove it", NOT_EXECUTABLE)
 
 
-def _be_born(  # noqa: PLR0917 - one call, right after the fork
+def _exec_child(  # noqa: PLR0917 - one call, right after the fork
     argv: list[str], env: dict[str, str], cwd: str, output: int, fault: int, runner: int, *, is_terminal: bool
 ) -> NoReturn:
     where = "start"
@@ -120,7 +120,7 @@ def _be_born(  # noqa: PLR0917 - one call, right after the fork
             stdin = os.open(os.devnull, os.O_RDONLY)
         for number, handle in ((0, stdin), (1, output), (2, output)):
             os.dup2(handle, number)
-        # Yama (Ubuntu's default) lets only ancestors trace; this lets py-spy, started by the runner, look at us.
+        # Yama (Ubuntu's default) allows only ancestors to trace a process. This allows py-spy, a child of the runner.
         _libc.prctl(PR_SET_PTRACER, ctypes.c_ulong(runner), 0, 0, 0)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             if signal.getsignal(number) is not None:

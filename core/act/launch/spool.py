@@ -1,10 +1,10 @@
-"""The files through which runner and supervisor talk, all in the attempt's directory.
+"""The spool: files in the attempt's directory through which runner and supervisor exchange requests and reports.
 
-Standard library only. Each is one JSON object, written whole (temporary file, fsync, rename, fsync of the directory): a
-reader sees the old one or the new one. Text from the system may hold bytes that are no UTF-8; the JSON is plain ASCII
-with lone surrogates escaped, which is why it is read with :mod:`json` and not with a strict decoder.
+Standard library only. Each file is one JSON object and is replaced atomically (temporary file, fsync, rename, fsync of
+the directory): a reader sees the old one or the new one. Paths may contain bytes that are not UTF-8; the JSON is ASCII
+with escaped lone surrogates, so it is read with :mod:`json` and not with a strict decoder.
 """
-# No pathlib here: the runner stays small, and a look at every process fast.
+# No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH105, PTH108, PTH118, PTH123
 
 import contextlib
@@ -20,7 +20,7 @@ STOPPED = "stopped.json"
 STACKS = "stacks.json"
 STACKS_DONE = "stacks-done.json"
 CLAIM = "claim"
-"""Created exclusively by whoever decides: the runner ("I start it") or the launcher ("too late, don't")."""
+"""Created exclusively, either by the runner, which then starts the trainer, or by a launcher that stopped waiting."""
 LOCK = "runner.lock"
 RUNNER_LOG = "runner.log"
 SOCKET = "pty.sock"
@@ -28,7 +28,7 @@ SOCKET_ELSEWHERE = "pty.path"
 
 
 def write(directory: str, name: str, content: dict[str, Any]) -> None:
-    """Put one file on the desk, mode 0600, atomically and durably. Raises OSError."""
+    """Replace one file atomically and durably, mode 0600. Raises OSError."""
     path = os.path.join(directory, name)
     temporary = f"{path}.{os.getpid()}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -50,7 +50,7 @@ def write(directory: str, name: str, content: dict[str, Any]) -> None:
 
 
 def read(directory: str, name: str) -> dict[str, Any] | None:
-    """What the file says; None when there is none or it cannot be read as an object."""
+    """The content of a file; None if it does not exist or is not a JSON object."""
     try:
         with open(os.path.join(directory, name), encoding="utf-8", errors="surrogateescape") as file:
             content = json.load(file)
@@ -60,13 +60,13 @@ def read(directory: str, name: str) -> dict[str, Any] | None:
 
 
 def remove(directory: str, name: str) -> None:
-    """Take a file off the desk, if it is there."""
+    """Remove a file if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, name))
 
 
 def claim(directory: str) -> bool:
-    """Decide whether the order is carried out; True for the first who asks, False for everyone after."""
+    """Claim the order. True for the first caller, False for all later ones."""
     try:
         handle = os.open(os.path.join(directory, CLAIM), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -1,10 +1,10 @@
-"""The trainer's terminal, as the runner keeps it: every byte goes to the log, and people may attach to it.
+"""The trainer's pseudo-terminal in pty mode. The runner owns it: every byte goes to the log, and clients can attach.
 
-Standard library only. The trainer never waits for a person: the log is a file, and a client that does not read is
-dropped. Client to runner: frames of one type byte (``d`` data, ``w`` window size), a length (4 bytes, big endian) and
-the payload. Runner to client: the bytes of the terminal, beginning with the newest ones from before it attached.
+Standard library only. The trainer never waits for a client: one that does not read is dropped. Client to runner: frames
+of one type byte (``d`` data, ``w`` window size), a length (4 bytes, big endian) and the payload. Runner to client: the
+bytes of the terminal, beginning with the newest RECENT_BYTES from before it attached.
 """
-# No pathlib here: the runner stays small, and a look at every process fast.
+# No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH106, PTH108, PTH118, PTH120
 
 import contextlib
@@ -19,17 +19,17 @@ import time
 from . import spawn, spool
 
 RECENT_BYTES = 16384
-"""Shown to who attaches: about two screens."""
+"""Sent to a client that attaches: about two screens."""
 CLIENT_BACKLOG_BYTES = 1 << 20
-"""A client that is further behind than this is dropped."""
+"""A client with more unread output than this is dropped."""
 FRAME_LIMIT_BYTES = 65536
-TYPED_LIMIT_BYTES = 65536
-"""Input that the trainer does not read is dropped beyond this."""
+INPUT_LIMIT_BYTES = 65536
+"""Most input that waits for the trainer; more is dropped."""
 READ_BYTES = 65536
 FRAME_HEAD = struct.Struct(">cI")
 WINDOW = struct.Struct(">HH")
 ROUNDS = 64
-"""Reads per turn: a flood of output must not keep the runner from its signals."""
+"""Reads per turn, so that the runner handles its signals during a flood of output."""
 
 
 class Client:
@@ -41,7 +41,7 @@ class Client:
         self.incoming = bytearray()
 
     def frames(self) -> list[tuple[bytes, bytes]]:
-        """Take the whole frames that have arrived. Raises ValueError on an oversized one."""
+        """Remove and return the complete frames. Raises ValueError if one is larger than FRAME_LIMIT_BYTES."""
         found = []
         while len(self.incoming) >= FRAME_HEAD.size:
             kind, length = FRAME_HEAD.unpack_from(self.incoming)
@@ -56,7 +56,7 @@ class Client:
 
 
 class LogFile:
-    """The log behind the terminal. A full disk loses output, not the trainer; what was lost is noted once it can be."""
+    """The log of the terminal. While the disk is full, output is lost; a note with the number of bytes follows."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -64,7 +64,7 @@ class LogFile:
         self._why = ""
 
     def write(self, data: bytes) -> None:
-        """Append; never raises."""
+        """Append. Raises nothing."""
         if self._lost:
             note = f"\r\n[trainwatch: {self._lost} bytes of output were lost: {self._why}]\r\n".encode()
             if self._append(note):
@@ -84,47 +84,47 @@ class LogFile:
         return 0
 
 
-class Pane:
-    """Owns the master side of the terminal, the listening socket and the attached clients."""
+class TrainerPty:
+    """The master side of the terminal, the listening socket and the attached clients."""
 
     def __init__(self, master: int, log: int, directory: str) -> None:
         self._master = master
         self._log = LogFile(log)
         self._recent = bytearray()
-        self._typed = bytearray()
+        self._input = bytearray()
         self._clients: dict[int, Client] = {}
         self._listener = _listen(directory)
         self.ended = False
         os.set_blocking(master, False)
 
     def register(self, poller: "select.poll") -> None:
-        """Add what this turn waits for."""
+        """Register all file descriptors that this turn waits for."""
         if not self.ended:
-            poller.register(self._master, select.POLLIN | (select.POLLOUT if self._typed else 0))
+            poller.register(self._master, select.POLLIN | (select.POLLOUT if self._input else 0))
         if self._listener is not None:
             poller.register(self._listener, select.POLLIN)
         for handle, client in self._clients.items():
             poller.register(handle, select.POLLIN | (select.POLLOUT if client.outgoing else 0))
 
     def serve(self, ready: dict[int, int]) -> None:
-        """Handle what became ready: ``{file descriptor: poll events}``."""
+        """Handle the ready file descriptors: ``{file descriptor: poll events}``."""
         if ready.get(self._master, 0) and not self.ended:
             self.drain(ROUNDS)
-            self._type()
+            self._write_input()
         if self._listener is not None and ready.get(self._listener.fileno(), 0):
-            self._admit(self._listener)
+            self._accept(self._listener)
         for handle in [handle for handle in self._clients if ready.get(handle, 0)]:
-            self._hear(handle, ready[handle])
-        self._show()
+            self._receive(handle, ready[handle])
+        self._flush()
 
     def drain(self, rounds: int | None = None) -> None:
-        """Copy what the terminal holds now into the log; all of it unless ``rounds`` limits it."""
+        """Copy the terminal's output into the log, with at most ``rounds`` reads."""
         while not self.ended and (rounds is None or rounds > 0):
             try:
                 data = os.read(self._master, READ_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # EIO: nobody holds the other side any more
+            except OSError:  # EIO: no process has the other side open
                 data = b""
             if not data:
                 self.ended = True
@@ -138,10 +138,10 @@ class Pane:
             rounds = None if rounds is None else rounds - 1
 
     def close(self, directory: str) -> None:
-        """Say good-bye to the clients with what is left for them, and remove the socket."""
+        """Send the clients their remaining output (for at most 1 s), close them and remove the socket."""
         deadline = time.monotonic() + 1.0
         while any(client.outgoing for client in self._clients.values()) and time.monotonic() < deadline:
-            self._show()
+            self._flush()
             time.sleep(0.01)
         for handle in list(self._clients):
             self._drop(handle)
@@ -155,12 +155,12 @@ class Pane:
         spool.remove(directory, spool.SOCKET)
         spool.remove(directory, spool.SOCKET_ELSEWHERE)
 
-    def _type(self) -> None:
+    def _write_input(self) -> None:
         with contextlib.suppress(OSError):
-            while self._typed:
-                del self._typed[: os.write(self._master, self._typed[:1024])]
+            while self._input:
+                del self._input[: os.write(self._master, self._input[:1024])]
 
-    def _admit(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
             link, _ = listener.accept()
         except OSError:
@@ -172,7 +172,7 @@ class Pane:
         link.setblocking(False)
         self._clients[link.fileno()] = Client(link, bytes(self._recent))
 
-    def _hear(self, handle: int, events: int) -> None:
+    def _receive(self, handle: int, events: int) -> None:
         client = self._clients[handle]
         if not events & ~select.POLLOUT:
             return
@@ -187,16 +187,16 @@ class Pane:
             return
         for kind, payload in frames:
             if kind == b"d":
-                self._typed += payload[: max(0, TYPED_LIMIT_BYTES - len(self._typed))]
+                self._input += payload[: max(0, INPUT_LIMIT_BYTES - len(self._input))]
             elif kind == b"w" and len(payload) == WINDOW.size and not self.ended:
                 rows, columns = WINDOW.unpack(payload)
                 if rows and columns:
                     spawn.set_size(self._master, rows, columns)
-        self._type()
+        self._write_input()
         if not data:
             self._drop(handle)
 
-    def _show(self) -> None:
+    def _flush(self) -> None:
         for handle, client in list(self._clients.items()):
             try:
                 while client.outgoing:
@@ -211,7 +211,7 @@ class Pane:
 
 
 def _listen(directory: str) -> socket.socket | None:
-    """The socket to attach to; None (and a line in the runner's log) when none can be made: not worth a training."""
+    """The socket to attach to. If none can be made, None and a line in the runner's log; the training goes on."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -237,7 +237,7 @@ def _listen(directory: str) -> socket.socket | None:
 
 
 def _short_folder() -> str:
-    import tempfile  # rarely needed, and not small
+    import tempfile  # rarely needed, and large
 
     parent = os.environ.get("XDG_RUNTIME_DIR") or "/tmp"  # noqa: S108 - mkdtemp makes it private (0700)
     try:

@@ -6,17 +6,17 @@ import time
 import msgspec
 
 from ...model.ports import AttemptTarget
-from .. import processes as tree
+from .. import processes
 from .stop_sequence import STOPPED_STATES
 from .stopping import members
 
 PAUSE_TIMEOUT_S = 5.0
-"""A process in the kernel (state D) stops when it comes back from there."""
+"""A process in a system call (state D) stops only when the call returns."""
 POLL_S = 0.02
 
 
 class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``ok``: all are stopped (or none is, after unpause). ``reluctant``: pids that are not there yet."""
+    """``ok``: all processes are stopped, or after unpause none is. ``reluctant``: pids that have not followed yet."""
 
     ok: bool
     processes: int
@@ -24,19 +24,19 @@ class PauseReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pause_attempt(target: AttemptTarget, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Stop every process of the tree, also those born meanwhile. The runner goes on. Blocks at most ``timeout_s``."""
+    """Stop every process of the tree, new ones included, but not the runner. Blocks at most ``timeout_s``."""
     return _drive(target, signal.SIGSTOP, timeout_s, paused=True)
 
 
 def unpause_attempt(target: AttemptTarget, timeout_s: float = PAUSE_TIMEOUT_S) -> PauseReport:
-    """Let every process of the tree go on. Harmless when they never stopped."""
+    """Continue every process of the tree. Harmless if they are not stopped."""
     return _drive(target, signal.SIGCONT, timeout_s, paused=False)
 
 
 def _drive(target: AttemptTarget, number: signal.Signals, timeout_s: float, *, paused: bool) -> PauseReport:
     deadline = time.monotonic() + timeout_s
     while True:
-        if target.trainer.boot_id != tree.boot_id():
+        if target.trainer.boot_id != processes.boot_id():
             return PauseReport(ok=False, processes=0)
         living = members(target)
         wrong = [process for process in living if (process.state in STOPPED_STATES) != paused]
@@ -48,7 +48,7 @@ def _drive(target: AttemptTarget, number: signal.Signals, timeout_s: float, *, p
             )
         for process in wrong:
             try:
-                tree.send(process.key, number)
+                processes.send_signal(process.key, number)
             except PermissionError:
                 continue
         time.sleep(POLL_S)

@@ -1,8 +1,8 @@
-"""Whether a tree is writing a checkpoint right now: a kill in the middle of one tears it.
+"""Whether a process tree is writing a checkpoint now. A kill during a save leaves a torn checkpoint.
 
-Standard library only: the runner imports this. By the files that its processes have open for writing, not by the
-folder: what somebody else copies there is no reason to wait. A file that stands still is not waited for: that is a hung
-save. Files that every trainer keeps open (logs, TensorBoard's events) do not count.
+Standard library only: the runner imports this. A save is seen by the files that the processes have open for writing,
+not by the folder, because other programs may copy files there. A file that does not grow for STILL_S is a hung save
+and is not waited for. Files that trainers keep open (logs, TensorBoard's events) do not count.
 """
 # No pathlib here: the runner stays small, and a look at every process fast.
 # ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH123, PTH208
@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterable
 from ..processes import Process
 
 STILL_S = 8.0
-"""A file that did not grow for this long stands still; network disks pause for seconds between two writes."""
+"""A file that has not grown for this long is no longer being written. Network disks pause for seconds."""
 LIMIT_S = 900.0
-"""Longest wait for all saves together: a deaf trainer may save again and again."""
+"""Longest wait for all saves together: a trainer that ignores signals may save repeatedly."""
 LOG_SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ".jsonl", ".json", ".csv", ".tsv", ".db", ".sqlite",
                           ".sqlite-wal", ".wandb", ".lock", ".html", ".png"})  # fmt: skip
 LOG_BEGINNINGS = ("events.out.tfevents",)
 WEIGHT_SUFFIXES = frozenset({".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".distcp"})
-"""What counts where the output folder is not known."""
+"""What counts as a checkpoint if the output folder is unknown."""
 
 
 class SaveWatch:
-    """Ask :meth:`writing` every second or so; the first answers are cautious, until standing still is proven."""
+    """Call :meth:`writing` about every second. A file that was seen for less than STILL_S counts as growing."""
 
     def __init__(self, folder: str | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = None if folder is None else os.path.realpath(folder)
@@ -34,7 +34,7 @@ class SaveWatch:
         self._since: float | None = None
 
     def writing(self, processes: Iterable[Process]) -> bool:
-        """Whether a checkpoint grows, or may grow: it was seen for less than ``STILL_S``."""
+        """Whether a checkpoint grows or was first seen less than STILL_S ago."""
         now = self._clock()
         growing = False
         for path, state in self._open_files(processes).items():

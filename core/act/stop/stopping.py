@@ -1,4 +1,4 @@
-"""Ending an attempt: through its runner where that lives, else directly (adopted, or the runner was killed)."""
+"""Ending an attempt: through its runner if that lives, else directly (adopted, or the runner was killed)."""
 
 import signal
 import time
@@ -10,14 +10,14 @@ import msgspec
 from ...model.attempt import StopOrder
 from ...model.ports import AttemptTarget
 from ...model.run import ProcessIdentity
-from .. import processes as tree
+from .. import processes
 from ..launch import spool
 from ..launch.launching import is_alive
 from .save_in_progress import SaveWatch
-from .stop_sequence import HOLD_POLL_S, POLL_S, Climb, Ladder, climb, rungs
+from .stop_sequence import POLL_S, SAVE_POLL_S, StopResult, StopSequence, run_to_end, stop_steps
 
 MARGIN_S = 3.0
-"""What a runner may need beyond its graces before it counts as stuck."""
+"""A runner that has not reported this long after its graces counts as stuck."""
 
 
 class Survivor(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Survivor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StopReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How ending a tree went. ``signal``: the last one needed, by name; None = nothing was left to end."""
+    """Result of ending a tree. ``signal``: name of the last signal that was needed; None: no process was left."""
 
     gone: bool
     signal: str | None
@@ -40,14 +40,14 @@ class StopReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """For the journal and for people."""
+        """The result for the journal and for people."""
         if not self.gone:
             listed = ", ".join(f"{s.name} ({s.pid}, state {s.state})" for s in self.survivors)
             stuck = any(s.state == "D" for s in self.survivors)
             why = "stuck in the kernel, only a reboot or a driver reset ends them" if stuck else "not ended by SIGKILL"
             return f"{len(self.survivors)} processes are left after {self.seconds:.1f} s: {listed}; {why}"
         if self.signal is None:
-            return "nothing was left to end"
+            return "no process was left to end"
         count = "1 process" if self.processes == 1 else f"{self.processes} processes"
         return f"{count} ended by {self.signal} after {self.seconds:.1f} s"
 
@@ -61,16 +61,16 @@ def stop_attempt(
     saves_to: str | None = None,
     wsl: bool = False,
 ) -> StopReport:
-    """End the trainer's whole tree and wait until nothing of it is left (or SIGKILL did not help).
+    """End the trainer's whole process tree and wait until it has ended, or SIGKILL had no effect.
 
     Blocks for at most the two graces plus about 8 s, and longer while a checkpoint (in ``saves_to``, if that is known)
-    is being written. ``wsl``: the gentler ladder. "kill": SIGKILL at once. A call with "kill" from another thread
-    overtakes a "gentle" one that is under way. Works for any target: with a live runner, without one, adopted.
+    is being written. ``wsl``: the longer graces of WSL2. "kill": SIGKILL at once; such a call from another thread
+    replaces a "gentle" one in progress. The target may have a live runner, a dead one, or none (adopted).
     """
     begun = time.monotonic()
-    steps = rungs(mode, interrupt_grace_s, terminate_grace_s, wsl=wsl)
+    steps = stop_steps(mode, interrupt_grace_s, terminate_grace_s, wsl=wsl)
     saves = SaveWatch(saves_to)
-    if target.trainer.boot_id != tree.boot_id():
+    if target.trainer.boot_id != processes.boot_id():
         return StopReport(gone=True, signal=None, processes=0, seconds=0.0)
     if target.runner is not None and is_alive(target.runner):
         order = StopOrder(
@@ -85,27 +85,28 @@ def stop_attempt(
         if answer is not None and not (answer.gone and _left_behind(target)):
             return answer
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
-    ladder = Ladder(steps, lambda: members(target), saving=saves.writing)
-    result = climb(ladder)
+    ladder = StopSequence(steps, lambda: members(target), saving=saves.writing)
+    result = run_to_end(ladder)
     return _report(result, time.monotonic() - begun)
 
 
-def members(target: AttemptTarget) -> list[tree.Process]:
-    """The live processes of an attempt, its runner left out (of a live runner: all its descendants)."""
+def members(target: AttemptTarget) -> list[processes.Process]:
+    """The live processes of an attempt without its runner. If the runner lives, its descendants are included."""
     spare = () if target.runner is None else (target.runner.pid,)
     found = {
-        process.pid: process for process in tree.family(_key(target.trainer), directory=target.directory, spare=spare)
+        process.pid: process
+        for process in processes.attempt_processes(_key(target.trainer), directory=target.directory, spare=spare)
     }
     if target.runner is not None and is_alive(target.runner):
         marked = {process.pid for process in found.values()}
-        for process in tree.descendants(target.runner.pid):
-            # The stack probe is a descendant of the runner, but it leads a session of its own and carries no mark.
+        for process in processes.descendants(target.runner.pid):
+            # The stack probe is a descendant of the runner with a session of its own, and not part of the attempt.
             if process.pid not in marked and not _is_probe(process):
                 found[process.pid] = process
     return list(found.values())
 
 
-def _is_probe(process: tree.Process) -> bool:
+def _is_probe(process: processes.Process) -> bool:
     try:
         words = Path(f"/proc/{process.session}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -124,22 +125,22 @@ def _key(identity: ProcessIdentity) -> tuple[int, int]:
 def _ask_runner(
     target: AttemptTarget, runner: ProcessIdentity, order: StopOrder, limit_s: float, saves: SaveWatch
 ) -> StopReport | None:
-    """Put the order on the desk, wake the runner, wait for its report. None when it died or is stuck.
+    """Write the order into the spool, wake the runner, wait for its report. None: it died or is stuck.
 
-    ``limit_s`` begins anew whenever a checkpoint is seen being written: then the runner waits, too.
+    ``limit_s`` starts again whenever a checkpoint is being written, because the runner waits then.
     """
     try:
         spool.remove(target.directory, spool.STOPPED)
         spool.write(target.directory, spool.STOP, msgspec.to_builtins(order))
-        if not tree.send(_key(runner), signal.SIGUSR1):
+        if not processes.send_signal(_key(runner), signal.SIGUSR1):
             return None
-        tree.send(_key(runner), signal.SIGCONT)  # should someone have stopped it
+        processes.send_signal(_key(runner), signal.SIGCONT)  # in case it is stopped
     except OSError:
-        return None  # a full disk must not make a run unstoppable
+        return None  # on a full disk the attempt is ended without the runner
     now = time.monotonic()
-    deadline, look_at_saves = now + limit_s, now + HOLD_POLL_S
+    deadline, look_at_saves = now + limit_s, now + SAVE_POLL_S
     while now < deadline:
-        alive = is_alive(runner)  # asked before the file: a runner reports, then ends
+        alive = is_alive(runner)  # before the file is read: a runner reports, then ends
         content = spool.read(target.directory, spool.STOPPED)
         if content is not None:
             return msgspec.convert(content | {"by": "runner"}, StopReport)
@@ -148,13 +149,13 @@ def _ask_runner(
         time.sleep(POLL_S)
         now = time.monotonic()
         if order.mode == "gentle" and now >= look_at_saves:
-            look_at_saves = now + HOLD_POLL_S
+            look_at_saves = now + SAVE_POLL_S
             if saves.writing(members(target)):
                 deadline = max(deadline, now + limit_s)
     return None
 
 
-def _report(result: Climb, seconds: float) -> StopReport:
+def _report(result: StopResult, seconds: float) -> StopReport:
     return StopReport(
         gone=result.gone,
         signal=result.signal,
