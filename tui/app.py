@@ -20,14 +20,14 @@ from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
 from .doors import OpenRun, RunPicker, Starter
 from .launching import Launcher
-from .pane_focus import PaneMemory
 from .places import PLACES, SIDE_PLACES
-from .screen_memory import Remembered, keep, recall
-from .screens.dashboard import Dashboard
+from .screen_state import Remembered, keep, recall
+from .screens.dashboard_screen import Dashboard
 from .screens.open_place import place_screen
-from .screens.place import PlaceScreen
-from .terminal import believe_the_terminal, end_with_terminal, may_watch_the_mouse
-from .themes import DARK, LIGHT, ROLES
+from .screens.pane_focus import PaneMemory
+from .screens.place_screen import PlaceScreen
+from .ui.terminal import believe_the_terminal, end_with_terminal, may_watch_the_mouse
+from .ui.themes import DARK, LIGHT, ROLES
 
 HERE = Path(__file__).parent
 
@@ -42,7 +42,7 @@ class TrainwatchApp(App[None]):
 
     TITLE = "trainwatch"
     ENABLE_COMMAND_PALETTE = True
-    CSS_PATH: ClassVar[CSSPathType | None] = [HERE / "widgets" / "pane.tcss", HERE / "dialogs" / "dialogs.tcss"]
+    CSS_PATH: ClassVar[CSSPathType | None] = [HERE / "panes" / "pane.tcss", HERE / "dialogs" / "dialogs.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+q,ctrl+c", "leave", show=False, priority=False),
         Binding("R", "runs", show=False),
@@ -188,7 +188,7 @@ class TrainwatchApp(App[None]):
             self._uncover()
             board.find_in_log(log, line, text)
             return
-        from .screens.log import LogScreen
+        from .screens.log_screen import LogScreen
 
         screen = LogScreen(self, board)  # over the screen that led here: Escape leads back to it
         self.push_screen(screen)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from textual.message import Message
 
-from .pulse import Look
+from .poller import Look
 
 
 class Seen(Message):

@@ -7,10 +7,10 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 from .keys import Key, applying
+from .operations import ACTS
 from .places import PLACES
-from .screens.dashboard import Dashboard
-from .screens.place import PlaceScreen
-from .work.operations import ACTS
+from .screens.dashboard_screen import Dashboard
+from .screens.place_screen import PlaceScreen
 
 SIDE_WORDS = {
     "samples": ("images", "i", "the newest sample images of the run"),

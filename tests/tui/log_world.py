@@ -13,7 +13,7 @@ from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.doors import LogDoor, OpenRun
-from trainwatch.tui.screens.log import LogScreen
+from trainwatch.tui.screens.log_screen import LogScreen
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB"
 TRACE = [

@@ -11,11 +11,11 @@ from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.views.header import header_view
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.attention import Attention
-from trainwatch.tui.glyphs import UNICODE
-from trainwatch.tui.screens.checkpoints import CheckpointsScreen
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.incidents import IncidentsScreen
+from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.incidents_screen import IncidentsScreen
+from trainwatch.tui.terminal_title import Attention
+from trainwatch.tui.ui.glyphs import UNICODE
 
 
 def board(app: TrainwatchApp) -> Dashboard:

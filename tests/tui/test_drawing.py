@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from trainwatch.core.views.level import ALL_SAFE, BOUNDS
-from trainwatch.tui.arrange import Contents, arrange
-from trainwatch.tui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
-from trainwatch.tui.chart import bar, braille, curve, scale, spark
-from trainwatch.tui.glyphs import ASCII, UNICODE, glyphs_for
-from trainwatch.tui.kept import Kept
-from trainwatch.tui.series import SeriesCache, Wish, stretch
+from trainwatch.tui.screens.dashboard_layout import Contents, arrange
+from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
+from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark
+from trainwatch.tui.ui.glyphs import ASCII, UNICODE, glyphs_for
+from trainwatch.tui.ui.last_value import Kept
+from trainwatch.tui.ui.series import SeriesCache, Wish, stretch
 
 TEXTS = st.text(max_size=60)
 SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_size=6)

@@ -18,11 +18,11 @@ from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
 from trainwatch.tui.doors import LogDoor
-from trainwatch.tui.screen_memory import FILE_NAME, Remembered, recall
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.incidents import IncidentsScreen
-from trainwatch.tui.screens.log import LogScreen
-from trainwatch.tui.screens.profiles import ProfilesScreen
+from trainwatch.tui.screen_state import FILE_NAME, Remembered, recall
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.incidents_screen import IncidentsScreen
+from trainwatch.tui.screens.log_screen import LogScreen
+from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 
 PLACES = ["1", "2", "3", "4", "5", "6", "l"]
 

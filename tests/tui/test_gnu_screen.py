@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tmux_terminal import NO_TMUX, terminal
-from trainwatch.tui.terminal import may_watch_the_mouse
+from trainwatch.tui.ui.terminal import may_watch_the_mouse
 
 
 def test_the_mouse_is_left_alone_in_gnu_screen_only() -> None:

@@ -35,8 +35,8 @@ from trainwatch.tui.dialogs.choose import ChooseProfile
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.prompt import SearchBar
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.runs import RunsScreen
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.runs_screen import RunsScreen
 
 
 def board(app: TrainwatchApp) -> Dashboard:
@@ -335,7 +335,7 @@ async def test_read_only_changes_nothing() -> None:
 async def test_every_key_of_the_table_has_an_action() -> None:
     for key in KEYS:
         name = key.action.partition("(")[0].removeprefix("app.")
-        from trainwatch.tui.work.operations import ACTS
+        from trainwatch.tui.operations import ACTS
 
         assert name in ACTS or hasattr(Dashboard, f"action_{name}") or hasattr(TrainwatchApp, f"action_{name}"), name
 

@@ -15,10 +15,10 @@ from trainwatch.core.model.launching import LaunchOrder, LaunchPreview
 from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
-from trainwatch.tui.launch.type_command import TypeCommand
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.launch import LaunchScreen
-from trainwatch.tui.screens.runs import RunsScreen
+from trainwatch.tui.dialogs.type_command import TypeCommand
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.launch_screen import LaunchScreen
+from trainwatch.tui.screens.runs_screen import RunsScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 

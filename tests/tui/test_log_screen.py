@@ -8,9 +8,9 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui.log_world import OOM, LogWorld, open_log, settled, until
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.log import LogScreen
-from trainwatch.tui.widgets.log_window import KEPT_LINES
+from trainwatch.tui.log.log_window import KEPT_LINES
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.log_screen import LogScreen
 
 
 @pytest.fixture

@@ -22,14 +22,14 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.doors import LogDoor
 from trainwatch.tui.places import PLACES
-from trainwatch.tui.screens.checkpoints import CheckpointsScreen
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.screens.incidents import IncidentsScreen
-from trainwatch.tui.screens.log import LogScreen
-from trainwatch.tui.screens.place import PlaceScreen
-from trainwatch.tui.screens.profiles import ProfilesScreen
-from trainwatch.tui.screens.runs import RunsScreen
-from trainwatch.tui.screens.stacks import StacksScreen
+from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.incidents_screen import IncidentsScreen
+from trainwatch.tui.screens.log_screen import LogScreen
+from trainwatch.tui.screens.place_screen import PlaceScreen
+from trainwatch.tui.screens.profiles_screen import ProfilesScreen
+from trainwatch.tui.screens.runs_screen import RunsScreen
+from trainwatch.tui.screens.stacks_screen import StacksScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]
 

@@ -19,11 +19,11 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.sample import Sample
 from trainwatch.core.sense.files.sample_images import find_samples
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.picture import decoding as pictures
-from trainwatch.tui.picture.decoding import PictureError, decode
-from trainwatch.tui.picture.graphics import image_widget, way_of
-from trainwatch.tui.screens import samples as samples_screen
-from trainwatch.tui.screens.samples import SamplesScreen
+from trainwatch.tui.screens import samples_screen
+from trainwatch.tui.screens.samples_screen import SamplesScreen
+from trainwatch.tui.ui import picture_file as pictures
+from trainwatch.tui.ui.picture_file import PictureError, decode
+from trainwatch.tui.ui.picture_protocol import image_widget, way_of
 
 Image = pytest.importorskip("PIL.Image")
 RED, BLUE = (200, 10, 10), (10, 10, 200)
@@ -248,7 +248,7 @@ def test_loading_graphics_asks_the_terminal_nothing() -> None:
 
     reader, terminal = pty.openpty()
     code = (
-        "from trainwatch.tui.picture.graphics import image_widget\n"
+        "from trainwatch.tui.ui.picture_protocol import image_widget\n"
         "for way in ('kitty', 'sixel'):\n"
         "    assert image_widget(way) is not None\n"
     )

@@ -13,8 +13,8 @@ from tests.fakes.pictures import PaintedFolder
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tui.conftest import app_of, look, until
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.launch import LaunchScreen
-from trainwatch.tui.screens.samples import SamplesScreen
+from trainwatch.tui.screens.launch_screen import LaunchScreen
+from trainwatch.tui.screens.samples_screen import SamplesScreen
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])

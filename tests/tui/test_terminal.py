@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from trainwatch.tui import terminal
+from trainwatch.tui.ui import terminal
 
 PROGRAM = Path(__file__).with_name("screen_program.py")
 DEADLINE_S = 30.0
@@ -99,7 +99,7 @@ def test_without_a_terminal_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("term", ["", "dumb"])
 def test_a_dumb_terminal_gets_no_screen(term: str) -> None:
     """Asked on a real terminal, so that only TERM can be the reason."""
-    code = "import sys; from trainwatch.tui.terminal import can_show_screen; sys.exit(10 + can_show_screen())"
+    code = "import sys; from trainwatch.tui.ui.terminal import can_show_screen; sys.exit(10 + can_show_screen())"
     for name, expected in ((term, 10), ("xterm", 11)):
         pid, master = pty.fork()
         if pid == 0:

@@ -7,11 +7,11 @@ from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finish
 from tests.tui.conftest import look, showing
 from trainwatch.core.views.level import ALL_SAFE
 from trainwatch.core.views.timeline import ticks
-from trainwatch.tui.chart import spark
-from trainwatch.tui.glyphs import ASCII, UNICODE, Glyphs
-from trainwatch.tui.screens.dashboard import Dashboard
-from trainwatch.tui.series import Wish, placed, spiked
-from trainwatch.tui.time_window import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
+from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.ui.chart import spark
+from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs
+from trainwatch.tui.ui.series import Wish, placed, spiked
+from trainwatch.tui.ui.time_window import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
 
 
 def test_a_live_run_shows_its_newest_minutes() -> None:

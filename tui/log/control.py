@@ -11,8 +11,8 @@ from textual.widget import Widget
 from ...core.model.ports import LogReader
 from ...core.views.situation import Situation
 from ..doors import OpenRun
-from ..pulse import Look, Pulse
-from ..widgets.log_pane import LogPane
+from ..poller import Look, Pulse
+from .log_pane import LogPane
 from .search import Hit, find
 
 PAGE_LINES = 400

@@ -5,8 +5,8 @@ from itertools import islice
 from pathlib import Path
 
 from ...core.views import quantity
-from ..errands import Show
-from .reading import LogSource
+from ..background import Show
+from .log_source import LogSource
 from .shown import ShownLog
 
 CLIPBOARD_LINES = 5000

@@ -5,8 +5,8 @@ from typing import Literal
 
 from ...core.model.incident import Incident
 from ...core.views.words import title_of
-from ..widgets.log_pane import ALARM
-from .hunt import BEYOND
+from .log_pane import ALARM
+from .log_search import BEYOND
 from .patterns import start_of
 from .shown import ShownLog
 

@@ -2,8 +2,8 @@
 
 import re
 
-from .hunt import BEYOND
-from .reading import combined, compiled
+from .log_search import BEYOND
+from .log_source import combined, compiled
 from .shown import ShownLog
 
 

@@ -9,9 +9,9 @@ from textual.geometry import Size
 from ...core.model.log_lines import LogFile
 from ...core.views.situation import Situation
 from ..doors import LogDoor
-from ..widgets.log_view import LogView
-from .driver import LogDriver
-from .hunt import LogHunt
+from .log_driver import LogDriver
+from .log_search import LogHunt
+from .log_view import LogView
 
 
 class ShownLog(Protocol):

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 
 from ...core.views.dashboard import DashboardView
-from ..arrange import Contents, arrange
-from ..pane_focus import PaneMemory, zoomed
-from ..pulse import Look
-from ..series import Wish
-from ..time_window import TimeWindow
-from ..widgets.checkpoints_pane import CheckpointsPane
-from ..widgets.gpu_pane import GpuPane
-from ..widgets.head import Head, head_rows
-from ..widgets.incidents_pane import IncidentsPane
-from ..widgets.key_bar import KeyBar
-from ..widgets.log_pane import LogPane
-from ..widgets.memory_pane import MemoryPane
-from ..widgets.pane import Pane
-from ..widgets.timeline_pane import TimelinePane
-from .paned import PanedScreen
+from ..log.log_pane import LogPane
+from ..panes.checkpoints_pane import CheckpointsPane
+from ..panes.gpu_pane import GpuPane
+from ..panes.head import Head, head_rows
+from ..panes.incidents_pane import IncidentsPane
+from ..panes.key_bar import KeyBar
+from ..panes.memory_pane import MemoryPane
+from ..panes.pane import Pane
+from ..panes.timeline_pane import TimelinePane
+from ..poller import Look
+from ..ui.series import Wish
+from ..ui.time_window import TimeWindow
+from .dashboard_layout import Contents, arrange
+from .pane_focus import PaneMemory, zoomed
+from .pane_screen import PanedScreen
 
 
 class DashboardPanes(PanedScreen):

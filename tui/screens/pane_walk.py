@@ -1,8 +1,8 @@
 """Looking at one pane of the dashboard: focus, full size, the cursor on the timeline, and the screen behind each."""
 
-from ..pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, next_pane
-from ..widgets.pane import Pane
+from ..panes.pane import Pane
 from .dashboard_panes import DashboardPanes
+from .pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, next_pane
 
 
 class PaneWalk(DashboardPanes):

@@ -33,7 +33,7 @@ def act(args: argparse.Namespace) -> int:
 
         ready = project_run(args.run_name, overrides_of(args), to_start=True)
         return supervise_and_print(ready.run, plan=ready.plan, stop_trainer=args.stop_trainer)
-    from trainwatch.tui.terminal import can_show_screen
+    from trainwatch.tui.ui.terminal import can_show_screen
 
     if not can_show_screen():
         return _plain(args)

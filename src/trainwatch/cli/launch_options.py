@@ -79,6 +79,6 @@ def look_after(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:
 def _wants_screen(args: argparse.Namespace) -> bool:
     if args.run_headless or args.json or args.detach:
         return False
-    from trainwatch.tui.terminal import can_show_screen
+    from trainwatch.tui.ui.terminal import can_show_screen
 
     return can_show_screen()

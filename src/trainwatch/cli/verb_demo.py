@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Run the demo; 0 when it reached its last step after the crash and the hang."""
-    from trainwatch.tui.terminal import can_show_screen
+    from trainwatch.tui.ui.terminal import can_show_screen
 
     if args.torch:
         _need_torch()

@@ -1,0 +1,40 @@
+"""Typing a command to start; which framework it is taken for is said while it is typed."""
+
+from textual.widgets import Input, Static
+
+from ..launching import Launcher
+from .dialog import Ask
+
+BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
+
+
+class TypeCommand(Ask):
+    """Answers with the command, or None."""
+
+    def __init__(self, launcher: Launcher, before: str) -> None:
+        super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] leave it", before=before)
+        self._launcher = launcher
+        self._newest = 0
+        self.said = ""
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Ask in a thread what it would be taken for; only the newest answer is shown."""
+        event.stop()
+        self._newest += 1
+        number, command = self._newest, event.value.strip()
+        app, launcher = self.app, self._launcher
+
+        def ask() -> None:
+            try:
+                said = launcher.preset_of(command) if command else ""
+            except Exception as error:
+                said = str(error)
+            if app.is_running and self.is_attached:
+                app.call_later(self._show, number, said)
+
+        self.run_worker(ask, thread=True, exit_on_error=False)
+
+    def _show(self, number: int, said: str) -> None:
+        if number == self._newest and self.is_attached:
+            self.said = said
+            self.query_one("#objection", Static).update(said)

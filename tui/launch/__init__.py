@@ -1,1 +1,0 @@
-"""What could be started, what a start would be, and what could end it."""

@@ -1,0 +1,263 @@
+"""Moves a LogView over a log of any size: follows its end, pages, goes to places. Reading happens on a thread."""
+
+import re
+from collections.abc import Callable
+
+from ..background import Errands, Show
+from .log_source import LogSource, guarded
+from .log_view import LogView
+from .log_window import LogWindow, Reading
+
+JUMP_BYTES = 65536
+"""A log that grew by more since the last look is read from its end; what rushed by is in the file."""
+MARGIN_ROWS = 150
+"""The next page is read when no more than a screen, or so many rows, are left in the window."""
+HIT_SHARE = 0.35
+"""A place that is gone to stands so far down the screen."""
+STATES = 200
+"""Most states of a bar that are shown when it is unfolded."""
+
+
+class LogDriver:
+    """``changed`` is called when something other than the rows may have changed (the title, the position)."""
+
+    def __init__(
+        self, view: LogView, deliver: Callable[[Show], None], say: Callable[[str], None], changed: Callable[[], None]
+    ) -> None:
+        self.view = view
+        self.source: LogSource | None = None
+        self.only: re.Pattern[str] | None = None
+        self.scanning = False
+        """A filter has not seen enough of the file yet to fill the screen."""
+        self._say, self._changed = say, changed
+        self._errands = Errands("log-pages", deliver)
+        self._generation = 0
+        self.busy = False
+
+    def close(self) -> None:
+        """Read nothing more."""
+        self._generation += 1
+        self._errands.close()
+
+    def open(self, source: LogSource | None) -> None:
+        """Show the end of another file."""
+        self.source = source
+        self.view.unfolded.clear()
+        self._renew()
+        self.follow(True)
+
+    def filter(self, only: re.Pattern[str] | None) -> None:
+        """Show matching lines only; a held screen stays where it was."""
+        at = self.place
+        self.only = only
+        self._renew()
+        if at is None:
+            self.follow(True)
+        else:
+            self.go(at)
+
+    @property
+    def place(self) -> int | None:
+        """Offset of the line under the cursor; None while the end is followed."""
+        view = self.view
+        if view.following or not len(view.window):
+            return None
+        return view.window.lines[min(view.cursor, len(view.window) - 1)].offset
+
+    def follow(self, yes: bool) -> None:
+        """Follow the end, or hold what is shown."""
+        view = self.view
+        view.following, view.marked_from = yes, None
+        if yes:
+            self._generation += 1
+            self.busy = False
+            if not view.window.at_end:
+                view.window = LogWindow()
+            view.to_end()
+            self.look()
+        self._show()
+
+    def look(self) -> None:
+        """Read what was written since, if the end is followed."""
+        source, window, only = self.source, self.view.window, self.only
+        if source is None or self.busy or not self.view.following:
+            return
+        known, end, height = window.file_size, window.end, max(1, self.view.size.height)
+        whole = bool(len(window)) and window.at_end
+
+        def read() -> Callable[[], None]:
+            size = source.browser.size(source.file.path)
+            if size == known and whole:
+                return lambda: self._took(None)
+            if whole and end < size and (only is not None or size - end <= JUMP_BYTES):
+                more = source.after(end, only)
+                if more.stretch.end + JUMP_BYTES >= more.stretch.file_size:
+                    return lambda: self._took(more)
+            fresh = source.tail(2 * height, only)
+            return lambda: self._took(fresh, whole=True)
+
+        self._read(read)
+
+    def scroll(self, rows: int) -> None:
+        """Move the text up (positive) or down under the screen."""
+        self._hold_for(rows)
+        if not self.view.following:
+            before = (self.view.top, self.view.skip)
+            self.view.scroll(rows)
+            self._follow_behind_end(rows, moved=before != (self.view.top, self.view.skip))
+            self._show()
+
+    def move(self, lines: int) -> None:
+        """Move the cursor."""
+        self._hold_for(lines)
+        if not self.view.following:
+            before = self.view.cursor
+            self.view.move(lines)
+            self._follow_behind_end(lines, moved=before != self.view.cursor)
+            self._show()
+
+    def put_cursor(self, line: int) -> None:
+        """The cursor on a line of the window."""
+        if self.view.following:
+            self.view.following = False
+        self.view.cursor = max(0, min(len(self.view.window) - 1, line))
+        self._show()
+
+    def to_start(self) -> None:
+        """The first line of the file."""
+        self.go(0, share=0.0)
+
+    def go(self, offset: int, share: float = HIT_SHARE) -> None:
+        """Hold, with the line at ``offset`` under the cursor."""
+        source, view, only = self.source, self.view, self.only
+        if source is None:
+            return
+        view.following = False
+        self._generation += 1
+        self.busy = False
+
+        def read() -> Callable[[], None]:
+            reading = source.around(offset, only)
+
+            def take() -> None:
+                view.window = LogWindow(reading)
+                view.cursor = view.window.index_of(offset)
+                view.reveal(share)
+
+            return take
+
+        self._read(read)
+
+    def unfold(self) -> None:
+        """Show or hide the states of the bar under the cursor."""
+        view, source = self.view, self.source
+        line = view.window.lines[view.cursor] if len(view.window) else None
+        if line is None or source is None or line.states < 2:
+            self._say("This line was not painted over: there is nothing to unfold")
+            return
+        if view.unfolded.pop(line.offset, None) is not None:
+            view.reveal()
+            self._show()
+            return
+        if view.following:
+            self.follow(False)
+
+        def read() -> Callable[[], None]:
+            states = source.browser.states(source.file.path, line, STATES)[:-1]
+
+            def take() -> None:
+                view.unfolded[line.offset] = states
+                view.reveal()
+                shown = "" if line.states - 1 <= len(states) else f", the newest {len(states)} of them"
+                self._say(f"{line.states} states{shown}")
+
+            return take
+
+        self._read(read)
+
+    def fetch(self, work: Callable[[LogSource], Show]) -> None:
+        """Read something else of the file."""
+        source = self.source
+        if source is not None:
+            self._errands.send(lambda: guarded(lambda: work(source), source.file.path, self._say))
+
+    def _took(self, reading: Reading | None, *, whole: bool = False) -> None:
+        view = self.view
+        if reading is not None and view.following:
+            if whole:
+                view.window = LogWindow(reading)
+            else:
+                view.window.add_below(reading)
+            view.to_end()
+
+    def _hold_for(self, rows: int) -> None:
+        if self.view.following and rows < 0:
+            self.view.following = False
+
+    def _follow_behind_end(self, rows: int, *, moved: bool) -> None:
+        if rows > 0 and not moved and self.view.window.at_end:
+            self.follow(True)
+
+    def _renew(self) -> None:
+        self._generation += 1
+        self.busy, self.scanning = False, False
+        view = self.view
+        view.window, view.top, view.skip, view.cursor, view.marked_from = LogWindow(), 0, 0, 0, None
+
+    def _show(self) -> None:
+        self._fill()
+        self.view.redraw()
+        self._changed()
+
+    def _fill(self) -> None:
+        """Read the next page before it is needed."""
+        view, window, source, only = self.view, self.view.window, self.source, self.only
+        if self.busy or source is None:
+            return
+        margin = min(MARGIN_ROWS, max(1, view.size.height))
+        _, last = view.visible_lines
+        start, end = window.start, window.end
+        self.scanning = False
+        if not view.following and len(window) - last <= margin and not window.at_end:
+
+            def below() -> Callable[[], None]:
+                reading = source.after(end, only)
+                return lambda: view.shift(-window.add_below(reading))
+
+            self.scanning = only is not None
+            self._read(below)
+        elif view.top <= margin and not window.at_start and not (view.following and (view.top or len(window) > margin)):
+
+            def above() -> Callable[[], None]:
+                reading = source.before(start, only)
+
+                def take() -> None:
+                    view.shift(window.add_above(reading))
+                    if view.following:
+                        view.to_end()
+
+                return take
+
+            self.scanning = only is not None
+            self._read(above)
+
+    def _read(self, work: Callable[[], Callable[[], None]]) -> None:
+        source, generation = self.source, self._generation
+        if source is None:
+            return
+        self.busy = True
+
+        def run() -> Show:
+            if generation != self._generation:
+                return lambda: None
+            take = guarded(work, source.file.path, self._say)
+
+            def show() -> None:
+                if generation == self._generation:
+                    self.busy = False
+                    take()
+                    self._show()
+
+            return show
+
+        self._errands.send(run)

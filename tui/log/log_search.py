@@ -1,0 +1,209 @@
+"""Searching in a log: the next match, and in the background how many there are. Everything can be cancelled."""
+
+import re
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import partial
+
+from ...core.model.log_lines import LogTally
+from ..background import Errands, Show
+from .log_source import LogSource, guarded
+
+BEYOND = 1 << 62
+"""An offset behind the end of every log."""
+TELL_S = 0.3
+"""How often a count that goes on tells how far it is."""
+TALLY_BYTES = 4 << 20
+"""A tally is kept for each such stretch: a match's number is then found by reading no more than one."""
+
+
+WORK_S, BREATH_S = 0.003, 0.0005
+"""After so much work the search lets go of the interpreter for so long, so that keys are answered meanwhile."""
+
+PAUSE_S = 0.05
+
+
+def breathing(stop: threading.Event) -> Callable[[], bool]:
+    """For the browser to ask between blocks: whether to stop, and a chance for the screen to do something."""
+    began = time.monotonic()
+
+    def stopped() -> bool:
+        nonlocal began
+        if time.monotonic() - began > WORK_S:
+            time.sleep(BREATH_S)
+            began = time.monotonic()
+        return stop.is_set()
+
+    return stopped
+
+
+class LogHunt:
+    """Looks for one pattern in one file. ``found`` is called with a match's offset, or None."""
+
+    def __init__(
+        self, deliver: Callable[[Show], None], say: Callable[[str], None], changed: Callable[[], None]
+    ) -> None:
+        self.pattern: re.Pattern[str] | None = None
+        """What is looked for: lines, with the filter's demand where there is one."""
+        self.total: int | None = None
+        self.number: int | None = None
+        """The match under the cursor is the ``number``-th of ``total``; None while that is not known."""
+        self.so_far = 0
+        self.share = 0.0
+        self.looking = False
+        self._say, self._changed = say, changed
+        self._source: LogSource | None = None
+        self._finding, self._counting = Errands("log-find", deliver), Errands("log-count", deliver)
+        self._stop_find, self._stop_count = threading.Event(), threading.Event()
+        self._tallies: list[LogTally] = [LogTally(0, 0)]
+
+    def close(self) -> None:
+        """End all work."""
+        self.cancel()
+        self._finding.close()
+        self._counting.close()
+
+    def cancel(self) -> bool:
+        """End the work under way; True if there was any."""
+        busy = self.looking or (self.pattern is not None and self.total is None and not self._stop_count.is_set())
+        self._stop_find.set()
+        self._stop_count.set()
+        self.looking = False
+        return busy
+
+    def begin(self, source: LogSource, pattern: re.Pattern[str] | None) -> None:
+        """Another pattern or another file: count it from the beginning."""
+        self.cancel()
+        self._source, self.pattern = source, pattern
+        self.total = self.number = None
+        self.so_far, self.share = 0, 0.0
+        self._tallies = [LogTally(0, 0)]
+        if pattern is not None:
+            self._stop_count = threading.Event()
+            self._count(None)
+
+    def find(self, offset: int, *, backwards: bool, found: Callable[[int | None], None]) -> None:
+        """The nearest match that begins before ``offset`` (backwards), or at or behind it."""
+        pattern = self.pattern
+        if pattern is not None:
+            self.seek(lambda s, stopped: s.find(pattern, offset, backwards=backwards, stopped=stopped), found)
+
+    def seek(
+        self,
+        work: Callable[[LogSource, Callable[[], bool]], int | None],
+        found: Callable[[int | None], None],
+        source: LogSource | None = None,
+    ) -> None:
+        """Any work that ends in an offset; it takes the place of the search under way."""
+        source = source or self._source
+        if source is None:
+            return
+        self._stop_find.set()
+        self._stop_find = stop = threading.Event()
+        self.looking = True
+
+        def trouble(text: str) -> None:
+            self.looking = False
+            self._say(text)
+
+        def run() -> Show:
+            if stop.is_set():
+                return _nothing
+            return guarded(partial(look, source), source.file.path, trouble)
+
+        def look(source: LogSource) -> Show:
+            offset = work(source, breathing(stop))
+
+            def show() -> None:
+                if not stop.is_set():
+                    self.looking = False
+                    found(offset)
+
+            return show
+
+        self._finding.send(run)
+        self._changed()
+
+    def rank(self, offset: int) -> None:
+        """Work out which match begins at ``offset``, when the count is done."""
+        self.number = None
+        if self.pattern is not None:
+            self._count(offset)
+
+    @property
+    def words(self) -> str:
+        """``3 of 17``, or how far the count is."""
+        if self.total is not None:
+            return f"{self.number:,} of {self.total:,}" if self.number is not None else f"{self.total:,}"
+        if self._stop_count.is_set():
+            return ""
+        return f"{self.so_far:,} so far, {100 * self.share:.0f} %"
+
+    def _count(self, hit: int | None) -> None:
+        """Count what was not counted yet; ``hit``: then say which match begins there."""
+        source, pattern, stop, tallies = self._source, self.pattern, self._stop_count, self._tallies
+        if source is None or pattern is None:
+            return
+
+        def run() -> Show:
+            return _nothing if stop.is_set() else guarded(work, source.file.path, self._say)
+
+        def work() -> Show:
+            browser, path = source.browser, source.file.path
+            size = max(1, browser.size(path))
+            last, told = tallies[-1], time.monotonic()
+            newest = last
+            for tally in browser.tally(path, pattern, last.offset, BEYOND, self._after_find(stop)):
+                newest = LogTally(tally.offset, last.matches + tally.matches)
+                if newest.offset - tallies[-1].offset >= TALLY_BYTES:
+                    tallies.append(newest)
+                if time.monotonic() - told >= TELL_S:
+                    told = time.monotonic()
+                    self._progress(stop, newest.matches, newest.offset / size)
+            if stop.is_set():
+                return _nothing
+            tallies.append(newest)
+            number = None if hit is None else self._number(source, pattern, tallies, hit, stop)
+            return partial(self._counted, stop, newest.matches, number)
+
+        self._counting.send(run)
+
+    def _after_find(self, stop: threading.Event) -> Callable[[], bool]:
+        """Counting waits while somebody waits for a match."""
+        stopped = breathing(stop)
+
+        def waiting() -> bool:
+            while self.looking and not stop.wait(PAUSE_S):
+                pass
+            return stopped()
+
+        return waiting
+
+    def _number(
+        self, source: LogSource, pattern: re.Pattern[str], tallies: list[LogTally], hit: int, stop: threading.Event
+    ) -> int:
+        near = tallies[bisect_right(tallies, hit, key=lambda t: t.offset) - 1]
+        matches = 0
+        for tally in source.browser.tally(source.file.path, pattern, near.offset, hit, breathing(stop)):
+            matches = tally.matches
+        return near.matches + matches + 1
+
+    def _progress(self, stop: threading.Event, matches: int, share: float) -> None:
+        def show() -> None:
+            if not stop.is_set():
+                self.so_far, self.share = matches, min(1.0, share)
+                self._changed()
+
+        self._counting.tell(show)
+
+    def _counted(self, stop: threading.Event, total: int, number: int | None) -> None:
+        if not stop.is_set():
+            self.total = total
+            self.number = number if number is not None else self.number
+            self._changed()
+
+
+def _nothing() -> None:
+    """What there is to show of cancelled work."""

@@ -1,0 +1,230 @@
+"""The log at full size: a stretch of lines with times in the gutter, a cursor, marks and unfolded bars."""
+
+import re
+from collections.abc import Callable
+
+from textual import events
+from textual.message import Message
+
+from ..panes.pane import Pane
+from ..ui.cells import Line, Span, cut, pad, plain, wrap
+from .log_pane import ALARM, INDENT, WARN, matches_shown
+from .log_window import LogWindow
+
+WHEEL_ROWS = 3
+FULL_TIME_COLUMNS = 70
+"""Narrower screens leave the seconds out of the gutter."""
+BAR_SIGN = {"unicode": "≡", "ascii": "="}
+
+
+class LogView(Pane):
+    """``top``/``skip``: the line shown first and how many of its rows stand above; ``cursor``: a line's index, too.
+
+    ``marked_from``: offset of the line where marking began. ``clock`` turns run seconds into a time of day.
+    """
+
+    window = LogWindow()
+    following = True
+    wrapped = True
+    left = 0
+    top = 0
+    skip = 0
+    cursor = 0
+    marked_from: int | None = None
+    pattern: re.Pattern[str] | None = None
+    clock: Callable[[float], str] | None = None
+    message = ""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  Textual's name
+        super().__init__(id=id)
+        self.unfolded: dict[int, tuple[str, ...]] = {}
+
+    class Wanted(Message):
+        """The wheel or the pointer asks for something: rows to scroll, or a line for the cursor."""
+
+        def __init__(self, *, rows: int = 0, line: int | None = None, extend: bool = False) -> None:
+            super().__init__()
+            self.rows, self.line, self.extend = rows, line, extend
+
+    def to_end(self) -> None:
+        """The last row at the bottom."""
+        self.cursor = max(0, len(self.window) - 1)
+        self.top, self.skip = len(self.window), 0
+        self._up(self.size.height)
+
+    def scroll(self, rows: int) -> None:
+        """Down (positive) or up, as far as the window reaches; the cursor stays in view."""
+        if rows < 0:
+            self._up(-rows)
+        else:
+            for _ in range(rows):
+                if self._rows_below(self.size.height) <= 0:
+                    break
+                self.skip += 1
+                if self.skip >= self._rows_of(self.top):
+                    self.top, self.skip = self.top + 1, 0
+        first, last = self.visible_lines
+        self.cursor = max(first, min(self.cursor, last))
+
+    def move(self, lines: int) -> None:
+        """The cursor, brought into view."""
+        self.cursor = max(0, min(len(self.window) - 1, self.cursor + lines))
+        self.reveal()
+
+    def reveal(self, share: float | None = None) -> None:
+        """Bring the cursor into view; ``share``: put it so far down (0 top, 1 bottom) whether or not it was in view."""
+        height = self.size.height
+        first, last = self.visible_lines
+        if share is None:
+            if self.cursor < first or (self.cursor == self.top and self.skip):
+                self.top, self.skip = self.cursor, 0
+                return
+            if self.cursor <= last and not self._cut_off(self.cursor):
+                return
+            share = 1.0
+        self.top, self.skip = self.cursor, 0
+        self._up(max(0, round(share * height) - self._rows_of(self.cursor)))
+        if self.window.at_end:
+            self._up(-self._rows_below(height))  # no empty rows below the end
+
+    def shift(self, lines: int) -> None:
+        """The window's lines moved down by so many places (negative: up)."""
+        self.top, self.cursor = max(0, self.top + lines), max(0, self.cursor + lines)
+
+    @property
+    def selection(self) -> tuple[int, int]:
+        """Offsets of the first and last chosen line: the marked ones, else the cursor's."""
+        if not len(self.window):
+            return 0, -1
+        here = self.window.lines[min(self.cursor, len(self.window) - 1)].offset
+        other = here if self.marked_from is None else self.marked_from
+        return min(here, other), max(here, other)
+
+    @property
+    def visible_lines(self) -> tuple[int, int]:
+        """First and last line with a row in view."""
+        room = self.size.height + self.skip
+        at = self.top
+        while at < len(self.window) - 1 and (room := room - self._rows_of(at)) > 0:
+            at += 1
+        return self.top, at
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Rows from the top line on."""
+        if not len(self.window):
+            return [(("label", row),) for row in wrap(self.message, width)]
+        rows: list[Line] = []
+        at, skip = self.top, self.skip
+        before = None
+        while len(rows) < height and at < len(self.window):
+            drawn, before = self._drawn(at, width, before)
+            rows += drawn[skip:]
+            at, skip = at + 1, 0
+        return rows[:height]
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Keep the end, or the top line, where it was."""
+        if self.following:
+            self.to_end()
+        elif len(self.window):
+            self.skip = min(self.skip, self._rows_of(min(self.top, len(self.window) - 1)) - 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Down."""
+        event.stop()
+        self.post_message(self.Wanted(rows=WHEEL_ROWS))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Up."""
+        event.stop()
+        self.post_message(self.Wanted(rows=-WHEEL_ROWS))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """The cursor goes there."""
+        self.post_message(self.Wanted(line=self._line_at(event.y - self.gutter.top), extend=event.shift))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Dragging marks lines."""
+        if event.button == 1:
+            line = self._line_at(event.y - self.gutter.top)
+            if line != self.cursor:
+                self.post_message(self.Wanted(line=line, extend=True))
+
+    def _line_at(self, y: int) -> int:
+        at, room = self.top, y + self.skip
+        while at < len(self.window) - 1 and (room := room - self._rows_of(at)) >= 0:
+            at += 1
+        return at
+
+    def _up(self, rows: int) -> None:
+        while rows > 0:
+            if self.skip:
+                step = min(self.skip, rows)
+                self.skip -= step
+            elif self.top > 0:
+                self.top -= 1
+                step = min(self._rows_of(self.top), rows)
+                self.skip = self._rows_of(self.top) - step
+            else:
+                return
+            rows -= step
+
+    def _rows_below(self, height: int) -> int:
+        """Rows under the lowest one in view, at most a screen of them."""
+        rows = -self.skip
+        for at in range(self.top, len(self.window)):
+            rows += self._rows_of(at)
+            if rows > 2 * height:
+                break
+        return rows - height
+
+    def _cut_off(self, index: int) -> bool:
+        rows = sum(self._rows_of(at) for at in range(self.top, index + 1)) - self.skip
+        return rows > self.size.height
+
+    def _rows_of(self, index: int) -> int:
+        line = self.window.lines[index]
+        rows = 1
+        if self.wrapped:
+            room = self._room(self.size.width)
+            size = len(line.text)
+            rows = 1 if size <= room and line.text.isascii() else len(wrap(plain(line.text), room, INDENT))
+        return rows + len(self.unfolded.get(line.offset, ()))
+
+    def _room(self, width: int) -> int:
+        return max(8, width - self._gutter(width))
+
+    def _gutter(self, width: int) -> int:
+        """A sign and a space, the time before them where any is known."""
+        if not self.window.times or self.clock is None:
+            return 2
+        return 11 if width >= FULL_TIME_COLUMNS else 8
+
+    def _drawn(self, index: int, width: int, before: str | None) -> tuple[list[Line], str | None]:
+        """The rows of a line; its time is not repeated where the line above had the same."""
+        line = self.window.lines[index]
+        gutter = self._gutter(width)
+        margin: list[Span] = []
+        time = before
+        if gutter > 2 and self.clock is not None:
+            t = self.window.times.get(line.offset)
+            time = self.clock(t)[: gutter - 3] if t is not None else None
+            margin.append(("label", pad(time if time is not None and time != before else "", gutter - 2)))
+        here = not self.following and index == self.cursor
+        first, last = self.selection
+        marked = self.marked_from is not None and first <= line.offset <= last
+        sign = self.glyphs.cursor if here else BAR_SIGN[self.glyphs.name] if line.states > 1 else " "
+        margin.append(("accent", f"{sign} "))
+        text = plain(line.text)
+        style = "cursor" if marked else "danger" if ALARM.search(text) else "warning" if WARN.search(text) else "text"
+        style = "spark-danger" if style == "danger" else style
+        room = self._room(width)
+        cut_row = cut(text[self.left :], room, self.glyphs.ellipsis)
+        rows = (wrap(text, room, INDENT) or [""]) if self.wrapped else [cut_row]
+        blank: Span = ("text", " " * gutter)
+        states = self.unfolded.get(line.offset, ())
+        dot: tuple[Span, Span] = (("text", " " * (gutter - 2)), ("faint", f"{self.glyphs.dot} "))
+        drawn: list[Line] = [(*dot, ("label", plain(state))) for state in states]
+        for number, row in enumerate(rows):
+            drawn.append((*(margin if number == 0 else [blank]), *matches_shown(row, style, self.pattern)))
+        return drawn, time

@@ -1,0 +1,240 @@
+"""What the keys of the dashboard do to the run: each asks first where it must, then sends one command."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import msgspec
+from textual.app import App
+
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.profile import NO_PROFILE, Profile
+from trainwatch.core.model.wire import Reply
+from trainwatch.core.views.dashboard import DashboardView
+from trainwatch.core.views.price import (
+    Price,
+    kill_price,
+    pause_price,
+    profile_price,
+    resume_price,
+    stop_price,
+)
+from trainwatch.core.views.remedies import remedy_rows
+from trainwatch.core.views.situation import Situation
+
+from .doors import OpenRun, Starter
+from .keys import KeyContext
+
+if TYPE_CHECKING:
+    from .dialogs.choose_remedies import RemedyChoice
+    from .dialogs.dialog import Confirm, ConfirmByName
+
+BY = "screen"
+
+
+class Operated(Protocol):
+    """Where a run is operated from: what is known of it, and a footer to answer in."""
+
+    run: OpenRun
+    now: Situation
+    view: DashboardView
+    starter: Starter | None
+
+    @property
+    def app(self) -> App[Any]:
+        """Where questions are asked."""
+        ...
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        ...
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer."""
+        ...
+
+    def in_thread(self, work: Callable[[], str]) -> None:
+        """Run something that may block; its sentence appears in the footer."""
+        ...
+
+
+class Asked(NamedTuple):
+    """A question that stands open, what it costs at any moment, and what a yes sends."""
+
+    question: "Confirm | ConfirmByName"
+    price: Callable[[], Price]
+    command: Command
+
+
+class Operations:
+    """Actions on the run of one dashboard. Commands travel in threads; answers come back as a line in the footer."""
+
+    def __init__(self, on: Operated) -> None:
+        self._on = on
+        self._asked: Asked | None = None
+
+    def kill(self) -> None:
+        """Ask, then end every process at once."""
+        self._ask(lambda: kill_price(self._on.now), Command(t=0.0, verb="kill", by=BY))
+
+    def stop(self) -> None:
+        """Ask, then end with time to save."""
+        self._ask(lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
+
+    def pause(self) -> None:
+        """Ask, then freeze."""
+        self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
+
+    def unpause(self) -> None:
+        """Go on."""
+        self.send(Command(t=0.0, verb="unpause", by=BY))
+
+    def wait(self) -> None:
+        """Give a suspected hang more time."""
+        self.send(Command(t=0.0, verb="wait", by=BY))
+
+    def acknowledge(self, incident: int | None = None) -> None:
+        """Acknowledge an incident; the newest open one where none is named."""
+        waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
+        if incident is None and waiting:
+            incident = waiting[-1].id
+        if incident is not None:
+            self.send(Command(t=0.0, verb="ack", by=BY, incident=incident))
+
+    def resume(self) -> None:
+        """Choose a checkpoint, see the price, restart from it."""
+        from .dialogs.choose import BEGINNING, choose_checkpoint
+
+        def chosen(path: str | None) -> None:
+            if path is not None:
+                self.resume_from(None if path == BEGINNING else path)
+
+        self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
+
+    def resume_from(self, path: str | None) -> None:
+        """Choose what is changed with it, where there is a choice; see the price, then restart.
+
+        ``path``: of the checkpoint to start from, None = from the beginning.
+        """
+        from .dialogs.choose_remedies import AS_IT_IS, ChooseRemedies, RemedyChoice
+
+        rows = remedy_rows(self._on.now.story)
+
+        def chosen(choice: RemedyChoice | None) -> None:
+            if choice is not None:
+                self._resume_with(path, choice)
+
+        if rows:
+            self._on.app.push_screen(ChooseRemedies(rows), chosen)
+        else:
+            self._resume_with(path, AS_IT_IS)
+
+    def _resume_with(self, path: str | None, choice: "RemedyChoice") -> None:
+        verb: Literal["restart", "resume"] = "restart" if self._on.context.live else "resume"
+        if path is None:
+            order = Command(t=0.0, verb=verb, by=BY, fresh=bool(self._on.now.story.checkpoints))
+        else:
+            # The newest good one is the policy's own choice: unnamed, it may fall back to an older one if a deep look
+            # finds damage; a checkpoint that was named is used or refused.
+            usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
+            order = Command(t=0.0, verb=verb, by=BY, checkpoint=None if usual else path)
+        order = msgspec.structs.replace(order, remedies=choice.take, without_remedies=choice.take_back)
+
+        def price() -> Price:
+            return resume_price(self._on.now, path, take=choice.take, without_remedies=choice.take_back)
+
+        self._ask(price, order)
+
+    def profile(self) -> None:
+        """Choose a profile, see what it costs, switch."""
+        from .dialogs.choose import ChooseProfile
+
+        profiles = self._on.run.profiles
+        if not profiles:
+            self._on.say("No profiles are known for this run: trainwatch profiles list")
+            return
+        if self._on.now.story.profile is not None and all(p.name != NO_PROFILE for p in profiles):
+            profiles = (*profiles, Profile(name=NO_PROFILE, title="your own config as it stands"))
+        dialog = ChooseProfile(profiles, self._on.now.story.profile)
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.switch_to(name, at_once=dialog.at_once)
+
+        self._on.app.push_screen(dialog, chosen)
+
+    def switch_to(self, name: str, *, at_once: bool) -> None:
+        """See what switching to this profile costs, then switch."""
+        order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
+        self._ask(lambda: profile_price(self._on.now, name, at_once=at_once), order)
+
+    def start_supervisor(self, then: Command | None = None) -> None:
+        """Start one, detached."""
+        starter, run = self._on.starter, self._on.run
+        if starter is None:
+            self._on.say("This screen cannot start a supervisor; use: trainwatch --headless")
+            return
+
+        def start() -> str:
+            try:
+                starter.start(run.run_id, then)
+            except Exception as error:
+                return str(error)
+            return "A supervisor is watching now; it goes on when you leave."
+
+        self._on.say("Starting a supervisor …")
+        self._on.in_thread(start)
+
+    def send(self, command: Command) -> None:
+        """Send; where nobody is there to take it, a supervisor is started with it as its first command."""
+        if not self._on.context.watched:
+            self.start_supervisor(command)
+            return
+        feed = self._on.run.feed
+
+        def tell() -> str:
+            try:
+                reply: Reply = feed.send(command)
+            except Exception as error:
+                return f"Not sent: {error}"
+            if reply.ok:
+                return reply.message or f"{command.verb}: accepted"
+            return f"Refused: {reply.message}"
+
+        self._on.in_thread(tell)
+
+    def renew(self) -> None:
+        """Tell the price of the question that stands open as it is now; the training goes on meanwhile."""
+        asked = self._asked
+        if asked is None:
+            return
+        question, price = asked.question, asked.price()
+        if not question.is_attached:
+            self._asked = None
+        elif not price.typed or question.price.typed:
+            question.renew(price)
+        elif question.is_current:  # steps would be lost by now: a key is not enough any more
+            question.dismiss(None)
+            self._ask(asked.price, asked.command)
+
+    def _ask(self, price: Callable[[], Price], command: Command) -> None:
+        from .dialogs.dialog import confirm
+
+        question = confirm(self._on.app, price(), lambda: self.send(command))
+        self._asked = Asked(question, price, command)
+
+
+Act = Callable[[Operations], None]
+ACTS: dict[str, Act] = {
+    "kill": Operations.kill,
+    "stop": Operations.stop,
+    "pause": Operations.pause,
+    "unpause": Operations.unpause,
+    "wait": Operations.wait,
+    "acknowledge": Operations.acknowledge,
+    "resume": Operations.resume,
+    "profile": Operations.profile,
+    "supervisor": Operations.start_supervisor,
+    "start": Operations.start_supervisor,
+}
+"""Actions of the key table that act on the run."""

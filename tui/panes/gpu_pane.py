@@ -1,0 +1,121 @@
+"""The GPU pane: one GPU with a line a reading, several as a table."""
+
+from collections.abc import Mapping
+
+from trainwatch.core.views.gpu import GpuPaneView, GpuView
+
+from ..ui.cells import Line, Span, cut, pad, right, wrap_words
+from ..ui.series import Columns, Wish
+from ..ui.time_window import TimeWindow
+from .meters import SPARK_LEAST, meter_lines, meter_spark, meter_wishes
+from .pane import Pane
+
+SPARK_MOST = 48
+"""Longer ones say no more, and a wall of them is loud."""
+NAME_FROM = 84
+"""Columns from which the table of several GPUs has room for their names."""
+
+
+class GpuPane(Pane):
+    """Shows a GpuPaneView."""
+
+    view = GpuPaneView()
+    series: Mapping[Wish, Columns] = {}
+    window = TimeWindow()
+
+    def show(self, view: GpuPaneView, series: Mapping[Wish, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``wishes``."""
+        self.view, self.series, self.window = view, series, window
+        self.set_title(*self._titles())
+        self.redraw()
+
+    def wishes(self) -> list[Wish]:
+        """The histories this pane draws at its size."""
+        width, gpus = self.size.width, self.view.gpus
+        if len(gpus) == 1:
+            return meter_wishes(gpus[0].meters, width, self.window)
+        spark_cells = self._table_columns(width)[-1]
+        if spark_cells < SPARK_LEAST:
+            return []
+        meters = (m for g in gpus for m in (g.util, g.vram))
+        return [self.window.wish(m.series, spark_cells) for m in meters if m.series is not None]
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The pane's content."""
+        view = self.view
+        if not view.gpus:
+            return [(("label", row),) for row in wrap_words(view.message or "", width)]
+        if len(view.gpus) == 1:
+            gpu = view.gpus[0]
+            if gpu.trouble:
+                return self._troubled(gpu, width)
+            lines = meter_lines(gpu.meters, width, self.window, self.series, glyphs=self.glyphs, kept=self.kept)
+            if gpu.throttle and height > len(lines):
+                lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
+            return lines
+        return self._table(width, height)
+
+    def _titles(self) -> tuple[str, str]:
+        gpus = self.view.gpus
+        note = self.view.note or ""
+        if len(gpus) == 1:
+            name = f" · {gpus[0].name}" if gpus[0].name else ""
+            return f"GPU {gpus[0].index}{name}", note
+        title = f"{len(gpus)} GPUs" if gpus else "GPU"
+        names = {g.name for g in gpus if g.name}
+        if len(names) == 1:
+            title += f" · {names.pop()}"
+        return title, note
+
+    def _troubled(self, gpu: GpuView, width: int) -> list[Line]:
+        mark = self.glyphs.levels["danger"]
+        rows = wrap_words(f"{gpu.trouble}", max(1, width - 2))
+        return [(("danger", f"{mark} "), ("text", rows[0])), *((("text", "  " + r),) for r in rows[1:])]
+
+    def _table_columns(self, width: int) -> tuple[int, int]:
+        """(cells for a name, cells of each of the two sparklines)."""
+        names = {g.name for g in self.view.gpus if g.name}
+        name = max((len(n) for n in names), default=0) + 1 if width >= NAME_FROM and len(names) > 1 else 0
+        fixed = 3 + name + 7 + 8 + 9 + 9
+        return name, min(SPARK_MOST, max(0, (width - fixed) // 2 - 2))
+
+    def _table(self, width: int, height: int) -> list[Line]:
+        name, cells = self._table_columns(width)
+        sparks = cells >= SPARK_LEAST
+        # Numbers first, charts behind them: a repaint begins at the left edge, and only numbers move every second.
+        heading: list[Span] = [
+            ("label", "   " + pad("name", name)[:name] + right("util", 5) + right("vram", 8) + right("temp", 9)),
+            ("label", right("power", 9) + "    "),
+        ]
+        if sparks:
+            heading.append(("label", pad("util", cells + 2) + "vram"))
+        lines: list[Line] = [tuple(heading)]
+        shown = self.view.gpus
+        if len(shown) > height - 1:
+            shown = self._worst_first(height - 2)
+        lines += [self._row(gpu, width, name, cells if sparks else 0) for gpu in shown]
+        if len(shown) < len(self.view.gpus):
+            lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
+        return lines
+
+    def _row(self, gpu: GpuView, width: int, name: int, cells: int) -> Line:
+        line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
+        if name:
+            line.append(("label", pad(cut(gpu.name, name - 1), name)))
+        if gpu.trouble:
+            mark = self.glyphs.levels["danger"]
+            return (*line, ("danger", f"{mark} "), ("text", cut(gpu.trouble, width - 5 - name)))
+        for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
+            line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
+        for meter in (gpu.util, gpu.vram) if cells else ():
+            drawn = meter_spark(meter, cells, self.window, self.series, self.kept, glyphs=self.glyphs)
+            line += [("text", "  "), *drawn]
+        return tuple(line)
+
+    def _worst_first(self, rows: int) -> tuple[GpuView, ...]:
+        """Those that fit: the ones in trouble stay, in the order of their numbers."""
+        rank = {"danger": 0, "warning": 1, "underused": 2, "safe": 3, "unknown": 1}
+        ordered = sorted(
+            self.view.gpus, key=lambda g: (g.trouble is None, min(rank[m.level] for m in g.meters), g.index)
+        )
+        return tuple(sorted(ordered[: max(0, rows)], key=lambda g: g.index))

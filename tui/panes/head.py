@@ -1,0 +1,114 @@
+"""The head of the screen: one sentence, one bar."""
+
+from trainwatch.core.views.header import HeaderView
+from trainwatch.core.views.verdict import Verdict
+
+from ..ui.cells import Line, Span, clauses, cut, fit, width_of, wrap_words
+from ..ui.chart import bar
+from ..ui.glyphs import LEVEL_WORDS
+from .pane import Pane
+
+SENTENCE_ROWS = 2
+NARROW_ROWS = 4
+NARROW = 60
+BAR_LEAST = 8
+BAR_SHARE = 4
+"""The bar gets at least a quarter of the line: the last of the facts give way."""
+EMPTY = HeaderView(name="", verdict=Verdict(level="unknown", clauses=("Looking …",)), done=None, facts=())
+
+
+def sentence_rows(view: HeaderView, width: int) -> list[str]:
+    """The sentence in as many rows as it needs and may have; whole clauses move to the next row where that helps."""
+    room = max(8, width - 2 - (4 + len(view.name) if width >= NARROW else 2))
+    limit = SENTENCE_ROWS if width >= NARROW else NARROW_ROWS
+    rows: list[str] = []
+    row = ""
+    for clause in view.verdict.clauses:
+        longer = f"{row} · {clause}" if row else clause
+        if len(longer) <= room:
+            row = longer
+            continue
+        if row:
+            rows.append(row)
+        *full, row = wrap_words(clause, room)
+        rows += full
+    aside = view.verdict.aside
+    rows.append(f"{row} · {aside}" if aside and len(row) + 3 + len(aside) <= room else row)
+    if len(rows) > limit:
+        rows = [*rows[: limit - 1], cut(" · ".join(rows[limit - 1 :]), room)]
+    return rows
+
+
+def head_rows(view: HeaderView, width: int) -> int:
+    """Rows that the head needs at this width."""
+    return len(sentence_rows(view, width)) + 1 + (width < NARROW and bool(view.name))
+
+
+class Head(Pane):
+    """Shows a HeaderView."""
+
+    view = EMPTY
+
+    def show(self, view: HeaderView) -> None:
+        """Draw it."""
+        self.view = view
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Sentence, then bar and facts."""
+        view = self.view
+        level = view.verdict.level
+        glyph = self.glyphs.levels[level]
+        style = "strong" if level in {"safe", "unknown"} else level
+        rows = sentence_rows(view, width + 2)
+        lines: list[Line] = []
+        inline = width + 2 >= NARROW
+        if not inline and view.name:
+            lines.append((("strong", cut(view.name, width)),))
+        before: tuple[Span, ...] = (("strong", view.name), ("text", "  ")) if inline and view.name else ()
+        indent = width_of(before) + 2
+        for number, row in enumerate(rows):
+            start: tuple[Span, ...] = (*before, (level, f"{glyph} ")) if number == 0 else (("text", " " * indent),)
+            lines.append((*start, *_emphasise(row, style, first=number == 0)))
+        lines = lines[: max(1, height - 1)]
+        if height > len(lines):
+            lines.append(self._bar(width))
+        return lines
+
+    def _bar(self, width: int) -> Line:
+        view = self.view
+        room = max(0, width - max(BAR_LEAST, width // BAR_SHARE) - 12)
+        facts = "   " + clauses(view.facts, room) if view.facts else ""
+        if view.done is None:
+            return fit((("label", facts.strip()),), width)
+        percent = f" {100 * view.done:5.1f} %" if width >= NARROW else f" {100 * view.done:3.0f} %"
+        cells = max(1, width - len(percent) - len(facts) - 2)
+        full, rest = bar(view.done, cells, self.glyphs)
+        ends = ("▕", "▏") if self.glyphs.braille else ("[", "]")
+        return (
+            ("faint", ends[0]),
+            ("bar", full),
+            ("bar-rest", rest),
+            ("faint", ends[1]),
+            ("strong", percent),
+            ("label", facts),
+        )
+
+
+def _emphasise(row: str, style: str, *, first: bool) -> tuple[Span, ...]:
+    """The first clause stands out; keys in brackets are keys."""
+    head, separator, rest = row.partition(" · ") if first else ("", "", row)
+    spans: list[Span] = list(_keys(head, style)) if head else []
+    return (*spans, ("label", separator), *_keys(rest, "text"))
+
+
+def _keys(text: str, style: str) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    while "[" in text and "]" in text.partition("[")[2]:
+        before, _, tail = text.partition("[")
+        key, _, text = tail.partition("]")
+        spans += [(style, before), ("key", f"[{key}]")]
+    return (*spans, (style, text))
+
+
+__all__ = ["EMPTY", "LEVEL_WORDS", "Head", "head_rows", "sentence_rows"]

@@ -1,0 +1,63 @@
+"""The incidents pane: the newest in detail, the others a line each."""
+
+from trainwatch.core.views.incidents import IncidentView
+
+from ..ui.cells import Line, Span, pad, spread, width_of, wrap_words
+from .pane import Pane
+
+LABEL = 7
+DETAILS = ("seen", "did", "cause", "cost")
+"""The order in which they are dropped from the end where there is no room."""
+READING_ORDER = ("seen", "cause", "did", "cost")
+
+
+class IncidentsPane(Pane):
+    """Shows IncidentViews, newest first."""
+
+    views: tuple[IncidentView, ...] = ()
+
+    def show(self, views: tuple[IncidentView, ...]) -> None:
+        """Draw them."""
+        self.views = views
+        opened = [v for v in views if v.open and not v.acknowledged]
+        self.set_title(f"incidents · {len(views)}" if views else "incidents", "[e] explain" if views else "")
+        self.set_class(bool(opened) and opened[0].level == "danger", "-danger")
+        self.set_class(bool(opened) and opened[0].level != "danger", "-warning")
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The pane's content."""
+        if not self.views:
+            return [(("label", "None so far."),)]
+        if height < 3:
+            return [self._headline(v, width, short=True) for v in self.views[:height]]
+        newest, *others = self.views
+        lines = [self._headline(newest, width)]
+        room = height - 1 - min(len(others), max(0, height - 5))
+        filled = [d for d in DETAILS if getattr(newest, d)][:room]
+        spare = room - len(filled)
+        for name in READING_ORDER:
+            if name not in filled:
+                continue
+            rows = wrap_words(getattr(newest, name), max(1, width - LABEL - 2))
+            if len(rows) > 1 + spare:
+                rows = [*rows[:spare], " ".join(rows[spare:])]
+            spare -= len(rows) - 1
+            lines.append((("label", "  " + pad(name, LABEL)), ("text", rows[0])))
+            lines += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
+        lines += [self._headline(v, width, short=True) for v in others[: height - len(lines)]]
+        return lines
+
+    def _headline(self, v: IncidentView, width: int, *, short: bool = False) -> Line:
+        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
+        look = v.level if v.open else "label"
+        start: list[Span] = [
+            ("label", f"{v.at} "),
+            (v.level, f"{glyph} "),
+            (look, f"{v.kind:<6} "),
+            ("strong" if v.open else "text", v.title),
+        ]
+        left = width - width_of(start) - 2
+        told = v.endings if short else v.endings[1:] if v.cost else v.endings
+        end = next((e for e in told if width_of((("", e),)) <= left), "open" if v.open else "")
+        return spread(start, ((look, "  " + end if end else ""),), width)

@@ -1,0 +1,37 @@
+"""The memory pane: RAM, available, swap, CPU of the trainer, disk."""
+
+from collections.abc import Mapping
+
+from trainwatch.core.views.memory import MemoryView
+
+from ..ui.cells import Line, wrap_words
+from ..ui.series import Columns, Wish
+from ..ui.time_window import TimeWindow
+from .meters import meter_lines, meter_wishes
+from .pane import Pane
+
+
+class MemoryPane(Pane):
+    """Shows a MemoryView."""
+
+    view = MemoryView()
+    series: Mapping[Wish, Columns] = {}
+    window = TimeWindow()
+
+    def show(self, view: MemoryView, series: Mapping[Wish, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``wishes``; the border says which stretch the sparklines show."""
+        self.view, self.series, self.window = view, series, window
+        self.set_title("memory", window.words if view.meters else "")
+        self.redraw()
+
+    def wishes(self) -> list[Wish]:
+        """The histories this pane draws at its size."""
+        return meter_wishes(self.view.meters, self.size.width, self.window)
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The pane's content."""
+        if not self.view.meters:
+            return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
+        return meter_lines(
+            self.view.meters[:height], width, self.window, self.series, glyphs=self.glyphs, kept=self.kept
+        )

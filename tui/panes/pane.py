@@ -1,0 +1,131 @@
+"""A widget that draws its own lines and refreshes only the regions whose cells changed."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.content import Content
+from textual.events import Click, Resize
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ..ui.cells import Line, changed_cells, fit
+from ..ui.glyphs import UNICODE, Glyphs
+from ..ui.last_value import Kept
+
+STYLES = (
+    "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
+    "spark-safe", "spark-warning", "spark-danger", "spark-underused", "spark-unknown",
+    "loss", "bar", "bar-rest", "match", "key", "cursor", "mark",
+    "band-load", "band-train", "band-check", "band-save", "band-none",
+)  # fmt: skip
+"""What a span may be called; ``cell--NAME`` in pane.tcss says how it looks."""
+CELL_CLASSES = frozenset(f"cell--{name}" for name in STYLES)
+"""For screens with panes, once each: on every pane they would be worked out ten times before the first picture."""
+
+
+class Pane(Widget, can_focus=False):
+    """Base of all panes, for screens with CELL_CLASSES.
+
+    Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``.
+    """
+
+    glyphs: Glyphs = UNICODE
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
+        super().__init__(id=id, classes=classes)
+        self._lines: tuple[Line, ...] = ()
+        self._asked: list[Line] = []
+        """The lines as ``lines`` gave them, for which ``_lines`` were fitted."""
+        self.kept = Kept()
+        self._strips: dict[int, Strip] = {}
+        self._looks: dict[str, Style] = {}
+        self._edges = ("", "")
+        self.paints = 0
+        """How often a line was repainted, for tests of the repaint budget."""
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """What to draw: at most ``height`` lines; they are fitted to ``width``."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Work out the lines anew and repaint the cells that differ from those on the screen."""
+        width, height = self.size
+        if not width or not height:
+            return
+        asked = self.lines(width, height)[:height]
+        before, old = self._asked, self._lines
+        same = len(before) if len(old) == height else 0
+        drawn = [old[y] if y < same and before[y] == line else fit(line, width) for y, line in enumerate(asked)]
+        blank: Line = (("text", " " * width),)
+        new = tuple(drawn + [blank] * (height - len(drawn)))
+        self._asked, self._lines = asked, new
+        if len(old) != len(new):
+            self._strips.clear()
+            self.refresh()
+            return
+        regions = []
+        for y, (before_line, line) in enumerate(zip(old, new, strict=True)):
+            changed = changed_cells(before_line, line)
+            if changed is not None:
+                self._strips.pop(y, None)
+                regions.append(Region(changed[0], y, changed[1], 1))
+        if regions:
+            self.refresh(*regions)
+
+    def set_title(self, title: str, subtitle: str = "") -> None:
+        """Set the texts on the border. Textual repaints the whole pane then, so equal texts are not set again."""
+        if (title, subtitle) != self._edges:
+            self._edges = (title, subtitle)
+            self.border_title = _edge(title)
+            self.border_subtitle = _edge(subtitle)
+
+    class Pressed(Message):
+        """Somebody clicked on the pane."""
+
+        def __init__(self, pane: "Pane") -> None:
+            super().__init__()
+            self.pane = pane
+
+    def on_click(self, event: Click) -> None:
+        """Tell the screen."""
+        del event
+        self.post_message(self.Pressed(self))
+
+    def render_line(self, y: int) -> Strip:
+        """One line from the cache."""
+        strip = self._strips.get(y)
+        if strip is None:
+            self.paints += 1
+            width = self.size.width
+            line = self._lines[y] if y < len(self._lines) else (("text", " " * width),)
+            strip = Strip([Segment(text, self._look(style)) for style, text in line], width)
+            self._strips[y] = strip
+        return strip
+
+    def plain_lines(self) -> list[str]:
+        """The text on the screen, for tests."""
+        return ["".join(text for _, text in line).rstrip() for line in self._lines]
+
+    def on_resize(self, _: Resize) -> None:
+        """Draw for the new size."""
+        self._lines, self._asked = (), []
+        self._strips.clear()
+        self.redraw()
+
+    def notify_style_update(self) -> None:
+        """Forget colours when the theme changes."""
+        super().notify_style_update()
+        self._looks.clear()
+        self._strips.clear()
+
+    def _look(self, style: str) -> Style:
+        look = self._looks.get(style)
+        if look is None:
+            look = self._looks[style] = self.screen.get_component_rich_style(f"cell--{style}")
+        return look
+
+
+def _edge(text: str) -> Content | None:
+    """Text for a border: as Content, square brackets are not parsed as markup."""
+    return Content(text) if text else None

@@ -1,0 +1,94 @@
+"""A picture of half-blocks: each cell shows two pixels, one above the other; and the line above it."""
+
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.events import Resize
+from textual.message import Message
+from textual.strip import Strip
+
+from ..ui.cells import Line, wrap_words
+from ..ui.picture_file import Picture
+from .pane import Pane
+
+HALF = "▀"
+
+
+class PicturePane(Pane):
+    """Shows a Picture, or a sentence. ``native``: the terminal draws the picture itself, over this pane."""
+
+    picture: Picture | None = None
+    message = ""
+    native = False
+
+    class Room(Message):
+        """There is another room for the picture: it has to be shrunk anew."""
+
+    def on_resize(self, event: Resize) -> None:
+        """Draw what is there, and ask for a picture that fits."""
+        super().on_resize(event)
+        self.post_message(self.Room())
+
+    def show(self, picture: Picture | None, message: str) -> None:
+        """Draw it."""
+        if picture is not self.picture or message != self.message:
+            self.picture, self.message = picture, message
+            self._strips.clear()
+            self.refresh()
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The sentence, in the middle; nothing under a picture."""
+        if self.picture is not None:
+            return []
+        rows = wrap_words(self.message, max(8, width - 4))
+        above: list[Line] = [(("text", ""),)] * max(0, (height - len(rows)) // 2)
+        return above + [(("label", f"  {row}"),) for row in rows]
+
+    def render_line(self, y: int) -> Strip:
+        """Two rows of pixels."""
+        if self.picture is None or self.native:
+            return super().render_line(y)
+        strip = self._strips.get(y)
+        if strip is None:
+            self.paints += 1
+            strip = self._strips[y] = self._pixels(y, self.picture)
+        return strip
+
+    def _pixels(self, y: int, picture: Picture) -> Strip:
+        width, height = self.size
+        columns, pixel_rows = picture.pixels.size
+        rows = (pixel_rows + 1) // 2
+        left, top = max(0, (width - columns) // 2), max(0, (height - rows) // 2)
+        row = (y - top) * 2
+        ground = self._look("text")
+        if not 0 <= row < pixel_rows:
+            return Strip([Segment(" " * width, ground)], width)
+        segments = [Segment(" " * left, ground)]
+        get = picture.pixels.getpixel
+        for x in range(min(columns, width)):
+            upper = Color.from_rgb(*get((x, row)))
+            under = Color.from_rgb(*get((x, row + 1))) if row + 1 < pixel_rows else ground.bgcolor
+            if self.glyphs.braille:
+                segments.append(Segment(HALF, Style(color=upper, bgcolor=under)))
+            else:
+                segments.append(Segment(" ", Style(bgcolor=upper)))
+        used = left + min(columns, width)
+        segments.append(Segment(" " * max(0, width - used), ground))
+        return Strip(segments, width)
+
+
+class CaptionPane(Pane):
+    """One line on the picture. A pane of its own: its age changes by the second, and the picture is not repainted."""
+
+    said: Line = ()
+
+    def show(self, said: Line) -> None:
+        """Draw it."""
+        self.said = said
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The line."""
+        del width, height
+        return [self.said]

@@ -1,0 +1,109 @@
+"""A list with a cursor, drawn like every pane: only what changed is repainted."""
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+
+from ..ui.cells import Line, wrap_words
+from .pane import Pane
+
+
+class RowsPane(Pane):
+    """``rows`` under fixed ``head`` lines; the cursor is an index into ``rows``, kept in view."""
+
+    rows: tuple[Line, ...] = ()
+    head: tuple[Line, ...] = ()
+    message = ""
+    cursor = 0
+    top = 0
+    active = True
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, pane: "RowsPane") -> None:
+            super().__init__()
+            self.pane = pane
+
+    class Chosen(Message):
+        """The row under the cursor was clicked once more."""
+
+        def __init__(self, pane: "RowsPane") -> None:
+            super().__init__()
+            self.pane = pane
+
+    def show(self, rows: Sequence[Line], *, head: Sequence[Line] = (), message: str = "") -> None:
+        """Draw them; ``message`` stands there when there are none."""
+        self.rows, self.head, self.message = tuple(rows), tuple(head), message
+        self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
+        self.redraw()
+
+    def move(self, rows: int) -> None:
+        """Move the cursor; it stops at the ends."""
+        self.go(self.cursor + rows)
+
+    def go(self, row: int) -> None:
+        """Put the cursor on a row."""
+        row = max(0, min(row, len(self.rows) - 1))
+        if row != self.cursor:
+            self.cursor = row
+            self.redraw()
+            self.post_message(self.Moved(self))
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Head, then the rows around the cursor."""
+        if not self.rows:
+            return [(("label", row),) for row in wrap_words(self.message, width)]
+        room = max(1, height - len(self.head))
+        self.top = max(0, min(self.top, len(self.rows) - room, self.cursor))
+        self.top = max(self.top, self.cursor - room + 1)
+        lines: list[Line] = [(("text", "  "), *line) for line in self.head]
+        for number, row in enumerate(self.rows[self.top : self.top + room], self.top):
+            lines.append((("accent", f"{self.glyphs.cursor} " if number == self.cursor else "  "), *row))
+        return lines
+
+    def redraw(self) -> None:
+        """Repaint the whole of the rows that the cursor left and came to: their ground changes, too."""
+        before = self._cursor_line
+        super().redraw()
+        after = len(self.head) + self.cursor - self.top if self.rows else -1
+        if before != after:
+            self._cursor_line = after
+            for y in (before, after):
+                self._strips.pop(y, None)
+            self.refresh()
+
+    _cursor_line = -1
+
+    def render_line(self, y: int) -> Strip:
+        """As the pane draws it, the cursor's row on its own ground."""
+        known = y in self._strips
+        strip = super().render_line(y)
+        if known or y != self._cursor_line:
+            return strip
+        ground = Style(bgcolor=self._look("cursor").bgcolor)
+        lit = Strip([Segment(s.text, (s.style or Style()) + ground) for s in strip], strip.cell_length)
+        self._strips[y] = lit
+        return lit
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor there; a second click chooses."""
+        row = event.y - self.gutter.top - len(self.head) + self.top
+        if event.y - self.gutter.top < len(self.head) or not 0 <= row < len(self.rows):
+            return
+        if row == self.cursor:
+            self.post_message(self.Chosen(self))
+        else:
+            self.go(row)
+
+    def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
+        """Down."""
+        self.move(1)
+
+    def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
+        """Up."""
+        self.move(-1)

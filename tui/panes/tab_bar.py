@@ -1,0 +1,72 @@
+"""The head of the numbered screens: where one is, where else one can go, and how the run is."""
+
+from rich.cells import cell_len
+from textual import events
+
+from trainwatch.core.views.header import HeaderView
+
+from ..places import PLACES, Place
+from ..ui.cells import Line, Span, clauses, cut, width_of
+from .head import EMPTY
+from .pane import Pane
+
+ROWS = 2
+
+
+class TabBar(Pane):
+    """Tabs on the first line, the run's sentence on the second. A click on a tab presses its key."""
+
+    current = ""
+    view = EMPTY
+    offered: tuple[Place, ...] = PLACES
+
+    def show(self, current: str, view: HeaderView, offered: tuple[Place, ...] = PLACES) -> None:
+        """Draw it. ``offered``: the places that can be opened now."""
+        self.current, self.view, self.offered = current, view, offered
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """Tabs, then the sentence."""
+        name = self._name_of(width)
+        tabs: list[Span] = [("strong", name)] if name else []
+        for place, text, _ in self._placed(width):
+            here = place.name == self.current
+            tabs += [("key", place.key), ("cursor" if here else "label", text), ("text", " ")]
+        lines: list[Line] = [tuple(tabs)]
+        if height > 1 and self.view.verdict.clauses:
+            verdict = self.view.verdict
+            glyph = self.glyphs.levels[verdict.level]
+            style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
+            said = (*verdict.clauses, *((verdict.aside,) if verdict.aside else ()))
+            if cell_len(said[0]) > width - 2:
+                # What stands in brackets goes before a number is cut.
+                said = (said[0].partition(" (")[0], *said[1:])
+            sentence = clauses(said, width - 2)
+            lines.append(((verdict.level, f"{glyph} "), (style, sentence)))
+        return lines
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the place under the pointer."""
+        x = event.x - self.gutter.left
+        if event.y != self.gutter.top:
+            return
+        for place, text, start in self._placed(self.size.width):
+            if start <= x < start + len(place.key) + len(text):
+                self.app.simulate_key(place.key)
+
+    def _name_of(self, width: int) -> str:
+        name = self.view.name
+        needed = sum(len(p.key) + len(p.name) + 3 for p in self.offered)
+        room = width - needed - 2
+        return f"{cut(name, room)}  " if name and room >= 4 else ""
+
+    def _placed(self, width: int) -> list[tuple[Place, str, int]]:
+        """(place, its words, first column): all words where they fit, else only those of the place one is at."""
+        x = width_of((("strong", self._name_of(width)),))
+        full = sum(len(p.key) + len(p.name) + 3 for p in self.offered) <= width + 1
+        placed = []
+        for place in self.offered:
+            text = f" {place.name} " if full or place.name == self.current else " "
+            placed.append((place, text, x))
+            x += len(place.key) + len(text) + 1
+        return placed

@@ -1,1 +1,0 @@
-"""Sample images: decoded here, drawn by the terminal where it can."""

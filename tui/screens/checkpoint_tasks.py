@@ -1,0 +1,216 @@
+"""What can be done with saved checkpoints: each is a job in a thread of its own, and a sentence when it is done."""
+
+from collections.abc import Callable
+from time import time
+from typing import Any, Protocol
+
+from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoint_jobs import CheckpointJobs, Prune
+from trainwatch.core.views import quantity
+from trainwatch.core.views.checkpoint_table import (
+    CheckpointRow,
+    Fact,
+    Proof,
+    delta_facts,
+    overview_facts,
+    prune_facts,
+)
+from trainwatch.core.views.price import Price
+
+from ..dialogs.dialog import Ask, confirm
+from ..job import Work
+from ..run_tasks import WorkPlace, begin
+
+Progress = Callable[[int, int], None]
+USUAL_KEEP = 3
+"""Offered where the settings keep everything."""
+LISTED = 8
+"""So many names stand in the question itself; all of them in the dry run behind it."""
+CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
+
+
+class Kept:
+    """What stays while one looks at other screens: proofs, marks, the newest report."""
+
+    def __init__(self) -> None:
+        self.listing: tuple[Checkpoint, ...] | None = None
+        self.proofs: dict[str, Proof] = {}
+        self.marked: list[str] = []
+        self.chosen: str | None = None
+        self.report: tuple[str, tuple[Fact, ...]] | None = None
+        """(title, facts) of what a job found; None: the detail of the chosen one is shown."""
+        self.plan: Prune | None = None
+        """The dry run that the report tells of."""
+
+    def tell(self, title: str, facts: tuple[Fact, ...], plan: Prune | None = None) -> None:
+        """Show what a job found."""
+        self.report, self.plan = (title, facts), plan
+
+    def close(self) -> None:
+        """Show the chosen one again."""
+        self.report = self.plan = None
+
+
+class CheckpointsPlace(WorkPlace, Protocol):
+    """The screen that shows the checkpoints, as its work sees it."""
+
+    kept: Kept
+    rows: tuple[CheckpointRow, ...]
+
+    @property
+    def door(self) -> CheckpointJobs | None:
+        """What can be asked."""
+        ...
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """Those of ``rows``, in their order."""
+        ...
+
+    def message(self) -> str:
+        """Why there is nothing to see."""
+        ...
+
+
+class CheckpointWork:
+    """The jobs of one checkpoints screen. What they find is kept for whichever screen of that kind is shown then."""
+
+    def __init__(self, screen: CheckpointsPlace) -> None:
+        self._on = screen
+        self._kept = screen.kept
+
+    def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
+        """The door, where there is one and something is chosen; else it is said why not."""
+        door = self._on.door
+        if row is None or door is None:
+            self._on.say(self._on.message() if row is None else CANNOT)
+            return None
+        return door
+
+    def verify(self, row: CheckpointRow | None, *, deep: bool) -> None:
+        """Prove one."""
+        door = self._able(row)
+        if row is None or door is None:
+            return
+
+        def work(progress: Progress) -> Checkpoint:
+            return door.verify(row.path, deep=deep, progress=progress)
+
+        def done(found: Checkpoint) -> str:
+            wall = self._on.board.now.now_wall or time()
+            self._kept.proofs[found.path] = Proof(checkpoint=found, deep=deep, wall=wall)
+            return f"{found.name} is {found.verdict}" + (f": {found.reason}" if found.reason else "")
+
+        self._start(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
+
+    def show(self, row: CheckpointRow | None) -> None:
+        """What one holds."""
+        door = self._able(row)
+        if row is None or door is None:
+            return
+
+        def done(found: Any) -> str:
+            self._kept.tell(f"{row.name} · what it holds", overview_facts(found))
+            return ""
+
+        self._start(f"open {row.name}", lambda _: door.show(row.path), done)
+
+    def compare(self, row: CheckpointRow | None) -> None:
+        """The marked two, the older first; a single marked one with the chosen one."""
+        door = self._able(row)
+        if row is None or door is None:
+            return
+        paths = list(self._kept.marked)
+        if len(paths) == 1 and row.path not in paths:
+            paths.append(row.path)
+        if len(paths) != 2:
+            self._on.say("Mark two checkpoints with space, then press d.")
+            return
+        known = {c.path: c for c in self._on.checkpoints}
+        old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
+
+        def work(progress: Progress) -> Any:
+            return door.compare(old, new, progress=progress)
+
+        def done(found: Any) -> str:
+            self._kept.tell("comparison", delta_facts(known[old].name, known[new].name, found))
+            return ""
+
+        self._start(f"compare {known[old].name} with {known[new].name}", work, done)
+
+    def backup(self, row: CheckpointRow | None) -> None:
+        """Ask where to, then copy."""
+        door = self._able(row)
+        if row is None or door is None:
+            return
+
+        def asked(destination: str | None) -> None:
+            if destination:
+                self._start(
+                    f"back up {row.name}",
+                    lambda progress: door.backup(row.path, destination, progress=progress),
+                    lambda path: f"Copied, flushed and read back: {path}",
+                )
+
+        body = (
+            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
+            "Nothing is overwritten."
+        )
+        self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] leave it"), asked)
+
+    def plan_prune(self) -> None:
+        """Ask how many to keep, then list what could go. Changes nothing."""
+        door = self._able(self._on.rows[0] if self._on.rows else None)
+        if door is None:
+            return
+
+        def asked(text: str | None) -> None:
+            if text is None:
+                return
+            if not text.isdigit() or int(text) < 1:
+                self._on.say(f"Keep how many? At least 1, not {text}: the resume point always stays.")
+                return
+            keep = int(text)
+            self._start(
+                f"look which ones can go beyond the newest {keep}",
+                lambda progress: door.plan_prune(keep, progress=progress),
+                self._planned,
+            )
+
+        body = (
+            "How many of the newest sound ones stay? They are read through first. "
+            "This only lists what could go; deleting is asked for separately."
+        )
+        usual = str(self._on.board.run.keep_last or USUAL_KEEP)
+        self._on.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] leave it", before=usual), asked)
+
+    def _planned(self, plan: Prune) -> str:
+        self._kept.tell(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
+        if not plan.delete:
+            return "Nothing can go: everything that is there has to stay."
+        return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
+
+    def delete(self, plan: Prune) -> None:
+        """Ask for the run's name, then delete what the dry run listed."""
+        door = self._able(self._on.rows[0] if self._on.rows else None)
+        if door is None:
+            return
+        listed = [f"- {c.name}" for c in plan.delete[:LISTED]]
+        if len(plan.delete) > len(listed):
+            listed.append(f"  and {len(plan.delete) - len(listed)} more, as listed")
+        price = Price(
+            title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
+            lines=(*listed, "They cannot be brought back. Each is looked at once more before it goes."),
+            confirm="delete them",
+            typed=self._on.board.run.name,
+        )
+
+        def done(said: str) -> str:
+            self._kept.close()
+            return said
+
+        confirm(self._on.app, price, lambda: self._start("prune", lambda _: door.prune(plan), done))
+
+    def _start(self, title: str, work: Work, done: Callable[[Any], str]) -> None:
+        """``done`` keeps the result and returns a sentence."""
+        begin(self._on, title, work, done)

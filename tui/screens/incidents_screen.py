@@ -1,0 +1,222 @@
+"""Key 3: every incident of the run, and all about the one under the cursor."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from ...core.views.incident_detail import IncidentDetail, incident_detail, incident_markdown
+from ...core.views.incidents import IncidentView, incident_views
+from ...core.views.stacks import Spread
+from ..keys import Key
+from ..panes.incident_rows import IncidentRows
+from ..panes.page_pane import PagePane
+from ..panes.pane import Pane
+from ..panes.rows_pane import RowsPane
+from ..run_session import Application, Board
+from ..ui.paragraph import Paragraph
+from .dashboard_layout import Box
+from .place_screen import PlaceScreen, bindings_of, share
+from .stacks_screen import NOTHING_KEPT, StacksScreen, read_spreads, sheet_lines
+
+SIDE_FROM = 120
+"""Columns from which list and detail stand side by side."""
+LABELS: dict[str, str] = {
+    "state": "state", "seen": "seen", "why": "means", "cause": "cause", "then": "then", "evidence": "evidence",
+    "stacks": "stacks", "did": "did", "changed": "changed", "proposed": "could do", "ended": "end", "cost": "cost",
+}  # fmt: skip
+LISTED = frozenset({"evidence", "did", "then", "changed", "proposed"})
+"""Parts of which there may be several lines, each with a dash before it."""
+KEPT_FROM, KEPT_ROWS = 150, 34
+"""Columns and rows from which the newest stack dump stands below the list."""
+NONE_SO_FAR = (
+    "No incident so far. A hang, a crash, a loss that is not a number or a machine in danger would stand here, "
+    "with what was seen, why, and what was done about it."
+)
+
+INCIDENT_KEYS: tuple[Key, ...] = (
+    Key(key="enter", shown="Enter", action="jump", label="log",
+        help="go to the log at the marked line of evidence (the first where none is marked)"),
+    Key(key="tab", shown="tab", action="walk(1)", label="line", help="mark the next line of evidence (shift: back)"),
+    Key(key="s", shown="s", action="stacks", label="stacks", help="stack dumps and what else was kept, side by side"),
+    Key(key="c", shown="c", action="acknowledge", label="ack", help="acknowledge this incident", acts=True,
+        when=lambda c: c.watched and any(not i.acknowledged for i in c.now.story.open_incidents)),
+    Key(key="y", shown="y", action="copy", label="copy", help="copy this incident as markdown"),
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose an incident (also j, Home, End)"),
+    Key(key="pagedown", shown="PgDn", action="scroll(8)", label="scroll", help="scroll the detail (PgUp: back)",
+        footer=False),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="escape", shown="Esc", action="app.place('dashboard')", label="back", help="back to the dashboard",
+        always=True),
+)  # fmt: skip
+ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"),
+    ("pageup", "scroll(-8)"), ("shift+tab", "walk(-1)"),
+)  # fmt: skip
+
+
+class IncidentsScreen(PlaceScreen):
+    """List and detail; the cursor stays on its incident when new ones come."""
+
+    place = "incidents"
+    keys = INCIDENT_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, ALSO)
+
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
+        self.views: tuple[IncidentView, ...] = ()
+        self.chosen: int | None = None
+        self.detail: IncidentDetail | None = None
+        self._kept_of: tuple[int, bool] | None = None
+        self.kept_spreads: tuple[Spread, ...] | None = None
+
+    def bodies(self) -> Sequence[Pane]:
+        """List and detail."""
+        self.table = IncidentRows(id="incidents")
+        self.page = PagePane(id="detail")
+        self.kept = PagePane(id="kept")
+        return (self.table, self.page, self.kept)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """Side by side where it is wide, else the list above."""
+        count = len(self.now.story.incidents)
+        if not count:
+            return {"incidents": (0, top, width, height)}
+        if width >= SIDE_FROM:
+            left = width * 2 // 5
+            boxes = {"incidents": (0, top, left, height), "detail": (left, top, width - left, height)}
+            if width >= KEPT_FROM and height >= KEPT_ROWS:
+                rows = share(height, count + 2, 5, height // 2)
+                boxes["incidents"] = (0, top, left, rows)
+                boxes["kept"] = (0, top + rows, left, height - rows)
+            return boxes
+        rows = share(height, max(3, count + 2), 3, max(4, height // 3))
+        if height - rows < 3:
+            return {"incidents": (0, top, width, height)}
+        return {"incidents": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
+
+    def show(self) -> None:
+        """Both panes."""
+        self.views = incident_views(self.now)
+        at = next((i for i, v in enumerate(self.views) if v.id == self.chosen), 0)
+        self.table.cursor = at
+        self.table.show_incidents(self.views, NONE_SO_FAR)
+        before = self.chosen
+        self.chosen = self.views[at].id if self.views else None
+        self.detail = None if self.chosen is None else incident_detail(self.now, self.chosen)
+        if self.detail is None:
+            self.page.show((), title="")
+            self.kept.show((), title="")
+            return
+        view = self.detail.view
+        self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
+        self.page.show(
+            paragraphs(self.detail), title=f"{view.at} · {view.kind}: {view.title}",
+            hint="[s] stacks" if self.detail.captured else "", fresh=before != self.chosen,
+        )  # fmt: skip
+        if self.kept.display:
+            self._show_kept(self.detail)
+
+    def _show_kept(self, detail: IncidentDetail) -> None:
+        """The last look at the first process; read once it was taken."""
+        which = (detail.view.id, detail.captured)
+        if which != self._kept_of and self.board.run.incident_files is not None:
+            self._kept_of, self.kept_spreads = which, None
+            read_spreads(self, self.board.run.incident_files, detail.view.id, self._took)
+        found = self.kept_spreads
+        if not found:
+            said = "Reading …" if found is None and self.board.run.incident_files is not None else NOTHING_KEPT
+            self.kept.show([Paragraph(text=said, style="label")], title="kept of it")
+            return
+        first = found[0]
+        sheet = first.sheets[-1]
+        more = f"[s] all {len(found)}" if len(found) > 1 else "[s] whole"
+        self.kept.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
+
+    def _took(self, found: tuple[Spread, ...], trouble: str) -> None:
+        del trouble
+        self.kept_spreads = found
+        self.draw()
+
+    def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
+        """Another incident."""
+        if self.views:
+            self.choose(self.views[message.pane.cursor].id)
+
+    def choose(self, incident: int) -> None:
+        """Show this incident."""
+        self.page.top, self.page.link = 0, None
+        self.chosen = incident
+        self.draw()
+
+    def on_page_pane_chosen(self, _: PagePane.Chosen) -> None:
+        """A click on a line of evidence goes to the log."""
+        self.action_jump()
+
+    def action_move(self, rows: int) -> None:
+        """Choose another incident."""
+        self.table.move(rows)
+
+    def action_walk(self, links: int) -> None:
+        """Mark another line of evidence."""
+        self.page.walk(links)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the detail."""
+        self.page.scroll(rows)
+
+    def action_acknowledge(self) -> None:
+        """Tell the supervisor that a person knows."""
+        incident = next((i for i in self.now.story.incidents if i.id == self.chosen), None)
+        if incident is None or not incident.open or incident.acknowledged:
+            self.say("Only an open incident that nobody acknowledged yet can be acknowledged.")
+            return
+        self.board.operations.acknowledge(incident.id)
+
+    def action_copy(self) -> None:
+        """Put the markdown on the clipboard of the terminal."""
+        if self.detail is None:
+            return
+        self.app.copy_to_clipboard(incident_markdown(self.detail, self.board.run.name))
+        self.say("Copied as markdown (if this terminal allows it).")
+
+    def action_jump(self) -> None:
+        """Go to the log at the marked line of evidence."""
+        links = self.page.links
+        if self.detail is None or not links:
+            self.say("No line of this incident's evidence has a place in the log.")
+            return
+        line = links[self.page.link or 0]
+        text = next(d.text for d in self.detail.lines if d.line == line)
+        self.application.show_log_line(self.detail.log, line, text)
+
+    def action_stacks(self) -> None:
+        """What was kept of it."""
+        if self.detail is not None:
+            self.app.push_screen(
+                StacksScreen(self.application, self.board, self.detail.view.id, self.detail.view.title)
+            )
+
+
+def paragraphs(detail: IncidentDetail) -> list[Paragraph]:
+    """The detail as paragraphs, a label where a new part begins."""
+    found: list[Paragraph] = []
+    part = ""
+    for line in detail.lines:
+        first = line.part != part
+        if first and part and line.part in {"cause", "evidence", "stacks", "did", "changed", "proposed", "ended"}:
+            found.append(Paragraph())
+        part = line.part
+        where = "" if line.line is None else f"  (log line {line.line:,})"
+        style = "strong" if line.part in {"seen", "cause"} else line.level or "text"
+        found.append(
+            Paragraph(
+                text=line.text + where,
+                label=LABELS[line.part] if first else "",
+                style=style,
+                link=line.line,
+                mark=("accent", "- ") if line.part in LISTED else ("text", ""),
+            )
+        )
+    return found

@@ -1,0 +1,154 @@
+"""What the launch screen found out about what is chosen; answers to older questions are dropped."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from textual.timer import Timer
+
+from ..launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPreview
+from ..run_session import OpenPlace
+
+LOOK_AFTER_S = 0.25
+"""Walking over the list or the profiles does not begin checks for each."""
+CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
+
+
+class LaunchPlace(OpenPlace, Protocol):
+    """The screen on which it is chosen what to start."""
+
+    @property
+    def launcher(self) -> Launcher | None:
+        """The door."""
+        ...
+
+    @property
+    def order(self) -> LaunchOrder:
+        """What is chosen."""
+        ...
+
+    @property
+    def opens(self) -> str | None:
+        """The id of the run that is chosen, where it was started before."""
+        ...
+
+    @property
+    def is_attached(self) -> bool:
+        """It is still there."""
+        ...
+
+    def answered(self) -> None:
+        """The plan came, or the last of the checks."""
+        ...
+
+    def set_timer(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        """Call back once, after seconds."""
+        ...
+
+
+class LaunchInquiry:
+    """Asks the launcher in threads of the screen; the screen draws what is here."""
+
+    def __init__(self, screen: LaunchPlace) -> None:
+        self._on = screen
+        self.offers: tuple[LaunchOffer, ...] | None = None
+        """None: not read yet."""
+        self.plan: LaunchPreview | None = None
+        self.trouble = ""
+        """Why the file, or what is chosen, cannot be started: a line a problem."""
+        self.checked = False
+        """All looks were taken."""
+        self._file_trouble = ""
+        self._checks: dict[int, LaunchCheck] = {}
+        self._asked = 0
+
+    @property
+    def _launcher(self) -> Launcher | None:
+        return self._on.launcher
+
+    @property
+    def checks(self) -> list[LaunchCheck]:
+        """In their order; those that turned out not to apply are left out."""
+        return [check for _, check in sorted(self._checks.items()) if check.name]
+
+    def read(self) -> None:
+        """Read the file, then plan and check what is chosen."""
+        launcher = self._launcher
+        if launcher is None:
+            self.offers, self.trouble = (), CANNOT
+            self._on.draw()
+            return
+
+        def work() -> Callable[[], None]:
+            try:
+                offers, trouble = tuple(launcher.offers()), ""
+            except Exception as error:
+                offers, trouble = (), str(error)
+            return lambda: self._take_offers(offers, trouble)
+
+        self._on.in_thread(work)
+
+    def _take_offers(self, offers: tuple[LaunchOffer, ...], trouble: str) -> None:
+        self.offers, self._file_trouble = offers, trouble
+        self._on.draw()
+        self.ask()
+
+    def ask(self) -> None:
+        """Plan what is chosen now, and check it."""
+        self._asked += 1
+        asked, order, launcher = self._asked, self._on.order, self._launcher
+        nothing = order.run is None and not order.command
+        self.plan, self._checks, self.checked = None, {}, False
+        self.trouble = self._file_trouble if nothing else ""
+        self._on.draw()
+        if launcher is None or nothing:
+            return
+
+        def work() -> Callable[[], None]:
+            try:
+                plan, trouble = launcher.plan(order), ""
+            except Exception as error:
+                plan, trouble = None, str(error)
+            return lambda: self._take_plan(asked, order, plan, trouble)
+
+        self._on.in_thread(work)
+
+    def _take_plan(self, asked: int, order: LaunchOrder, plan: LaunchPreview | None, trouble: str) -> None:
+        if asked != self._asked:
+            return
+        self.plan, self.trouble = plan, trouble
+        self._on.draw()
+        self._on.answered()
+        if plan is not None and self._on.opens is None:
+            self._on.set_timer(LOOK_AFTER_S, lambda: self._look(asked, order))
+
+    def _look(self, asked: int, order: LaunchOrder) -> None:
+        launcher, screen = self._launcher, self._on
+        if asked != self._asked or launcher is None:
+            return
+
+        def wanted() -> bool:
+            return asked == self._asked and screen.is_attached and screen.app.is_running
+
+        def seen(check: LaunchCheck) -> None:
+            if wanted():
+                screen.app.call_later(self._take_check, asked, check)
+
+        def work() -> Callable[[], None]:
+            try:
+                launcher.check(order, seen, wanted)
+            except Exception as error:
+                seen(LaunchCheck(place=0, name="checks", result="warn", found=f"could not be made: {error}"))
+            return lambda: self._done(asked)
+
+        screen.in_thread(work)
+
+    def _take_check(self, asked: int, check: LaunchCheck) -> None:
+        if asked == self._asked and self._on.is_attached:
+            self._checks[check.place] = check
+            self._on.draw()
+
+    def _done(self, asked: int) -> None:
+        if asked == self._asked:
+            self.checked = True
+            self._on.draw()
+            self._on.answered()

@@ -1,0 +1,279 @@
+"""The log screen: every log of the run at full size, from its end to its beginning."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from ...core.model.log_lines import LogFile
+from ...core.views import quantity
+from ..background import Show
+from ..keys import Key
+from ..log.export import copy_marked, save_marked
+from ..log.file_tabs import FileTab, FileTabs
+from ..log.jumps import Jump, LogJumps
+from ..log.log_driver import LogDriver
+from ..log.log_files import log_files, mark_of
+from ..log.log_keys import ALSO, CHORD, LOG_KEYS
+from ..log.log_search import LogHunt
+from ..log.log_source import LogSource
+from ..log.log_view import LogView
+from ..log.patterns import filter_by, hunt_anew, next_match, search_for
+from ..log.prompt import LogPrompt
+from ..log.title import message_of, position_of, title_of
+from ..panes.pane import Pane
+from ..run_session import Application, Board
+from .dashboard_layout import Box
+from .place_screen import PlaceScreen, bindings_of
+
+FOLLOW_S = 0.5
+"""How often the end of a followed log is looked at."""
+SIDE_CELLS = 20
+
+
+class LogScreen(PlaceScreen):
+    """Shows one file at a time; searching, filtering and jumping work on files of any size."""
+
+    place = "log"
+    keys = LOG_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(LOG_KEYS, ALSO)
+
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.door = board.run.logs
+        self.files: tuple[LogFile, ...] = ()
+        self.file: LogFile | None = None
+        self.search: re.Pattern[str] | None = None
+        self.chord = 0
+        self.jumps = LogJumps()
+
+    def bodies(self) -> Sequence[Pane]:
+        """Tabs of the files, and the log."""
+        self.file_tabs = FileTabs(id="files", classes="-bare")
+        self.file_tabs.chosen = lambda index: self.choose(self.files[index])
+        self.view = LogView(id="lines")
+        self.view.clock = self.clock
+        self.driver = LogDriver(self.view, self._deliver, self.say, self.head)
+        self.hunt = LogHunt(self._deliver, self.say, self.head)
+        return (self.file_tabs, self.view)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """One line of files where there are several, the log below."""
+        tabs = 1 if len(self.files) > 1 and height > 6 else 0
+        boxes: dict[str, Box] = {"lines": (0, top + tabs, width, height - tabs)}
+        return boxes | ({"files": (0, top, width, 1)} if tabs else {})
+
+    def on_mount(self) -> None:
+        """Open the newest log at its end, or go on where somebody was."""
+        super().on_mount()
+        if self.application.interval_s > 0:
+            self.set_interval(FOLLOW_S, self.look)
+        assert self.board is not None
+        before = self.board.kept.get("log")
+        if isinstance(before, tuple):
+            file, place, self.view.wrapped = before
+            if file in self.files:
+                self.choose(file)
+                if place is not None:
+                    self.driver.go(place)
+
+    def on_unmount(self) -> None:
+        """End all reading; remember where we were."""
+        if self.board is not None and self.file is not None:
+            self.board.kept["log"] = (self.file, self.driver.place, self.view.wrapped)
+        self.driver.close()
+        self.hunt.close()
+
+    def look(self) -> None:
+        """See what was written since."""
+        self.driver.look()
+
+    def show(self) -> None:
+        """Draw; a new attempt that began while the end was followed is followed."""
+        story = self.now.story
+        files = log_files(story, self.door.extra if self.door is not None else ())
+        if files != self.files:
+            newest = next((f for f in reversed(files) if f.attempt is not None), files[-1] if files else None)
+            was_newest = self.file is None or self.file == self._newest()
+            self.files = files
+            if was_newest and self.view.following and newest is not None:
+                self.choose(newest)
+            self.call_later(self.draw)
+        self.head()
+        self.view.redraw()
+
+    def choose(self, file: LogFile) -> None:
+        """Show another file, from its end."""
+        if self.door is None:
+            return
+        self.file = file
+        self.driver.open(LogSource(file, self.door.browser, self.door.stamps))
+        hunt_anew(self)
+
+    def head(self) -> None:
+        """Tabs, title and what stands there when the log is empty."""
+        view, story = self.view, self.now.story
+        marks = [(mark_of(f, story), f.label) for f in self.files]
+        tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
+        self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
+        view.message = message_of(self)
+        view.set_title(" · ".join(title_of(self)), position_of(self))
+
+    def clock(self, t: float) -> str:
+        """Time of day of run seconds."""
+        return quantity.clock(self.now.story.wall0 + t, seconds=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The letters of a jump mean something only after a bracket."""
+        if action == "jump":
+            return self.chord != 0
+        return super().check_action(action, parameters)
+
+    def offered(self) -> tuple[Key, ...]:
+        """After a bracket: what can be jumped to."""
+        return CHORD if self.chord else super().offered()
+
+    def on_log_view_wanted(self, message: LogView.Wanted) -> None:
+        """Wheel and pointer."""
+        if message.rows:
+            self.driver.scroll(message.rows)
+        elif message.line is not None:
+            if not message.extend:
+                self.view.marked_from = None
+            elif self.view.marked_from is None:
+                self.view.marked_from = self.view.selection[0]
+            self.driver.put_cursor(message.line)
+
+    def action_follow(self) -> None:
+        """Hold, or follow the end."""
+        self.driver.follow(not self.view.following)
+
+    def action_move(self, lines: int) -> None:
+        """Move the cursor."""
+        self.driver.move(lines)
+
+    def action_page(self, screens: int) -> None:
+        """A screen up or down, less a line to find one's place."""
+        self.driver.scroll(screens * max(1, self.view.size.height - 1))
+
+    def action_top(self) -> None:
+        """The beginning of the file."""
+        self.driver.to_start()
+
+    def action_end(self) -> None:
+        """Follow the end."""
+        self.driver.follow(True)
+
+    def action_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.view.wrapped, self.view.left = not self.view.wrapped, 0
+        self.view.to_end() if self.view.following else self.view.reveal()
+        self.view.redraw()
+
+    def action_sideways(self, steps: int) -> None:
+        """Move along lines that are cut."""
+        if not self.view.wrapped:
+            self.view.left = max(0, self.view.left + steps * SIDE_CELLS)
+            self.view.redraw()
+
+    def action_unfold(self) -> None:
+        """All states of the bar under the cursor."""
+        self.driver.unfold()
+
+    def action_file(self, steps: int) -> None:
+        """The next or previous file."""
+        if self.file in self.files and len(self.files) > 1:
+            self.choose(self.files[(self.files.index(self.file) + steps) % len(self.files)])
+
+    def action_search(self) -> None:
+        """Ask for a pattern and look for it upwards."""
+        before = self.search.pattern if self.search is not None else ""
+        self._ask("/", before, "search upwards (regular expression); then n older, N newer", partial(search_for, self))
+
+    def action_match(self, older: bool) -> None:
+        """The next match."""
+        next_match(self, older=older)
+
+    def action_filter(self) -> None:
+        """Ask which lines to show."""
+        before = self.driver.only.pattern if self.driver.only is not None else ""
+        hint = "show only lines that match (regular expression); empty: all"
+        self._ask("only", before, hint, partial(filter_by, self))
+
+    def action_chord(self, direction: int) -> None:
+        """The first key of a jump; pressed twice: the last jump again."""
+        if self.chord == direction:
+            self.action_jump(self.jumps.last)
+            return
+        self.chord = direction
+        self.key_bar.show(self.offered())
+        self.set_timer(4, partial(self._end_chord, direction))
+
+    def action_jump(self, kind: Jump) -> None:
+        """To the previous or next error, incident or start of an attempt."""
+        direction, self.chord = self.chord, 0
+        self.key_bar.show(self.offered())
+        self.jumps.go(self, kind, direction)
+
+    def action_mark(self) -> None:
+        """Begin or end marking lines."""
+        if self.view.following:
+            self.driver.follow(False)
+        self.view.marked_from = self.driver.place if self.view.marked_from is None else None
+        self.view.redraw()
+
+    def action_copy(self) -> None:
+        """Copy the marked lines through the terminal."""
+        copy_marked(self)
+
+    def action_save(self) -> None:
+        """Ask for a file and write the marked lines into it."""
+        label = self.file.label.replace(" ", "-") if self.file is not None else "log"
+        name = f"{self.board.run.name if self.board is not None else 'run'}-{label}-lines.txt"
+        self._ask("save to", name, "a file that does not exist yet", partial(save_marked, self))
+
+    def action_back(self) -> None:
+        """Take back the newest thing; then to the dashboard."""
+        if self.chord:
+            self._end_chord(self.chord)
+        elif self.hunt.looking and self.hunt.cancel():
+            self.say("Search stopped")
+        elif self.view.marked_from is not None:
+            self.view.marked_from = None
+            self.view.redraw()
+        elif self.driver.only is not None:
+            filter_by(self, "")
+        elif self.search is not None:
+            search_for(self, "")
+        else:
+            self.application.action_leave_place()
+
+    def _ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
+        if self.query(LogPrompt):
+            return
+
+        def answered(text: str | None) -> None:
+            self.query(LogPrompt).remove()
+            if text is not None:
+                answer(text)
+
+        self.mount(LogPrompt(sign, before, hint, answered))
+
+    def _end_chord(self, direction: int) -> None:
+        if self.chord == direction:
+            self.chord = 0
+            self.key_bar.show(self.offered())
+
+    def _newest(self) -> LogFile | None:
+        return next((f for f in reversed(self.files) if f.attempt is not None), None)
+
+    def _deliver(self, show: Show) -> None:
+        """From a thread to ours; what comes too late is dropped."""
+        if self.is_attached and self.app.is_running:
+            self.app.call_later(self._take, show)
+
+    def _take(self, show: Show) -> None:
+        if self.is_attached:
+            show()

@@ -1,0 +1,73 @@
+"""A screen made of panes: built, placed by boxes, and with a footer that answers."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.timer import Timer
+
+from ..keys import Key
+from ..panes.key_bar import KeyBar
+from ..panes.pane import CELL_CLASSES, Pane
+from ..ui.glyphs import glyphs_for
+from .dashboard_layout import Box
+
+ANSWER_S = 6.0
+"""How long an answer stands in the footer."""
+
+
+class PanedScreen(Screen[None]):
+    """Subclasses make their panes, say where they stand and which keys apply."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
+    key_bar: KeyBar
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.panes: dict[str, Pane] = {}
+        self._boxes: dict[str, Box] = {}
+        self._hushing: Timer | None = None
+
+    def made(self) -> Sequence[Pane]:
+        """All panes, the footer among them as ``key_bar``; asked once."""
+        raise NotImplementedError
+
+    def offered(self) -> tuple[Key, ...]:
+        """Keys that do something now."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """The panes; where they stand is decided by ``place_boxes``."""
+        glyphs = glyphs_for()
+        for pane in self.made():
+            pane.glyphs = glyphs
+            pane.set_class(not glyphs.braille, "-ascii")
+            pane.display = False
+            if pane.id is not None:
+                self.panes[pane.id] = pane
+            yield pane
+
+    def place_boxes(self, boxes: dict[str, Box]) -> None:
+        """Put each pane into its box; one without a box is not shown."""
+        if boxes == self._boxes:
+            return
+        self._boxes = boxes
+        for name, pane in self.panes.items():
+            box = boxes.get(name)
+            pane.display = box is not None
+            if box is not None:
+                x, y, w, h = box
+                pane.styles.offset = (x, y)
+                pane.styles.width, pane.styles.height = w, h
+
+    def answer(self, text: str) -> None:
+        """A sentence in the footer for a few seconds; a newer one has its own."""
+        self.key_bar.show(self.offered(), text)
+        if self._hushing is not None:
+            self._hushing.stop()
+        self._hushing = self.set_timer(ANSWER_S, self.hush)
+
+    def hush(self) -> None:
+        """Take back what was said."""
+        self.key_bar.show(self.offered())

@@ -1,0 +1,175 @@
+"""What the numbered screens share: tabs and sentence on top, keys below, and the looks of the dashboard's pulse."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import msgspec
+from textual import events
+from textual.binding import Binding, BindingType
+
+from ...core.views.header import HeaderView, header_view
+from ...core.views.situation import Situation
+from ..keys import Key, KeyContext
+from ..panes.head import EMPTY
+from ..panes.key_bar import KeyBar
+from ..panes.pane import Pane
+from ..panes.tab_bar import ROWS, TabBar
+from ..places import PLACES
+from ..run_session import Application, Board
+from .dashboard_layout import Box
+from .pane_screen import PanedScreen
+
+
+def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
+    """Bindings of a key table. What acts on the run goes through ``check_action``."""
+    return [
+        *(Binding(k.key, k.action, show=False) for k in keys),
+        *(Binding(key, action, show=False) for key, action in also),
+    ]
+
+
+class PlaceScreen(PanedScreen):
+    """Lies over the dashboard of its run. Subclasses name their place, keys and panes, and draw themselves."""
+
+    place: ClassVar[str]
+    tab: ClassVar[str] = ""
+    """The tab that is lit, where it is not the place's own."""
+    alone: ClassVar[tuple[str, ...]] = ()
+    """What is said on top where no run is open, the most important first."""
+    keys: ClassVar[tuple[Key, ...]]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.leave_place", show=False),
+        Binding("question_mark", "help", show=False),
+    ]
+
+    def __init__(self, application: Application, board: Board | None) -> None:
+        super().__init__()
+        self.application, self.board = application, board
+
+    @property
+    def now(self) -> Situation:
+        """How the run is, as last seen; empty without a run."""
+        return self.board.now if self.board is not None else Situation()
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        if self.board is not None:
+            return self.board.context
+        app = self.application
+        return KeyContext(now=Situation(), launchable=app.launcher is not None, read_only=app.read_only)
+
+    def bodies(self) -> Sequence[Pane]:
+        """The panes between head and footer."""
+        raise NotImplementedError
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """Where the panes stand, by id, in ``height`` rows from ``top``."""
+        raise NotImplementedError
+
+    def show(self) -> None:
+        """Give the panes what they draw."""
+        raise NotImplementedError
+
+    def made(self) -> Sequence[Pane]:
+        """Head, bodies, footer."""
+        self.tabs = TabBar(id="tabs", classes="-bare")
+        self.key_bar = KeyBar(id="keys", classes="-bare")
+        return (self.tabs, *self.bodies(), self.key_bar)
+
+    def on_mount(self) -> None:
+        """Draw what is known."""
+        self.draw()
+
+    def on_screen_resume(self) -> None:
+        """Something that lay over it is gone: what changed meanwhile is drawn."""
+        self.draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Place the panes anew."""
+        self.draw(event.size.width, event.size.height)
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed."""
+        if width is None or height is None:
+            width, height = self.size
+        if not self.panes or not width or not height:
+            return
+        self._place(width, height)
+        board = self.board
+        if board is None:
+            self.tabs.show(self.tab or self.place, headline(self.alone), tuple(p for p in PLACES if p.name == "runs"))
+        else:
+            self.tabs.show(self.tab or self.place, header_view(self.now, board.run.name))
+        self.show()
+        self.key_bar.show(self.offered(), self.key_bar.message)
+
+    def renew(self) -> None:
+        """Something that this screen shows was changed by its own work."""
+        self.draw()
+
+    def offered(self) -> tuple[Key, ...]:
+        """Keys that do something now."""
+        context = self.context
+        return tuple(k for k in self.keys if k.when(context) and not (k.acts and context.read_only))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that do not apply now do nothing."""
+        written = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
+        key = next((k for k in self.keys if k.action in {action, written}), None)
+        return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
+
+    def say(self, text: str) -> None:
+        """A sentence in the footer for a few seconds."""
+        self.answer(text)
+
+    def open_run(self, run_id: str) -> None:
+        """Show the dashboard of a run."""
+        picker = self.application.picker
+        if picker is None:
+            self.say(f"It runs; look at it with: trainwatch status {run_id}")
+            return
+        try:
+            self.application.show_run(picker.open(run_id))
+        except RuntimeError as error:
+            self.say(str(error))
+
+    def in_thread(self, work: Callable[[], Callable[[], None]]) -> None:
+        """Run something that may block; what it returns is called back here, if this screen is still there."""
+        app = self.app
+
+        def run() -> None:
+            show = work()
+            if app.is_running and self.is_attached:
+                app.call_later(self._call_back, show)
+
+        self.run_worker(run, thread=True, exit_on_error=False)
+
+    def _call_back(self, show: Callable[[], None]) -> None:
+        if self.is_attached:
+            show()
+
+    def action_help(self) -> None:
+        """The keys of this screen."""
+        from ..dialogs.info_dialogs import help_dialog
+
+        self.app.push_screen(help_dialog(self.context, self.keys))
+
+    def _place(self, width: int, height: int) -> None:
+        head = min(ROWS, max(1, height - 1))
+        boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
+        room = height - head - 1
+        if room >= 3:
+            boxes |= self.boxes(width, head, room)
+        self.place_boxes(boxes)
+
+
+def headline(said: tuple[str, ...]) -> HeaderView:
+    """A head without a run."""
+    verdict = msgspec.structs.replace(EMPTY.verdict, clauses=said, aside="")
+    return msgspec.structs.replace(EMPTY, verdict=verdict)
+
+
+def share(total: int, wanted: int, least: int, most: int) -> int:
+    """Rows or columns for one of two neighbours: what it wants, within limits, and never all."""
+    return max(min(wanted, most, total - least), min(least, total))

@@ -1,0 +1,275 @@
+"""Key 5: the ladder of profiles, where the run stands and why, and what a switch would change."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from ...core.model.profile import Change, Profile
+from ...core.model.trial import TrialResult
+from ...core.views.profiles import (
+    ProfilesView,
+    is_setting,
+    leaves,
+    next_checkpoint_words,
+    profiles_view,
+    switch_differences,
+)
+from ..keys import Key, KeyContext
+from ..panes.page_pane import PagePane
+from ..panes.pane import Pane
+from ..panes.profile_rows import LadderRows, SettingsTable
+from ..panes.rows_pane import RowsPane
+from ..panes.task_pane import JobPane
+from ..run_session import Application, Board
+from ..ui.paragraph import Paragraph
+from .dashboard_layout import Box
+from .place_screen import PlaceScreen, bindings_of, share
+from .trial_task import TrialWork
+
+SIDE_FROM = 120
+NO_PROFILES = (
+    "No profile is known for this run. Profiles are named bundles of training settings; "
+    "write [profiles] ladder = [...] in trainwatch.toml. Those that are shipped: trainwatch profiles list"
+)
+
+
+def _can_switch(context: KeyContext) -> bool:
+    return context.started and context.state != "finished"
+
+
+PROFILE_KEYS: tuple[Key, ...] = (
+    Key(key="enter", shown="Enter", action="switch(False)", label="at checkpoint", acts=True, when=_can_switch,
+        help="switch at the next complete checkpoint: no step is lost (asks)"),
+    Key(key="n", shown="n", action="switch(True)", label="now", acts=True, when=_can_switch,
+        help="switch now: ends the training with time to save, and restarts it (asks)"),
+    Key(key="t", shown="t", action="try", label="try 5 min", acts=True,
+        help="try it for 5 minutes in a folder of its own, and measure what it costs here (asks)"),
+    Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy ladder, table and difference as text",
+        footer=False),
+    Key(key="tab", shown="tab", action="turn", label="table",
+        help="show the table of all settings, or what a switch would change (small screens)"),
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a profile (also j, Home, End)"),
+    Key(key="pagedown", shown="PgDn", action="scroll(6)", label="scroll", help="scroll table and difference",
+        footer=False),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="escape", shown="Esc", action="back", label="back",
+        help="call off the trial under way; else back to where you came from",
+        always=True),
+)  # fmt: skip
+ALSO: tuple[tuple[str, str], ...] = (
+    ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"),
+    ("pageup", "scroll(-6)"), ("shift+tab", "turn"),
+)  # fmt: skip
+
+
+class ProfilesScreen(PlaceScreen):
+    """Ladder, table, difference."""
+
+    place = "profiles"
+    keys = PROFILE_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS, ALSO)
+
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
+        self.view: ProfilesView | None = None
+        self.own: Mapping[str, object] = {}
+        self.changes: dict[str, tuple[Change, ...] | str] = {}
+        """By profile: what a launch would change, or why that cannot be told."""
+        self.table_shown = False
+        self.trying = TrialWork(self)
+        self.trials: Mapping[str, TrialResult] = {}
+        """What was measured on this machine, by profile."""
+        self._placed_cursor = False
+
+    @property
+    def profiles(self) -> Sequence[Profile]:
+        """Those of the ladder, or all that are known."""
+        return self.board.run.profiles
+
+    def bodies(self) -> Sequence[Pane]:
+        """Ladder, table, difference."""
+        self.ladder, self.table = LadderRows(id="ladder"), SettingsTable(id="table")
+        self.page, self.work = PagePane(id="difference"), JobPane(id="job")
+        return (self.ladder, self.table, self.page, self.work)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """The ladder above; below it table and difference, beside each other where it is wide."""
+        if self.board.jobs.state is not None and height >= 9:
+            return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
+        return self._panes(width, top, height)
+
+    def _panes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        if not self.profiles:
+            return {"ladder": (0, top, width, height)}
+        rows = share(height, len(self.profiles) + 2, 3, max(4, height // 2))
+        rest = height - rows
+        if rest < 3:
+            return {"ladder": (0, top, width, height)}
+        boxes: dict[str, Box] = {"ladder": (0, top, width, rows)}
+        if width >= SIDE_FROM:
+            left = width * 3 // 5
+            return boxes | {
+                "table": (0, top + rows, left, rest), "difference": (left, top + rows, width - left, rest),
+            }  # fmt: skip
+        return boxes | {"table" if self.table_shown else "difference": (0, top + rows, width, rest)}
+
+    def on_mount(self) -> None:
+        """Ask what a launch would be like, in a thread."""
+        super().on_mount()
+        self.renew()
+        door, profiles = self.board.run.launch, self.profiles
+        if door is None or not profiles:
+            return
+
+        def read() -> Callable[[], None]:
+            keys = list(dict.fromkeys(k for p in profiles for k in leaves(p) if is_setting(k)))
+            changes: dict[str, tuple[Change, ...] | str] = {}
+            try:
+                own: Mapping[str, object] = door.values(None, keys)
+            except Exception:
+                own = {}
+            for profile in profiles:
+                try:
+                    changes[profile.name] = tuple(door.changes(profile))
+                except Exception as error:
+                    changes[profile.name] = str(error)
+            return lambda: self._take(own, changes)
+
+        self.in_thread(read)
+
+    def renew(self) -> None:
+        """A trial is done, or the screen is new: read what was measured here."""
+        self.draw()
+        door = self.board.run.trials
+        if door is None:
+            return
+
+        def read() -> Callable[[], None]:
+            try:
+                found = dict(door.results())
+            except Exception:  # what cannot be read was not measured
+                found = {}
+            return lambda: self._take_trials(found)
+
+        self.in_thread(read)
+
+    def _take_trials(self, found: Mapping[str, TrialResult]) -> None:
+        self.trials = found
+        self.draw()
+
+    def _take(self, own: Mapping[str, object], changes: dict[str, tuple[Change, ...] | str]) -> None:
+        self.own, self.changes = own, changes
+        self.draw()
+
+    def show(self) -> None:
+        """All panes."""
+        run = self.board.run
+        self.view = profiles_view(self.now, self.profiles, run.ladder, self.own, self.trials)
+        if not self._placed_cursor and self.now.story.seq:
+            self._placed_cursor = True
+            self.ladder.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
+        self.ladder.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder))
+        names = [p.name for p in self.profiles]
+        self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.")
+        self.page.show(self._difference(), title=self._title())
+        self.work.show(self.board.jobs.state)
+
+    def _title(self) -> str:
+        profile = self._profile
+        if profile is None:
+            return "profile"
+        is_now = self.view is not None and self.view.rungs[self.ladder.cursor].now
+        return f"{profile.name} · a {'restart' if is_now else 'switch'} would change"
+
+    @property
+    def _profile(self) -> Profile | None:
+        return self.profiles[self.ladder.cursor] if self.profiles else None
+
+    def _difference(self) -> list[Paragraph]:
+        profile, view = self._profile, self.view
+        if profile is None or view is None:
+            return []
+        found = [Paragraph(text=said, label="now" if i == 0 else "", style="text") for i, said in enumerate(view.why)]
+        rung = view.rungs[self.ladder.cursor]
+        if rung.description and rung.description != rung.title:
+            found.append(Paragraph(text=rung.description, label="about"))
+        if rung.expect:
+            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.expect), label="guide"))
+        if rung.measured:
+            found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.measured), label="here", style="strong"))
+        if rung.died:
+            found.append(Paragraph(text=f"this run left it {rung.died}", label="died", style="warning"))
+        found.append(Paragraph())
+        return found + self._changes(profile, is_now=rung.now)
+
+    def _changes(self, profile: Profile, *, is_now: bool) -> list[Paragraph]:
+        wanted = self.changes.get(profile.name)
+        if isinstance(wanted, str):
+            return [Paragraph(text=wanted, label="cannot", style="warning")]
+        if wanted is None:
+            said = (
+                "Working it out …" if self.board.run.launch is not None else "Only what the table says is known here."
+            )
+            return [Paragraph(text=said, style="label")]
+        attempt = self.now.story.attempt
+        differences = switch_differences(attempt.changes if attempt is not None else (), wanted)
+        if not differences:
+            said = "Nothing: it runs with these settings already." if is_now else "No setting would differ."
+            return [Paragraph(text=said, style="label")]
+        width = max(len(d.key) for d in differences)
+        found = [
+            Paragraph(text=f"{d.key:<{width}}  {d.before} → {d.after}", label=d.where, style="text")
+            for d in differences
+        ]
+        if self.now.story.attempts and not is_now:
+            found += [
+                Paragraph(),
+                Paragraph(text=f"[Enter] {next_checkpoint_words(self.now)}   [n] now", style="label"),
+            ]
+        return found
+
+    def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
+        """Another profile."""
+        self.page.top = 0
+        self.draw()
+
+    def action_move(self, rows: int) -> None:
+        """Choose another."""
+        self.ladder.move(rows)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll what is below."""
+        self.table.scroll(rows)
+        self.page.scroll(rows)
+
+    def action_turn(self) -> None:
+        """Table or difference, where only one fits."""
+        self.table_shown = not self.table_shown
+        self.draw()
+
+    def action_try(self) -> None:
+        """Ask, then try it for some minutes."""
+        profile = self._profile
+        if profile is None:
+            self.say("No profile is known for this run.")
+        else:
+            self.trying.ask(profile.name)
+
+    def action_back(self) -> None:
+        """Call the trial off, or leave."""
+        if self.board.jobs.state is not None:
+            self.board.jobs.call_off()
+        else:
+            self.application.action_leave_place()
+
+    def action_switch(self, at_once: bool) -> None:
+        """Ask, then switch."""
+        profile = self._profile
+        if profile is None:
+            self.say("No profile is known for this run.")
+        elif self.view is not None and self.view.rungs[self.ladder.cursor].now and not self.now.story.profile_pending:
+            self.say(f"The run uses {profile.name} already.")
+        else:
+            self.board.operations.switch_to(profile.name, at_once=at_once)

@@ -1,0 +1,259 @@
+"""Key i: the newest sample images of the run, shown in the terminal with their step and age."""
+
+from collections.abc import Callable, Sequence
+from time import time
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from ...core.model.sample import Sample
+from ...core.views.samples import SampleRow, sample_rows
+from ..keys import Key
+from ..panes.pane import Pane
+from ..panes.picture_pane import CaptionPane, PicturePane
+from ..panes.rows_pane import RowsPane
+from ..panes.sample_rows import SampleRows
+from ..run_session import Application, Board
+from ..ui.cells import Line, clauses
+from ..ui.picture_file import EXTRA, Picture, PictureError, can_decode, decode
+from ..ui.picture_protocol import Way, image_widget, room_pixels, way_here
+from .dashboard_layout import Box
+from .place_screen import PlaceScreen, bindings_of
+
+AGAIN_S = 5.0
+"""How often the folder is looked at again."""
+SIDE_FROM = 100
+SIDE_COLUMNS = 46
+"""Of the list, where it stands beside the picture."""
+NO_DIRECTORY = (
+    "Nobody said where this training saves, so its samples cannot be found. Set output_dir in trainwatch.toml."
+)
+NONE_YET = (
+    "No PNG, JPEG or WebP below {} yet. kohya writes them into sample/ (sample_every_n_steps), DiT into samples/."
+)
+MISSING = f"Pictures need an extra that is not installed: pip install '{EXTRA}'. The files are listed all the same."
+
+SAMPLE_KEYS: tuple[Key, ...] = (
+    Key(key="right", shown="← →", action="move(1)", label="newer/older", help="the next older picture (←: newer)"),
+    Key(key="home", shown="Home", action="move(-100000)", label="newest",
+        help="the newest one, and each that comes after it"),
+    Key(key="y", shown="y", action="copy", label="copy path", help="copy the picture's path"),
+    Key(key="tab", shown="tab", action="turn", label="list", help="picture alone, or with the list"),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to where you came from",
+        always=True),
+)  # fmt: skip
+ALSO: tuple[tuple[str, str], ...] = (
+    ("left", "move(-1)"), ("down", "move(1)"), ("up", "move(-1)"), ("j", "move(1)"), ("end", "move(100000)"),
+    ("pagedown", "move(10)"), ("pageup", "move(-10)"),
+)  # fmt: skip
+
+
+class SamplesScreen(PlaceScreen):
+    """Picture and list. The newest one stays in view until another is chosen."""
+
+    place = "samples"
+    tab = "checkpoints"
+    keys = SAMPLE_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(SAMPLE_KEYS, ALSO)
+
+    def __init__(self, application: Application, board: Board) -> None:
+        super().__init__(application, board)
+        self.board: Board = board
+        self.samples: tuple[Sample, ...] | None = None
+        self.rows: tuple[SampleRow, ...] = ()
+        self.list_shown = True
+        self.shown: tuple[str, float, tuple[int, int]] | None = None
+        """(path, mtime, room) of what is drawn or being decoded."""
+        self.picture: Picture | None = None
+        self.trouble = ""
+        self._chosen: str | None = None
+        self._reading = False
+        self._asked = 0
+        self.way: Way = "blocks"
+        self.graphics: Any = None
+
+    def bodies(self) -> Sequence[Pane]:
+        """Picture and list."""
+        self.caption = CaptionPane(id="caption", classes="-bare")
+        self.view, self.table = PicturePane(id="picture", classes="-bare"), SampleRows(id="samples")
+        return (self.caption, self.view, self.table)
+
+    def compose(self) -> ComposeResult:
+        """The panes, and over the picture's what the terminal draws itself."""
+        yield from super().compose()
+        self.way = way_here() if can_decode() else "blocks"
+        self.graphics = image_widget(self.way)
+        if self.graphics is None:
+            self.way = "blocks"
+        else:
+            self.view.native = True
+            self.graphics.display = False
+            yield self.graphics
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """The picture has what room there is."""
+        if not self.samples:
+            return {"picture": (0, top, width, height)}
+        if not can_decode():
+            words = min(6, height - 3)
+            if words < 3:
+                return {"samples": (0, top, width, height)}
+            return {"picture": (0, top, width, words), "samples": (0, top + words, width, height - words)}
+        if self.list_shown and width >= SIDE_FROM:
+            left = width - SIDE_COLUMNS
+            return _captioned(left, top, height) | {"samples": (left, top, SIDE_COLUMNS, height)}
+        rows = min(len(self.samples) + 2, 5, height // 3) if self.list_shown else 0
+        if rows < 3:
+            return _captioned(width, top, height)
+        return _captioned(width, top, height - rows) | {"samples": (0, top + height - rows, width, rows)}
+
+    def on_mount(self) -> None:
+        """Look into the folder now and again."""
+        super().on_mount()
+        self.reload()
+        if self.application.interval_s > 0:
+            self.set_interval(AGAIN_S, self.reload)
+
+    def reload(self) -> None:
+        """Look for pictures in a thread."""
+        door = self.board.run.samples
+        if door is None or door.directory is None or self._reading:
+            return
+        self._reading = True
+
+        def read() -> Callable[[], None]:
+            try:
+                samples, trouble = tuple(door.newest()), ""
+            except Exception as error:
+                samples, trouble = (), str(error)
+            return lambda: self._take(samples, trouble)
+
+        self.in_thread(read)
+
+    def _take(self, samples: tuple[Sample, ...], trouble: str) -> None:
+        self._reading = False
+        self.samples, self.trouble = samples, trouble
+        self.draw()
+
+    @property
+    def chosen(self) -> Sample | None:
+        """The picture that is shown: the newest, until another was chosen."""
+        found = self.samples or ()
+        return next((s for s in found if s.path == self._chosen), found[0] if found else None)
+
+    @property
+    def fits(self) -> bool:
+        """A picture is shown, shrunk for the room that it has."""
+        if self.picture is None:
+            return False
+        (width, height), (columns, rows) = self.picture.pixels.size, room_pixels(self.way, *self.view.size)
+        return bool(width <= columns and height <= rows)
+
+    def show(self) -> None:
+        """List and picture."""
+        samples = self.samples or ()
+        self.rows = sample_rows(samples, self.now.now_wall or time())
+        chosen = self.chosen
+        self.table.cursor = samples.index(chosen) if chosen is not None else 0
+        self.table.show_samples(self.rows, "")
+        if chosen is not None and can_decode():
+            self._decode(chosen)
+        self.caption.show(self._caption())
+        self.view.show(self.picture if chosen is not None else None, self._message())
+        self._show_graphics()
+
+    def _caption(self) -> Line:
+        if not self.rows:
+            return ()
+        row = self.rows[self.table.cursor]
+        size = f"{self.picture.width} × {self.picture.height}" if self.picture is not None else ""
+        place = f"{self.table.cursor + 1} of {len(self.rows)}"
+        said = clauses([p for p in (row.age, place, size, row.name) if p], self.size.width - len(row.moment) - 5)
+        return (("strong", row.moment), ("label", f" · {said}" if row.moment else said))
+
+    def _message(self) -> str:
+        door = self.board.run.samples
+        if door is None or door.directory is None:
+            return NO_DIRECTORY
+        if self.samples is None:
+            return "Looking for pictures …"
+        if self.trouble and not self.samples:
+            return self.trouble
+        if not self.samples:
+            return NONE_YET.format(door.directory)
+        if not can_decode():
+            return MISSING
+        return self.trouble or ("" if self.picture is not None else "Reading …")
+
+    def _decode(self, sample: Sample) -> None:
+        """Decode what is chosen, in a thread, unless it is shown already; an older answer is dropped."""
+        columns, rows = self.view.size
+        if columns < 2 or rows < 1:
+            return
+        wanted = (sample.path, sample.mtime, (columns, rows))
+        if wanted == self.shown:
+            return
+        self.shown = wanted
+        self._asked += 1
+        asked, room = self._asked, room_pixels(self.way, columns, rows)
+        if self.picture is None:
+            self.trouble = ""
+
+        def read() -> Callable[[], None]:
+            try:
+                picture, trouble = decode(sample.path, room), ""
+            except PictureError as error:
+                picture, trouble = None, f"{sample.name} {error}."
+            return lambda: self._decoded(asked, picture, trouble)
+
+        self.in_thread(read)
+
+    def _decoded(self, asked: int, picture: Picture | None, trouble: str) -> None:
+        if asked == self._asked:
+            self.picture, self.trouble = picture, trouble
+            self.draw()
+
+    def _show_graphics(self) -> None:
+        graphics = self.graphics
+        if graphics is None:
+            return
+        picture = self.picture if self.samples else None
+        graphics.display = picture is not None and self.view.display
+        if picture is None or graphics.image is picture.pixels:
+            return
+        x, y, width, height = self.view.content_region
+        graphics.styles.offset, graphics.styles.width, graphics.styles.height = (x, y), width, height
+        graphics.image = picture.pixels
+
+    def on_picture_pane_room(self, _: PicturePane.Room) -> None:
+        """Decode for the room there is now."""
+        self.draw()
+
+    def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
+        """Another picture; on the newest: follow it."""
+        cursor = message.pane.cursor
+        self._chosen = self.rows[cursor].path if cursor else None
+        self.trouble = ""
+        self.draw()
+
+    def action_move(self, rows: int) -> None:
+        """Older (positive) or newer."""
+        self.table.move(rows)
+
+    def action_turn(self) -> None:
+        """The list, or all the room for the picture."""
+        self.list_shown = not self.list_shown
+        self.draw()
+
+    def action_copy(self) -> None:
+        """The path, to fetch the picture by other means."""
+        chosen = self.chosen
+        if chosen is not None:
+            self.application.copy(chosen.path)
+
+
+def _captioned(width: int, top: int, height: int) -> dict[str, Box]:
+    """The caption, and the picture below it."""
+    return {"caption": (0, top, width, 1), "picture": (0, top + 1, width, height - 1)}

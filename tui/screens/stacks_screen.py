@@ -1,0 +1,146 @@
+"""What was kept of an incident: two looks at a process side by side, process states, the end of the log."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from ...core.views.stacks import Sheet, Spread, spreads
+from ..doors import IncidentFiles
+from ..keys import Key
+from ..panes.page_pane import PagePane
+from ..panes.pane import Pane
+from ..run_session import Application, Board
+from ..ui.paragraph import Paragraph
+from .dashboard_layout import Box
+from .place_screen import PlaceScreen, bindings_of
+
+BESIDE_FROM = 100
+"""Columns from which two looks stand side by side; below, they stand above each other."""
+NOTHING_KEPT = (
+    "Nothing was kept of this incident. Stacks are taken of a live process before it is ended, so of hangs; "
+    "a process that crashed by itself is gone before anybody can look."
+)
+FOLDER_UNKNOWN = "This screen cannot read the incident's folder."
+
+STACK_KEYS: tuple[Key, ...] = (
+    Key(key="right", shown="← →", action="turn(1)", label="next file", help="the next process or file (also tab)"),
+    Key(key="down", shown="↑ ↓", action="scroll(1)", label="scroll", help="scroll (also PgUp, PgDn, Home, End)"),
+    Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
+    Key(key="escape", shown="Esc", action="back", label="back", help="back to the incident", always=True),
+)
+ALSO: tuple[tuple[str, str], ...] = (
+    ("left", "turn(-1)"), ("tab", "turn(1)"), ("shift+tab", "turn(-1)"), ("up", "scroll(-1)"), ("j", "scroll(1)"),
+    ("pageup", "scroll(-15)"), ("pagedown", "scroll(15)"), ("home", "scroll(-100000)"), ("end", "scroll(100000)"),
+    ("s", "back"),
+)  # fmt: skip
+
+
+class StacksScreen(PlaceScreen):
+    """Belongs to one incident."""
+
+    place = "incidents"
+    keys = STACK_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(STACK_KEYS, ALSO)
+
+    def __init__(self, application: Application, board: Board, incident: int, title: str) -> None:
+        super().__init__(application, board)
+        self.incident, self.subject = incident, title
+        self.pages: tuple[Spread, ...] | None = None
+        self.page = 0
+        self._trouble = ""
+
+    def bodies(self) -> Sequence[Pane]:
+        """Two columns."""
+        self.left, self.right = PagePane(id="left"), PagePane(id="right")
+        return (self.left, self.right)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """Side by side, or one above the other, or one alone."""
+        if len(self._sheets) < 2:
+            return {"left": (0, top, width, height)}
+        if width >= BESIDE_FROM:
+            half = width // 2
+            return {"left": (0, top, half, height), "right": (half, top, width - half, height)}
+        half = height // 2
+        if half < 3:
+            return {"left": (0, top, width, height)}
+        return {"left": (0, top, width, half), "right": (0, top + half, width, height - half)}
+
+    @property
+    def _sheets(self) -> tuple[Sheet, ...]:
+        return self.pages[self.page].sheets if self.pages else ()
+
+    def on_mount(self) -> None:
+        """Read the folder."""
+        super().on_mount()
+        door = self.board.run.incident_files if self.board is not None else None
+        if door is None:
+            self.pages, self._trouble = (), FOLDER_UNKNOWN
+            self.draw()
+            return
+
+        read_spreads(self, door, self.incident, self._take)
+
+    def _take(self, pages: tuple[Spread, ...], trouble: str) -> None:
+        self.pages, self._trouble = pages, trouble
+        self.draw()
+
+    def show(self) -> None:
+        """The sheets of this page."""
+        if not self.pages:
+            said = "Reading …" if self.pages is None else self._trouble
+            self.left.show([Paragraph(text=said, style="label")], title=f"kept of: {self.subject}")
+            return
+        spread = self.pages[self.page]
+        for pane, sheet in zip((self.left, self.right), spread.sheets, strict=False):
+            first = pane is self.left
+            name = f"{spread.title} · {sheet.title}" if sheet.title != spread.title else sheet.title
+            pane.show(
+                sheet_lines(sheet, spread.verdict if first else ""), title=name,
+                hint=f"{self.page + 1} of {len(self.pages)}" if first else "",
+            )  # fmt: skip
+
+    def action_turn(self, pages: int) -> None:
+        """Another process or file; round and round."""
+        if self.pages:
+            self.page = (self.page + pages) % len(self.pages)
+            self.left.top = self.right.top = 0
+            self.draw()
+
+    def action_scroll(self, rows: int) -> None:
+        """Both together."""
+        self.left.scroll(rows)
+        self.right.scroll(rows)
+
+    def action_back(self) -> None:
+        """To the incident."""
+        self.app.pop_screen()
+
+
+def read_spreads(
+    screen: PlaceScreen, door: IncidentFiles, incident: int, take: Callable[[tuple[Spread, ...], str], None]
+) -> None:
+    """Read an incident's folder in a thread; ``take(spreads, why there are none)``."""
+
+    def read() -> Callable[[], None]:
+        try:
+            found, trouble = spreads(door.files(incident)), NOTHING_KEPT
+        except OSError as error:
+            found, trouble = (), f"The folder cannot be read: {error.strerror or error}"
+        return lambda: take(found, trouble)
+
+    screen.in_thread(read)
+
+
+def sheet_lines(sheet: Sheet, verdict: str) -> list[Paragraph]:
+    """A dump from its first thread on (the process is named in the title), any other file whole."""
+    found = [Paragraph(text=verdict, style="accent"), Paragraph()] if verdict else []
+    begin = next((i for i, line in enumerate(sheet.lines) if line.startswith("Thread ")), 0)
+    for number, line in enumerate(sheet.lines[begin:], begin):
+        heading = line.startswith(("Thread ", "== "))
+        style = "warning" if number in sheet.differs else "strong" if heading else "text"
+        found.append(Paragraph(text=line, style=style, hard=True))
+    if sheet.cut:
+        found.append(Paragraph(text="(cut here; the whole file lies in the incident's folder)", style="label"))
+    return found

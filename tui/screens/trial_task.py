@@ -1,0 +1,76 @@
+"""Trying a profile for five minutes from the profiles screen: asked first, a job with a bar, its result kept."""
+
+from collections.abc import Callable
+
+from trainwatch.core.model.trial import TrialResult
+from trainwatch.core.views.price import Price
+from trainwatch.core.views.profiles import measured_words
+
+from ..dialogs.dialog import confirm
+from ..run_tasks import ONE_AT_A_TIME, WorkPlace, begin
+
+MINUTES = 5.0
+CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
+
+
+def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
+    """What a trial does, in sentences."""
+    lines = [
+        f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
+        f"It takes {minutes:g} minutes from its first step on and ends by itself; Esc calls it off.",
+        "Then it is said what it cost here: seconds a step, memory, whether it was stable.",
+    ]
+    if rivals:
+        lines += ["", f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory."]
+    # Not the name of the run: no step of it is given up.
+    return Price(title=f"Try {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="try it",
+                 lost_steps=None if rivals else 0)  # fmt: skip
+
+
+class TrialWork:
+    """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
+
+    def __init__(self, screen: WorkPlace) -> None:
+        self._on = screen
+
+    def ask(self, profile: str) -> None:
+        """Look who would be in the way, ask, try."""
+        door = self._on.board.run.trials
+        if door is None:
+            self._on.say(CANNOT.format(profile))
+            return
+        if self._on.board.jobs.state is not None:
+            self._on.say(ONE_AT_A_TIME)
+            return
+
+        def look() -> Callable[[], None]:
+            try:
+                rivals = tuple(door.rivals())
+            except Exception as error:
+                said = str(error)
+                return lambda: self._on.say(said)
+            price = trial_price(profile, MINUTES, rivals)
+
+            def ask() -> None:
+                confirm(self._on.app, price, lambda: self._try(profile, beside=bool(rivals)))
+
+            return ask
+
+        self._on.in_thread(look)
+
+    def _try(self, profile: str, *, beside: bool) -> None:
+        door = self._on.board.run.trials
+        if door is None:
+            return
+
+        def done(result: TrialResult) -> str:
+            words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
+            return f"{profile}, measured here: {words or result.exit}"
+
+        begin(
+            self._on,
+            f"try {profile} for {MINUTES:g} minutes",
+            lambda progress: door.attempt(profile, MINUTES, beside=beside, progress=progress),
+            done,
+            timed=True,
+        )

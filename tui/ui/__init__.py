@@ -1,0 +1,1 @@
+"""Text cells, charts, glyphs, colours and what the terminal can do: no widget depends on a screen."""

@@ -1,0 +1,160 @@
+"""Histories for charts, fetched only when a new column of them is complete."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ..doors import Point
+
+Fetch = Callable[[str, float, float, int], Sequence[Point]]
+REST_S = 2.0
+"""A chart is not fetched more often than this, however short its columns."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A chart that is on the screen: ``columns`` values of a metric from ``since_t`` to ``until_t`` (run seconds).
+
+    ``window_s`` instead of the two: the newest stretch of that length.
+    """
+
+    metric: str
+    columns: int
+    window_s: float | None = None
+    since_t: float = 0.0
+    until_t: float = 0.0
+
+
+def span_of(wish: Wish, now_t: float) -> tuple[float, float]:
+    """(since, until) that is fetched for a wish at ``now_t``, run seconds."""
+    if wish.window_s is None:
+        return wish.since_t, wish.until_t
+    grain = max(wish.window_s / wish.columns, REST_S)
+    # Only whole columns, and a second for the history to reach the disk: the newest column is never half empty.
+    until = (now_t - 1.0) // grain * grain
+    return until - wish.window_s, until
+
+
+ALIKE_S = 3.0
+"""A stretch that moved by less only went along with the clock."""
+
+
+def alike(before: Sequence[Wish], after: Sequence[Wish]) -> bool:
+    """The same charts of the same time, but for the seconds that passed: the next usual look will do."""
+    return len(before) == len(after) and all(
+        (a.metric, a.columns, a.window_s) == (b.metric, b.columns, b.window_s)
+        and abs(a.since_t - b.since_t) < ALIKE_S
+        and abs(a.until_t - b.until_t) < ALIKE_S
+        for a, b in zip(before, after, strict=True)
+    )
+
+
+Columns = tuple[float | None, ...]
+SETTLED_S = 10.0
+"""What is older does not change any more."""
+SPIKE = 4.0
+"""How many times the usual distance from the mean makes an extreme of a column a spike."""
+SPIKE_SHARE = 0.02
+"""A spike is at least this share of the largest value: jitter of what stands still is none."""
+
+
+class SeriesCache:
+    """Answers wishes; used by one thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int, float | None], tuple[tuple[float, ...], Columns]] = {}
+
+    def get(self, wish: Wish, now_t: float, fetch: Fetch) -> Columns:
+        """Values by column, oldest first, None where nothing was read: the mean, or the extreme where it is a spike."""
+        if wish.columns < 1:
+            return ()
+        since, until = span_of(wish, now_t)
+        width = max((until - since) / wish.columns, 1e-3)
+        stamp: tuple[float, ...] = (since, until)
+        if wish.window_s is None and until > now_t - SETTLED_S:
+            stamp = (since, until, now_t // max(width, REST_S))
+        key = (wish.metric, wish.columns, wish.window_s)
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        values = _columns(fetch(wish.metric, since, until, wish.columns), since, width, wish.columns)
+        if kept is not None and kept[1] == values:
+            values = kept[1]
+        self._kept[key] = (stamp, values)
+        return values
+
+    def forget(self, wishes: Sequence[Wish]) -> None:
+        """Drop what is no longer on the screen."""
+        wanted = {(w.metric, w.columns, w.window_s) for w in wishes}
+        self._kept = {key: kept for key, kept in self._kept.items() if key in wanted}
+
+
+def stretch(values: Columns, cells: int) -> Columns:
+    """The same values over more cells, each repeated evenly."""
+    if not values or len(values) >= cells:
+        return values
+    return tuple(values[i * len(values) // cells] for i in range(cells))
+
+
+def placed(values: Columns, wish: Wish, since_t: float, step_s: float, cells: int) -> Columns:
+    """The curve of an answered wish at ``cells`` moments ``step_s`` apart from ``since_t``, whatever its own grid.
+
+    Straight lines between known neighbours; a gap stays a gap, and so does what lies outside.
+    """
+    width = (wish.until_t - wish.since_t) / max(len(values), 1)
+    if not values or width <= 0:
+        return (None,) * cells
+    found: list[float | None] = []
+    for i in range(cells):
+        at = (since_t + (i + 0.5) * step_s - wish.since_t) / width - 0.5
+        if not -0.5 - 1e-6 <= at <= len(values) - 0.5 + 1e-6:
+            found.append(None)
+            continue
+        left = max(0, min(math.floor(at + 1e-6), len(values) - 1))
+        share = at - left
+        one, two = values[left], values[min(left + 1, len(values) - 1)]
+        if one is None or two is None or share <= 1e-6:
+            found.append(one if share < 0.5 else two)
+        else:
+            found.append(one + (two - one) * share)
+    return tuple(found)
+
+
+def _columns(points: Sequence[Point], since: float, width: float, columns: int) -> Columns:
+    """Points sorted into columns; a gap of a single column between two values is bridged (samples jitter)."""
+    values: list[float | None] = [None] * columns
+    for t, value in zip((p[0] for p in points), spiked(points), strict=True):
+        index = int((t - since) / width)
+        if 0 <= index < columns:
+            values[index] = value
+    for i in range(1, columns - 1):
+        before, after = values[i - 1], values[i + 1]
+        if values[i] is None and before is not None and after is not None:
+            values[i] = (before + after) / 2
+    return tuple(values)
+
+
+def spiked(points: Sequence[Point]) -> list[float]:
+    """One value a point (t, low, mean, high): its mean, or its extreme where that stands out from the usual spread.
+
+    So a second of full memory, or of an idle GPU, stays visible however long the column is, and plain noise does not
+    become a band.
+    """
+    from statistics import median  # heavy, and not for the first picture
+
+    finite = [p for p in points if math.isfinite(p[1]) and math.isfinite(p[3])]
+    if not finite:
+        return [p[2] for p in points]
+    least = SPIKE_SHARE * max(abs(p[3]) for p in finite)
+    up = max(SPIKE * median(p[3] - p[2] for p in finite), least)
+    down = max(SPIKE * median(p[2] - p[1] for p in finite), least)
+    values = []
+    for _, low, mean, high in points:
+        above, below = high - mean, mean - low
+        if above > up and above * down >= below * up:
+            values.append(high)
+        elif below > down:
+            values.append(low)
+        else:
+            values.append(mean)
+    return values

@@ -1,1 +1,0 @@
-"""What the keys do to the run: asked for in dialogs, done in threads, told in the footer."""
