@@ -36,8 +36,8 @@ def test_the_runner_is_made_of_the_standard_library() -> None:
 
 
 @pytest.mark.parametrize("package", ["trainwatch.core.judge", "trainwatch.core.model.story"])
-def test_the_pure_rooms_import_no_way_to_do_io(package: str) -> None:
-    # Judged by their own import statements (import contracts); here: that none drags in another room.
+def test_pure_packages_load_no_package_that_does_io(package: str) -> None:
+    # Judged by their own import statements (import contracts); here: that none imports another package.
     modules = loaded_by(f"import {package}")
     rooms = {n.split(".")[2] for n in modules if n.startswith("trainwatch.core.")}
     assert rooms <= {"judge", "model"}
