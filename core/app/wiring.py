@@ -25,7 +25,6 @@ from ..judge.knowledge import Knowledge
 from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
-from ..model.checkpoint import Checkpoint
 from ..model.decision import StartAttempt
 from ..model.fact import BudgetChanged, RunCreated
 from ..model.observation import Learned, Meta
@@ -105,7 +104,7 @@ def build_supervisor(
         base_env=os.environ,
         ready=ReadinessCheck(plan, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
         planned=plan.derived_for,
-        retention=FolderRetention(Path(spec.output_dir)) if spec.output_dir else None,
+        retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=memory.gpus_now,
@@ -136,7 +135,7 @@ def build_supervisor(
         on_records=on_records,
         answer=judge.answer,
     )
-    supervisor.sense_with(_sensors(spec, inbox, clock, supervisor.note))
+    supervisor.sense_with(_sensors(spec, preset.checkpoint_globs, inbox, clock, supervisor.note))
     return supervisor
 
 
@@ -263,7 +262,9 @@ def _newest_attempt(
     return next((target for target in map(find, folders) if target is not None), None)
 
 
-def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]) -> list[Sensor]:
+def _sensors(
+    spec: RunSpec, checkpoint_globs: Sequence[str], inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]
+) -> list[Sensor]:
     watch = spec.settings.watch
     catalogue = _catalogue(spec)
     log = LogTail(
@@ -279,7 +280,8 @@ def _sensors(spec: RunSpec, inbox: Inbox, clock: RunClock, on_trouble: Callable[
         watch=watch,
         directory=spec.output_dir,
         inspect=inspect,
-        list_directory=_list_directory,
+        list_directory=lambda folder: list_checkpoints(folder, checkpoint_globs).checkpoints,
+        globs=checkpoint_globs,
         on_trouble=on_trouble,
     )
 
@@ -312,10 +314,6 @@ def _on_network(path: Path) -> bool:
         return is_network_filesystem(str(path.resolve()), Path("/proc/self/mountinfo").read_text())
     except OSError:
         return False
-
-
-def _list_directory(directory: Path) -> tuple[Checkpoint, ...]:
-    return list_checkpoints(directory).checkpoints
 
 
 def _meta(spec: RunSpec) -> Meta:

@@ -1,16 +1,19 @@
 """The checkpoints of one output directory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..model.checkpoint import Checkpoint, CheckpointListing
+from ..model.path_globs import matches
 from .inspection import inspect
 from .names import INDEX_SUFFIX, is_part, is_temporary, read_name, tensor_format
 from .recognition import is_checkpoint_directory
 
 
-def list_checkpoints(directory: Path) -> CheckpointListing:
+def list_checkpoints(directory: Path, globs: Sequence[str] = ()) -> CheckpointListing:
     """Checkpoints directly in ``directory``, newest first, with quick verdicts.
 
+    ``globs``: only names that match one of them (``checkpoint_globs`` of a preset); empty = all names that are known.
     Links that leave the directory are not followed; unfinished names (``*.tmp``, ``tmp-checkpoint-500``), parts of
     other checkpoints and everything that is no checkpoint are left out. Raises FileNotFoundError, NotADirectoryError,
     PermissionError for the directory itself.
@@ -19,7 +22,9 @@ def list_checkpoints(directory: Path) -> CheckpointListing:
     found: list[Checkpoint] = []
     for path in sorted(directory.iterdir()):
         name = path.name
-        if is_temporary(name) or not _is_inside(path, real) or not _may_be_checkpoint(path):
+        if is_temporary(name) or not matches(name, globs) or not _is_inside(path, real):
+            continue
+        if not globs and not _may_be_checkpoint(path):
             continue
         checkpoint = inspect(path)
         if checkpoint is not None:

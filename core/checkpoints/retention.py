@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -50,6 +50,7 @@ def plan_prune(
     deep: bool = True,
     progress: ProgressCallback | None = None,
     prove: Callable[[Path], Checkpoint] | None = None,
+    globs: Sequence[str] = (),
 ) -> PrunePlan:
     """Keep the newest ``keep`` sound checkpoints of each series; list the older ones for deletion. Changes nothing.
 
@@ -57,11 +58,12 @@ def plan_prune(
     ``deep``: those kept as the newest are read through first, so that sound ones are not given up for one that holds
     NaN; ``prove`` does so in place of ``verify`` (for who remembers what is proven). Always kept: the resume point,
     whatever is not complete (bad ones are evidence, unfinished ones not ours), the nearest sound neighbour of each bad
-    one, and links. Raises ValueError for ``keep`` below 1, and as ``list_checkpoints``.
+    one, and links. ``globs``: as for ``list_checkpoints``. Raises ValueError for ``keep`` below 1, and as
+    ``list_checkpoints``.
     """
     if keep < 1:
         raise ValueError(f"--keep must be at least 1, not {keep}: the resume point always stays")
-    listing = list_checkpoints(directory)
+    listing = list_checkpoints(directory, globs)
     found = list(listing.checkpoints)
     sound = [checkpoint.verdict == "complete" for checkpoint in found]
     why: dict[str, KeepReason] = {}

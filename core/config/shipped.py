@@ -157,6 +157,8 @@ def _load(path: Path, shape: type[_Shape]) -> _Shape:
     values = document.struct_values((), table, shape, rules=_RULES)
     if isinstance(values.get("settings"), dict):
         values["settings"] = dict(_dotted((), values["settings"]))
+    if any("/" in glob for glob in values.get("checkpoint_globs", ())):
+        document.add(("checkpoint_globs",), 'names entries of the output folder: a pattern has no "/"')
     document.finish()
     return shape(**values)
 

@@ -84,7 +84,11 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name_default: str = ""
     """What they are called where nobody says."""
     checkpoint_globs: tuple[str, ...] = ()
+    """Names of its checkpoints directly in the output folder; only these are watched and listed. Empty = every name
+    that is known to be a checkpoint's."""
     sample_globs: tuple[str, ...] = ()
+    """Paths of its sample images below the output folder (``samples/**/*.png``). Where none matches, folders named for
+    samples are looked at."""
     length: LengthKeys | None = None
     """Settings that say how long the training will be."""
     env: dict[str, str] = {}

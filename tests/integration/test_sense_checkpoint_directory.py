@@ -368,3 +368,16 @@ def test_with_the_real_structure_checks(inbox: ListInbox, out: Path) -> None:
         last = inbox.of(CheckpointEvent)[-1]
         assert (last.verdict, last.reason) == ("complete", "weights only, no optimizer state")
     assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {path.name, folder.name}
+
+
+def test_only_names_that_match_the_globs_are_watched(
+    make: Make, inbox: ListInbox, structure: Structure, out: Path
+) -> None:
+    (out / "before.weights").write_bytes(WHOLE)
+    (out / "before.pt").write_bytes(WHOLE)
+    make(globs=("*.weights", "epoch-*"))
+    wait_for(inbox, "before.weights", "complete/complete")
+    (out / "after.pt").write_bytes(WHOLE)
+    (out / "after.weights").write_bytes(WHOLE)
+    wait_for(inbox, "after.weights", "complete/complete")
+    assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {"before.weights", "after.weights"}

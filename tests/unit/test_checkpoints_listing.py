@@ -293,3 +293,14 @@ def test_a_checkpoint_that_vanishes_is_left_out(tmp_path: Path) -> None:
     shutil.rmtree(path)
 
     assert inspect(path) is None
+
+
+def test_globs_say_which_names_are_listed(tmp_path: Path) -> None:
+    kohya(tmp_path, "luca-000002.safetensors", "latents.safetensors", "luca-000004.safetensors.tmp")
+    listing = list_checkpoints(tmp_path, ["luca-*"])
+    assert [c.name for c in listing.checkpoints] == ["luca-000002.safetensors"]
+    assert listing.resume_point == str(tmp_path / "luca-000002.safetensors")
+    assert [c.name for c in list_checkpoints(tmp_path).checkpoints] == [
+        "latents.safetensors",
+        "luca-000002.safetensors",
+    ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trainwatch.core.model.profile import Preset
 from trainwatch.core.model.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,3 +43,7 @@ def read_somewhere() -> set[str]:
 def test_every_setting_is_read_somewhere(read_somewhere: set[str]) -> None:
     sections = {type(getattr(Settings(), section)) for section in Settings.__struct_fields__}
     assert not {key for section in sections for key in section.__struct_fields__} - read_somewhere
+
+
+def test_every_preset_key_is_read_somewhere(read_somewhere: set[str]) -> None:
+    assert not set(Preset.__struct_fields__) - read_somewhere

@@ -74,3 +74,12 @@ def test_a_folder_of_a_million_files_is_not_read_to_its_end(tmp_path: Path, monk
 
 def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
     assert find_samples(tmp_path / "later") == ()
+
+
+def test_pictures_that_match_the_globs_come_before_folders_named_for_samples(tmp_path: Path) -> None:
+    picture(tmp_path / "sample" / "a.png", 100)
+    picture(tmp_path / "media" / "epoch_1" / "b.png", 50)
+    picture(tmp_path / "media" / "c.jpg", 60)
+    assert [s.name for s in find_samples(tmp_path, ["media/**/*.png"])] == ["b.png"]
+    assert [s.name for s in find_samples(tmp_path, ["nothing/*.png"])] == ["a.png"]
+    assert [s.name for s in find_samples(tmp_path)] == ["a.png"]

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from ...checkpoints import list_checkpoints, verify
+from ...checkpoints import verify
 from ...model.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, RunSpec
 from ...model.story import RunStory
 from ...store.history import HistoryReader
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
+from ..runs.output_folder import list_run_checkpoints
+from ..start.definitions import definitions_of
 from .check import GB, Check, failed, passed, warned
 
 DEEP = 3
@@ -40,13 +42,12 @@ def look_after(run: RunDirectory) -> After:
     spec, story = run.load_spec(), load_story(run.journal)
     with HistoryReader(run.history) as history:
         series = history.series("progress.loss", 0.0, story.t + 1.0, 50)
-    folder = Path(spec.output_dir) if spec.output_dir is not None else None
-    listing = (
-        list_checkpoints(folder)
-        if folder is not None and folder.is_dir()
-        else CheckpointListing(checkpoints=(), resume_point=None)
+    return After(
+        spec=spec,
+        story=story,
+        listing=list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)),
+        losses=tuple(float(point[2]) for point in series),
     )
-    return After(spec=spec, story=story, listing=listing, losses=tuple(float(point[2]) for point in series))
 
 
 def after_checks(after: After) -> list[Check]:

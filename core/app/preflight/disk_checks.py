@@ -5,10 +5,11 @@ import os
 import shutil
 from pathlib import Path
 
-from ...checkpoints import list_checkpoints, verify
+from ...checkpoints import verify
 from ...model.checkpoint import CheckpointListing
 from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
+from ..runs.output_folder import list_run_checkpoints
 from ..start.launch_plan import LaunchPlan
 from ..start.trainer_folders import output_folder
 from .check import GB, Check, Machine, existing, failed, passed, warned
@@ -145,10 +146,7 @@ def check_state_folder(machine: Machine) -> Check:
 
 
 def _listing(plan: LaunchPlan) -> CheckpointListing:
-    folder = plan.spec.output_dir
-    if folder is None or not Path(folder).is_dir():
-        return CheckpointListing(checkpoints=(), resume_point=None)
-    return list_checkpoints(Path(folder))
+    return list_run_checkpoints(plan.spec, plan.preset)
 
 
 def _elsewhere(plan: LaunchPlan, trainer: str, watched: str) -> bool:

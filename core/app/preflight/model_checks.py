@@ -7,9 +7,10 @@ from typing import Any
 from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.nested_keys import leaves
 from ...act.launch.launching import read_order
-from ...checkpoints import CheckpointOverview, list_checkpoints, show
+from ...checkpoints import CheckpointOverview, show
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
+from ..runs.output_folder import list_run_checkpoints
 from ..start.launch_plan import LaunchPlan, settings_in, settings_of
 from .check import Check, Machine, failed, passed, warned
 from .data_inventory import count_files, difference, keep_inventory, read_inventory
@@ -26,10 +27,7 @@ TOLD = 4
 
 def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The model that the launch builds takes the checkpoint that it resumes from."""
-    folder = plan.spec.output_dir
-    if folder is None or not Path(folder).is_dir():
-        return None
-    point = list_checkpoints(Path(folder)).resume_point
+    point = list_run_checkpoints(plan.spec, plan.preset).resume_point
     if point is None:
         return None
     held = held_in(Path(point), plan.spec)

@@ -66,19 +66,19 @@ class LateIncidents:
 class LateCheckpoints:
     """As screen_jobs.RunCheckpoints; each method is its namesake there."""
 
-    def __init__(self, directory: str | None) -> None:
-        self._directory = directory
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
 
     @cached_property
     def _jobs(self) -> "RunCheckpoints":
         from .screen_jobs import RunCheckpoints
 
-        return RunCheckpoints(self._directory)
+        return RunCheckpoints(self._spec)
 
     @property
     def directory(self) -> str | None:
         """Where the trainer saves."""
-        return self._directory
+        return self._spec.output_dir
 
     def listing(self) -> CheckpointListing:
         """Newest first."""
@@ -112,19 +112,19 @@ class LateCheckpoints:
 class LateSamples:
     """The pictures below the run's output directory."""
 
-    def __init__(self, directory: str | None) -> None:
-        self._directory = directory
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
 
     @property
     def directory(self) -> str | None:
         """Where the trainer saves."""
-        return self._directory
+        return self._spec.output_dir
 
     def newest(self) -> Sequence[Sample]:
         """Newest first."""
         from .screen_jobs import newest_samples
 
-        return newest_samples(self._directory)
+        return newest_samples(self._spec)
 
 
 class LateLaunch:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,6 @@ from ...checkpoints import (
     apply_prune,
     backup,
     compare,
-    list_checkpoints,
     plan_prune,
     show,
     verify,
@@ -26,8 +26,9 @@ from ...model.incident import EvidenceFile
 from ...model.profile import Change, Preset, Profile
 from ...model.run import RunSpec
 from ...model.sample import Sample
-from ...sense.files.sample_images import find_samples
 from ...store.run_directory import RunDirectory
+from ..runs.output_folder import find_run_samples, list_run_checkpoints
+from ..start.definitions import definitions_of
 
 FILE_BYTES = 200_000
 """Of each evidence file so much is shown; a stack dump has a few kB."""
@@ -62,25 +63,27 @@ def _read(path: Path) -> EvidenceFile:
 class RunCheckpoints:
     """Implements ``model.checkpoint_jobs.CheckpointJobs`` on the run's output directory."""
 
-    def __init__(self, directory: str | None) -> None:
-        self._directory = directory
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
 
     @property
     def directory(self) -> str | None:
         """Where the trainer saves."""
-        return self._directory
+        return self._spec.output_dir
+
+    @cached_property
+    def _preset(self) -> Preset:
+        return definitions_of(self._spec).preset_of(self._spec)
 
     def _folder(self) -> Path:
-        if self._directory is None:
+        if self._spec.output_dir is None:
             raise RuntimeError("no output_dir is set for this run; add it to [run] in trainwatch.toml")
-        return Path(self._directory)
+        return Path(self._spec.output_dir)
 
     def listing(self) -> CheckpointListing:
         """Newest first. A directory that the trainer has not made yet holds nothing."""
-        folder = self._folder()
-        if not folder.exists():
-            return CheckpointListing(checkpoints=(), resume_point=None)
-        return _sentence(lambda: list_checkpoints(folder))
+        self._folder()
+        return _sentence(lambda: list_run_checkpoints(self._spec, self._preset))
 
     def verify(self, path: str, *, deep: bool, progress: Progress) -> Checkpoint:
         """At a limited rate: a training may be running beside it."""
@@ -109,7 +112,8 @@ class RunCheckpoints:
 
     def plan_prune(self, keep: int, *, progress: Progress) -> PrunePlan:
         """A dry run."""
-        return _sentence(lambda: plan_prune(self._folder(), keep, progress=progress))
+        folder, globs = self._folder(), self._preset.checkpoint_globs
+        return _sentence(lambda: plan_prune(folder, keep, progress=progress, globs=globs))
 
     def prune(self, plan: Any) -> str:
         """Delete what the plan lists."""
@@ -132,11 +136,9 @@ def _sentence(do: Callable[[], Answer]) -> Answer:
         raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
 
 
-def newest_samples(directory: str | None) -> Sequence[Sample]:
+def newest_samples(spec: RunSpec) -> Sequence[Sample]:
     """The sample images below the output directory. Raises RuntimeError with a sentence."""
-    if directory is None:
-        return ()
-    return _sentence(lambda: find_samples(Path(directory)))
+    return _sentence(lambda: find_run_samples(spec, definitions_of(spec).preset_of(spec)))
 
 
 class RunLaunch:

@@ -1,5 +1,6 @@
 """Retention of one run: the prune rules over its output folder, remembering what was proven already."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...checkpoints.inspection import verify
@@ -10,13 +11,14 @@ from ...model.checkpoint import Checkpoint
 class FolderRetention:
     """Implements the actor's Tidy. Called by one thread at a time."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, globs: Sequence[str] = ()) -> None:
         self._directory = directory
+        self._globs = globs
         self._proven: dict[tuple[str, int, float], Checkpoint] = {}
 
     def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
         """Oldest first. The checkpoints that stay are read once each, not after every save."""
-        plan = plan_prune(self._directory, keep, deep=deep, prove=self._prove)
+        plan = plan_prune(self._directory, keep, deep=deep, prove=self._prove, globs=self._globs)
         stay = {kept.checkpoint.path for kept in plan.keep}
         self._proven = {key: found for key, found in self._proven.items() if key[0] in stay}
         return tuple(reversed(plan.delete))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -50,8 +50,9 @@ class CheckpointDir:
     created: it appeared (verdict "writing"), or it stands still and is not whole (verdict and reason say why).
     growing: its size changes. complete: it stood still for ``watch.settle_s`` and its structure is whole. removed: it
     is gone. Those that are there at the start are reported at once. Structure is judged by ``inspect`` (None = no
-    checkpoint) and, for the first look, ``list_directory``; both may raise OSError. File events tell when to look; a
-    full look every ``watch.rescan_s`` and a second look at what changed need no events.
+    checkpoint) and, for the first look, ``list_directory``; both may raise OSError. ``globs``: names to watch, empty =
+    all that may be checkpoints. File events tell when to look; a full look every ``watch.rescan_s`` and a second look
+    at what changed need no events.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class CheckpointDir:
         directory: str | None,
         inspect: Callable[[Path], Checkpoint | None],
         list_directory: Callable[[Path], tuple[Checkpoint, ...]],
+        globs: Sequence[str] = (),
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         on_trouble: OnTrouble = unheard,
     ) -> None:
@@ -72,6 +74,7 @@ class CheckpointDir:
         self._directory = None if directory is None else Path(directory)
         self._inspect = inspect
         self._list_directory = list_directory
+        self._globs = tuple(globs)
         self._trouble = TroubleReport(on_trouble)
         self._mountinfo = mountinfo
         self._events: DirectoryEvents | None = None
@@ -181,7 +184,7 @@ class CheckpointDir:
 
     def _on_change(self, name: str, is_directory: bool) -> None:
         """Called by the observer's thread. Logs and pictures do not wake ours."""
-        if is_candidate(name, is_directory=is_directory):
+        if is_candidate(name, is_directory=is_directory, globs=self._globs):
             with self._lock:
                 self._changed.add(name)
             self._wake.set()
@@ -231,7 +234,7 @@ class CheckpointDir:
 
     def _first_look(self, directory: Path) -> None:
         """Report what is there. What changed in the last moment may still be written and goes the usual way."""
-        present = candidates(directory)
+        present = candidates(directory, self._globs)
         signatures = {name: signature(directory / name) for name in present}
         known = {checkpoint.name: checkpoint for checkpoint in self._list_directory(directory)}
         recent_ns = (self._clock.wall() - 2 * self._watch.settle_s) * 1e9
@@ -250,7 +253,7 @@ class CheckpointDir:
             return
         present: dict[str, bool] | None = None
         if names is None or not names.issubset(self._entries):
-            present = candidates(self._directory)
+            present = candidates(self._directory, self._globs)
             names = {*present, *self._entries} if names is None else names
         for name in names:
             if self._stopping:

@@ -2,8 +2,11 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from ...model.path_globs import matches
 
 SUFFIXES = (".safetensors", ".sft", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".index.json")
 """Ends of names of single-file checkpoints (the last: of the index of a set of shards). What such a file really is says
@@ -27,12 +30,17 @@ class Signature(NamedTuple):
     inode: int
 
 
-def is_candidate(name: str, *, is_directory: bool) -> bool:
-    """Whether an entry of that name may be a checkpoint."""
-    return TEMPORARY.search(name) is None and (is_directory or name.lower().endswith(SUFFIXES))
+def is_candidate(name: str, *, is_directory: bool, globs: Sequence[str] = ()) -> bool:
+    """Whether an entry of that name may be a checkpoint.
+
+    ``globs``: only names that match one of them; empty = directories and files with a known suffix.
+    """
+    if TEMPORARY.search(name) is not None:
+        return False
+    return matches(name, globs) if globs else is_directory or name.lower().endswith(SUFFIXES)
 
 
-def candidates(directory: Path) -> dict[str, bool]:
+def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
     """Name → is it a directory, of all entries that may be checkpoints. Links that leave ``directory`` are left out.
 
     Raises OSError when the directory cannot be read.
@@ -42,7 +50,8 @@ def candidates(directory: Path) -> dict[str, bool]:
         for entry in entries:
             try:
                 is_directory = entry.is_dir()
-                if is_candidate(entry.name, is_directory=is_directory) and not (entry.is_symlink() and leaves(entry)):
+                possible = is_candidate(entry.name, is_directory=is_directory, globs=globs)
+                if possible and not (entry.is_symlink() and leaves(entry)):
                     found[entry.name] = is_directory
             except OSError:
                 continue  # it vanished, or its file system does not answer: the next look tells

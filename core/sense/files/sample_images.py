@@ -3,9 +3,10 @@
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...model.path_globs import matches
 from ...model.sample import Sample
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
@@ -26,13 +27,16 @@ DIGITS = 10
 """A number this long is a seed or a date."""
 
 
-def find_samples(directory: Path, newest: int = NEWEST) -> tuple[Sample, ...]:
-    """Return the newest pictures below ``directory``, newest first; of folders named for samples where there are any.
+def find_samples(directory: Path, globs: Sequence[str] = (), newest: int = NEWEST) -> tuple[Sample, ...]:
+    """Return the newest pictures below ``directory``, newest first.
 
+    Those whose path matches one of ``globs`` (``sample_globs`` of a preset); if none does, those of folders named for
+    samples; if there are none, all.
     Links are not followed. A directory that is not there (yet) holds none. Raises OSError when it cannot be read.
     """
     if not directory.is_dir():
         return ()
+    matching: list[Sample] = []
     in_folders: list[Sample] = []
     elsewhere: list[Sample] = []
     for entry, inside in _walk(directory):
@@ -43,14 +47,16 @@ def find_samples(directory: Path, newest: int = NEWEST) -> tuple[Sample, ...]:
         if not stat.S_ISREG(status.st_mode):
             continue
         named = inside or SAMPLE_FOLDER.search(Path(entry.name).stem) is not None
-        step, epoch = moment_of(Path(entry.path).relative_to(directory))
-        (in_folders if named else elsewhere).append(
+        path = Path(entry.path).relative_to(directory)
+        step, epoch = moment_of(path)
+        expected = bool(globs) and matches(path.as_posix(), globs)
+        (matching if expected else in_folders if named else elsewhere).append(
             Sample(
                 path=entry.path, name=entry.name, size_bytes=status.st_size, mtime=status.st_mtime, step=step,
                 epoch=epoch,
             )
         )  # fmt: skip
-    found = in_folders or elsewhere
+    found = matching or in_folders or elsewhere
     return tuple(sorted(found, key=lambda s: (-s.mtime, s.name))[:newest])
 
 

@@ -1,0 +1,22 @@
+"""Checkpoints and sample images in a run's output folder, by the names that its preset gives them."""
+
+from pathlib import Path
+
+from ...checkpoints import list_checkpoints
+from ...model.checkpoint import CheckpointListing
+from ...model.profile import Preset
+from ...model.run import RunSpec
+from ...model.sample import Sample
+from ...sense.files.sample_images import find_samples
+
+
+def list_run_checkpoints(spec: RunSpec, preset: Preset) -> CheckpointListing:
+    """Newest first; none if there is no folder (yet). Raises OSError."""
+    if spec.output_dir is None or not Path(spec.output_dir).is_dir():
+        return CheckpointListing(checkpoints=(), resume_point=None)
+    return list_checkpoints(Path(spec.output_dir), preset.checkpoint_globs)
+
+
+def find_run_samples(spec: RunSpec, preset: Preset) -> tuple[Sample, ...]:
+    """Newest first; none if there is no folder (yet). Raises OSError."""
+    return () if spec.output_dir is None else find_samples(Path(spec.output_dir), preset.sample_globs)

@@ -1,0 +1,72 @@
+"""The keys checkpoint_globs and sample_globs of a preset reach everything that looks into the output folder."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.checkpoint_layouts import safetensors_file
+from tests.integration.sense_world import ListInbox, RunClock
+from trainwatch.core.app.preflight.after_run import look_after
+from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
+from trainwatch.core.app.screen.screen_jobs import RunCheckpoints, newest_samples
+from trainwatch.core.app.start.definitions import definitions_of
+from trainwatch.core.app.wiring import _sensors
+from trainwatch.core.config.problem import ConfigError
+from trainwatch.core.config.shipped import load_presets
+from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.sense.files.checkpoint_directory import CheckpointDir
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.run_directory import RunDirectory
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    """A run with a preset of its own; in its output folder two weights and two pictures, one each by the preset."""
+    (tmp_path / "presets").mkdir()
+    keys = 'checkpoint_globs = ["epoch-*"]\nsample_globs = ["media/*.png"]\n'
+    (tmp_path / "presets" / "mine.toml").write_text(keys)
+    out = tmp_path / "out"
+    for name in ("epoch-1.safetensors", "best.safetensors"):
+        safetensors_file(out).rename(out / name)
+    for picture in (out / "media" / "a.png", out / "samples" / "b.png"):
+        picture.parent.mkdir()
+        picture.write_bytes(b"")
+    return RunSpec(
+        id="x", name="x", command=("true",), cwd=str(tmp_path), created_wall=0.0, preset="mine",
+        output_dir=str(out), project=str(tmp_path / "trainwatch.toml"),
+    )  # fmt: skip
+
+
+def test_lists_hold_what_matches(spec: RunSpec, tmp_path: Path) -> None:
+    expected = ["epoch-1.safetensors"]
+    assert [c.name for c in list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).checkpoints] == expected
+    assert [c.name for c in RunCheckpoints(spec).listing().checkpoints] == expected
+    plan = RunCheckpoints(spec).plan_prune(1, progress=lambda _done, _total: None)
+    assert ([kept.checkpoint.name for kept in plan.keep], plan.delete) == (expected, ())
+    run = RunDirectory.create(tmp_path / "home", spec)
+    JournalWriter(run.journal).close()
+    assert [c.name for c in look_after(run).listing.checkpoints] == expected
+
+
+def test_samples_are_what_matches(spec: RunSpec) -> None:
+    assert [s.name for s in find_run_samples(spec, definitions_of(spec).preset_of(spec))] == ["a.png"]
+    assert [s.name for s in newest_samples(spec)] == ["a.png"]
+
+
+def test_the_supervisor_watches_what_matches(spec: RunSpec) -> None:
+    inbox = ListInbox()
+    globs = definitions_of(spec).preset_of(spec).checkpoint_globs
+    sensors = _sensors(spec, globs, inbox, RunClock(), lambda _text: None)  # type: ignore[arg-type]
+    [sensor] = [sensor for sensor in sensors if isinstance(sensor, CheckpointDir)]
+    sensor.start()
+    assert sensor.drain(10.0)
+    sensor.stop()
+    assert {Path(event.path).name for event in inbox.of(CheckpointEvent)} == {"epoch-1.safetensors"}
+
+
+def test_a_checkpoint_pattern_with_a_folder_is_refused(spec: RunSpec) -> None:
+    project = Path(str(spec.project))
+    (project.parent / "presets" / "mine.toml").write_text('title = "x"\ncheckpoint_globs = ["runs/*.pt"]\n')
+    with pytest.raises(ConfigError, match=r'mine\.toml:2: .*a pattern has no "/"'):
+        load_presets(project)

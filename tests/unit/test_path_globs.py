@@ -1,0 +1,30 @@
+"""Patterns of presets for names and paths."""
+
+import pytest
+
+from trainwatch.core.model.path_globs import matches
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "expected"),
+    [
+        ("model.pt", "*.pt", True),
+        ("model.ptx", "*.pt", False),
+        ("model_pt", "*.pt", False),
+        ("sub/model.pt", "*.pt", False),
+        ("checkpoint-500", "checkpoint-*", True),
+        ("step-5", "step-?", True),
+        ("step-50", "step-?", False),
+        ("samples/a.png", "samples/**/*.png", True),
+        ("samples/1/2/a.png", "samples/**/*.png", True),
+        ("other/samples/a.png", "samples/**/*.png", False),
+        ("a(1).png", "a(1).png", True),
+    ],
+)
+def test_one_pattern(path: str, glob: str, expected: bool) -> None:
+    assert matches(path, [glob]) is expected
+
+
+def test_any_of_several_and_everything_without_one() -> None:
+    assert matches("b.png", ["a*", "b*"])
+    assert matches("anything/at all", [])
