@@ -4,14 +4,14 @@ Nothing here executes a pickle, imports torch or follows a link out of the direc
 by a deep verification and by comparisons. Why a package of its own: docs/decisions/0005-checkpoints-package.md.
 """
 
-from .comparison import Comparison, ComparisonRefusedError, TensorChange, compare
-from .copying import Backup, BackupRefusedError, backup
+from .formats.reading_pace import ProgressCallback
 from .inspection import inspect, verify
+from .layouts.recognition import is_checkpoint_directory
 from .listing import list_checkpoints
+from .manage.backup import Backup, BackupRefusedError, backup
+from .manage.comparison import Comparison, ComparisonRefusedError, TensorChange, compare
+from .manage.pruning import PruneOutcome, PrunePlan, apply_prune, plan_prune
 from .overview import CheckpointOverview, show
-from .pace import ProgressCallback
-from .recognition import is_checkpoint_directory
-from .retention import PruneOutcome, PrunePlan, apply_prune, plan_prune
 
 __all__ = [
     "Backup",

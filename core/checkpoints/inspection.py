@@ -1,18 +1,24 @@
 """The verdict on one checkpoint: quick from structure and sizes, deep from every byte."""
 
+import re
 import stat
 from contextlib import closing
 from pathlib import Path
 
-from ..model.checkpoint import Checkpoint
-from .damage import Corrupt, Growing, worst
-from .directory import bytes_to_scan
-from .holding import holding
-from .idle_io import idle_io_priority
-from .members import Members
-from .names import INDEX_SUFFIX, SHARD, is_part, is_temporary
-from .pace import Pace, ProgressCallback
+from ..model.checkpoint import Checkpoint, Holds
+from ..model.checkpoint_names import INDEX_SUFFIX, SHARD, is_part, is_temporary
+from .formats.damage import Corrupt, Growing, worst
+from .formats.file_contents import FileContents
+from .formats.pickles.pickle_values import Mapping
+from .formats.reading_pace import Pace, ProgressCallback, idle_io_priority
+from .formats.state_file import STATE_FILES
+from .layouts.directory import bytes_to_scan
+from .layouts.layout_reading import optimizer_in
+from .layouts.members import Members
 from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
+
+_MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
+"""In names of tensors: what optimizers keep."""
 
 
 def inspect(path: Path) -> Checkpoint | None:
@@ -47,7 +53,7 @@ def verify(
     subject = subject_of(path) or _anything(path)
     if not deep:
         return conclude(subject, subject.examine(None))
-    from .finite import Scanner  # numpy, only where values are read
+    from .formats.value_scan import Scanner  # numpy, only where values are read
 
     pace = Pace(bytes_to_scan(subject.members), progress, rate_limit_bytes_per_s)
     before = _signature(subject.members)
@@ -97,6 +103,31 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         opaque=finding.opaque,
         holds=holding(subject, finding),
     )
+
+
+def has_optimizer(subject: Subject, finding: Finding) -> bool:
+    """A member of its own, or inside a file."""
+    return optimizer_in(subject.members) or any(
+        _file_has_optimizer(found.contents) for found in finding.files.values() if found.contents is not None
+    )
+
+
+def holding(subject: Subject, finding: Finding) -> Holds | None:
+    """None where that cannot be seen: DCP's pieces, and files whose objects cannot be listed."""
+    if has_optimizer(subject, finding):
+        return "state"
+    if finding.layout in {"file", "shards"}:
+        return "weights" if all(f.contents is not None for f in finding.files.values()) and finding.files else None
+    if any(name in subject.members.files for name in STATE_FILES):
+        return "state"
+    return None if finding.kind == "dcp" else "weights"
+
+
+def _file_has_optimizer(contents: FileContents) -> bool:
+    tree = contents.tree
+    if isinstance(tree, Mapping) and any(key.startswith("optim") for key in tree.keys()):  # noqa: SIM118  no dict
+        return True
+    return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
 
 
 def _anything(path: Path) -> Subject:

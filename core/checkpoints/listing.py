@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..model.checkpoint import Checkpoint, CheckpointListing
+from ..model.checkpoint_names import INDEX_SUFFIX, is_part, is_temporary, read_name, tensor_format
 from ..model.path_globs import matches
 from .inspection import inspect
-from .names import INDEX_SUFFIX, is_part, is_temporary, read_name, tensor_format
-from .recognition import is_checkpoint_directory
+from .layouts.recognition import is_checkpoint_directory
 
 
 def list_checkpoints(directory: Path, globs: Sequence[str] = ()) -> CheckpointListing:

@@ -6,12 +6,11 @@ from typing import Any
 import msgspec
 
 from ..model.checkpoint import Checkpoint
-from .damage import Damage
-from .holding import has_optimizer
-from .inspection import conclude, subject_of
-from .layout import weights_in
-from .pickle_values import Mapping, shown
-from .state_file import STATE_FILES, read_state_file
+from .formats.damage import Damage
+from .formats.pickles.pickle_values import Mapping, shown
+from .formats.state_file import STATE_FILES, read_state_file
+from .inspection import conclude, has_optimizer, subject_of
+from .layouts.layout_reading import weights_in
 from .subject import Finding, Subject
 
 COMPILED_PREFIX = "_orig_mod."
@@ -113,7 +112,7 @@ def _state(subject: Subject, finding: Finding) -> dict[str, Any]:
     for name in STATE_FILES:
         if name in subject.members.files:
             try:
-                values = read_state_file(subject.members.files[name]).values
+                values = read_state_file(subject.members.files[name].path).values
             except (Damage, FileNotFoundError):
                 continue
             return {key: value for key, value in list(values.items())[:_MAX_STATE_VALUES] if _is_plain(value)}

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..model.checkpoint import Kind
-from .contents import TORCHSCRIPT
-from .damage import Corrupt, Damage, Sealed, Torn
-from .directory import examine_directory, format_of
-from .layout import Findings
-from .members import Member, Members, find_members
-from .names import INDEX_SUFFIX, NameCounts, TensorFormat, read_name, tensor_format
-from .recognition import is_checkpoint_directory
-from .shards import check_shards, shards_of
-from .tensor_file import FileFinding, counts_of, examine_file
+from ..model.checkpoint_names import INDEX_SUFFIX, NameCounts, TensorFormat, read_name, tensor_format
+from .formats.damage import Corrupt, Damage, Sealed, Torn
+from .formats.file_contents import TORCHSCRIPT
+from .formats.tensor_file import FileFinding, counts_of, examine_file
+from .layouts.directory import examine_directory, format_of
+from .layouts.layout_reading import Findings
+from .layouts.members import Member, Members, find_members
+from .layouts.recognition import is_checkpoint_directory
+from .layouts.shards import check_shards, shards_of
 
 if TYPE_CHECKING:
-    from .finite import Scanner
+    from .formats.value_scan import Scanner
 
 _KINDS: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
 

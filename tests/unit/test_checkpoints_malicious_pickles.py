@@ -15,9 +15,9 @@ import pytest
 from tests.fakes.hostile_pickles import tricks, write_archive
 from tests.fakes.torch_files import Called, Described, pickled, write_dcp, write_legacy, write_zip
 from trainwatch.core.checkpoints import inspect, verify
-from trainwatch.core.checkpoints.damage import Damage
-from trainwatch.core.checkpoints.pickle_reader import read_pickle
-from trainwatch.core.checkpoints.torch_objects import TorchInterpreter
+from trainwatch.core.checkpoints.formats.damage import Damage
+from trainwatch.core.checkpoints.formats.pickles.pickle_reader import read_pickle
+from trainwatch.core.checkpoints.formats.pickles.torch_objects import TorchInterpreter
 
 NAMES = sorted(tricks(Path("marker")))
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from trainwatch.core.checkpoints.names import is_checkpoint_directory_name, is_part, is_temporary, read_name, series_of
+from trainwatch.core.model.checkpoint_names import (
+    is_checkpoint_directory_name,
+    is_part,
+    is_temporary,
+    read_name,
+    series_of,
+)
 
 
 @pytest.mark.parametrize(

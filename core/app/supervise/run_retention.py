@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...checkpoints.inspection import verify
-from ...checkpoints.retention import PrunePlan, apply_prune, plan_prune
+from ...checkpoints.manage.pruning import PrunePlan, apply_prune, plan_prune
 from ...model.checkpoint import Checkpoint
 
 

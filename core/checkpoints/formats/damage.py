@@ -1,0 +1,67 @@
+"""What can be wrong with a checkpoint, raised by whoever reads it and turned into a verdict in one place.
+
+``Damage``
+├── ``Torn``       it ends too early, or a member that is written last is missing
+├── ``Corrupt``    its structure contradicts itself, or a checksum is wrong
+├── ``NonFinite``  a tensor holds NaN or Inf
+├── ``Sealed``     its tensors cannot be listed without running code, or may not be read
+└── ``Growing``    it changed while it was being read
+"""
+
+from typing import ClassVar
+
+from ...model.checkpoint import Verdict
+
+
+class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error of ours
+    """A finding: ``reason`` is a sentence that names the member and, where one is known, the byte."""
+
+    verdict: ClassVar[Verdict]
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def within(self, member: str) -> "Damage":
+        """The same finding, said of a member of a larger checkpoint."""
+        return type(self)(f"{member}: {self.reason}")
+
+
+class Torn(Damage):
+    """Cut off."""
+
+    verdict = "torn"
+
+
+class Corrupt(Damage):
+    """Damaged."""
+
+    verdict = "corrupt"
+
+
+class NonFinite(Damage):
+    """NaN or Inf inside."""
+
+    verdict = "nonfinite"
+
+
+class Sealed(Damage):
+    """Cannot be listed without running code, or may not be read."""
+
+    verdict = "opaque"
+
+
+class Growing(Damage):
+    """Changed while it was read."""
+
+    verdict = "writing"
+
+
+SEVERITY: tuple[Verdict, ...] = ("complete", "opaque", "nonfinite", "corrupt", "torn", "writing")
+"""Of several findings the one furthest to the right is the verdict: a cut file explains the rest, and nothing else that
+was seen of a file counts while it is being written."""
+
+
+def worst(findings: list[Damage]) -> Damage | None:
+    """The finding that decides, the first of its kind."""
+    return max(findings, key=lambda finding: SEVERITY.index(finding.verdict), default=None)

@@ -1,0 +1,1 @@
+"""Pickles read without executing them, and what torch stores in them."""

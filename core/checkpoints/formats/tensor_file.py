@@ -1,0 +1,135 @@
+"""One file with tensors: its format by the first bytes, its list of tensors, and on demand every value."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...model.checkpoint_names import NameCounts, TensorFormat, read_name
+from .byte_range import ByteRange, open_bytes
+from .damage import Corrupt, Damage, Sealed, Torn, worst
+from .file_contents import FileContents
+from .nonfinite import check_values
+from .pickles.pickle_tensors import whole_number
+from .pickles.pickle_values import Mapping, PickleValue
+from .safetensors_file import read_safetensors, training_info
+from .state_file import EPOCH_KEYS, STEP_KEYS, counts_in
+from .torch_legacy import MAGIC, read_legacy, read_plain_pickle
+from .torch_zip import read_torch_archive
+from .zip_archive import LOCAL_SIGNATURE
+
+if TYPE_CHECKING:
+    from .value_scan import Scanner
+
+_SAFETENSORS_STEP_KEYS = ("ss_steps", *STEP_KEYS)
+_SAFETENSORS_EPOCH_KEYS = ("ss_epoch", *EPOCH_KEYS)
+_TAR_MARK = b"ustar"
+_TAR_MARK_AT = 257
+_TEXT_PICKLE_STARTS = b"(c]}lNISFVGUX"
+"""First bytes of pickles of protocol 0 and 1, which carry no mark."""
+
+
+class FileFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found. ``damage`` None: sound as far as was looked. ``contents`` None: it could not be listed."""
+
+    contents: FileContents | None
+    damage: Damage | None
+
+
+def examine_file(
+    path: Path, tensor_format: TensorFormat, *, scanner: "Scanner | None" = None, needed: bool = True
+) -> FileFinding:
+    """List a file; with a scanner, read it through.
+
+    ``needed`` False: objects beyond tensors are expected there (RNG state, arguments) and do not count against it.
+    Raises FileNotFoundError.
+    """
+    try:
+        with open_bytes(path) as source:
+            return examine_range(source, tensor_format, scanner=scanner, needed=needed)
+    except Damage as damage:
+        return FileFinding(contents=None, damage=damage)
+
+
+def examine_range(
+    source: ByteRange, tensor_format: TensorFormat, *, scanner: "Scanner | None" = None, needed: bool = True
+) -> FileFinding:
+    """As ``examine_file`` for a stretch of an open file."""
+    try:
+        contents = read_safetensors(source) if tensor_format == "safetensors" else read_torch_file(source)
+    except Damage as damage:
+        return FileFinding(contents=None, damage=damage)
+    damages: list[Damage] = []
+    sealed = _sealed(contents, needed=needed)
+    if sealed is not None:
+        damages.append(sealed)
+    if scanner is not None:
+        try:
+            damages.extend(check_values(source, contents, scanner))
+        except Damage as damage:
+            damages.append(damage)
+    return FileFinding(contents=contents, damage=worst(damages))
+
+
+def read_torch_file(source: ByteRange) -> FileContents:
+    """List a file of ``torch.save`` (zip or legacy) or a plain pickle. Raises Damage."""
+    if source.size == 0:
+        raise Torn("is empty")
+    head = source.read(0, min(source.size, _TAR_MARK_AT + len(_TAR_MARK)))
+    if head.startswith(LOCAL_SIGNATURE):
+        return read_torch_archive(source)
+    if head.startswith(MAGIC):
+        return read_legacy(source)
+    if MAGIC.startswith(head) or LOCAL_SIGNATURE.startswith(head):
+        raise Torn(f"is cut off after {source.size} bytes")
+    if head.endswith(_TAR_MARK):
+        raise Sealed("is in the tar form of torch 0.1, which is not read")
+    if head[0] == 0x80:
+        return read_plain_pickle(source)
+    if head[:1] in {bytes([start]) for start in _TEXT_PICKLE_STARTS}:
+        try:
+            return read_plain_pickle(source)
+        except (Torn, Corrupt) as damage:
+            raise Corrupt(f"is in no format that torch writes ({damage.reason})") from damage
+    what = "begins with zeros" if not head.strip(b"\0") else "is in no format that torch writes"
+    raise Corrupt(f"{what} (byte 0: {head[:8].hex(' ')})")
+
+
+def looks_like_torch(head: bytes) -> bool:
+    """Whether the first bytes of a file of unclear name (``.bin``, ``.pkl``) are torch's."""
+    return head.startswith((LOCAL_SIGNATURE, MAGIC))
+
+
+def _sealed(contents: FileContents, *, needed: bool) -> Sealed | None:
+    if contents.hostile:
+        return Sealed(f"asks for {contents.hostile[0]}, which can run commands and which no framework stores")
+    if not needed:
+        return None
+    if contents.refused:
+        return Sealed(f"asks for {contents.refused[0]} to be called, which no known framework stores")
+    if contents.format == "pickle":
+        return Sealed("is a plain pickle that torch.save did not write; its tensors cannot be listed")
+    return None
+
+
+def counts_of(contents: FileContents, name: str) -> NameCounts:
+    """Step and epoch from the file's metadata or object tree, else from its name."""
+    if contents.format == "safetensors":
+        info = training_info(contents.metadata)
+        stored = counts_in({"step": _first(contents.metadata, _SAFETENSORS_STEP_KEYS, info.get("step"))})
+        epochs = counts_in({"epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
+        step, epoch = stored.step, epochs.epoch
+    else:
+        step, epoch = _in_tree(contents.tree, STEP_KEYS), _in_tree(contents.tree, EPOCH_KEYS)
+    named = read_name(name)
+    return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
+
+
+def _in_tree(tree: PickleValue, keys: tuple[str, ...]) -> int | None:
+    """At the top of the object, else in its ``meta`` (mmengine, mmcv)."""
+    found = whole_number(tree, keys)
+    return whole_number(tree.get("meta"), keys) if found is None and isinstance(tree, Mapping) else found
+
+
+def _first(metadata: dict[str, str], keys: tuple[str, ...], default: object) -> object:
+    return next((metadata[key] for key in keys if key in metadata), default)

@@ -1,0 +1,1 @@
+"""Checkpoints of several files: directories of known trainers, and shards."""

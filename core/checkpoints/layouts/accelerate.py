@@ -1,0 +1,36 @@
+"""State directories of ``accelerator.save_state``, and kohya's ``NAME-000004-state``, which are the same.
+
+Written in this order (``accelerate/checkpointing.py``): weights, ``optimizer.bin``, ``scheduler.bin``, ``sampler.bin``,
+scaler, and last ``random_states_0.pkl``. kohya's hook adds ``train_state.json`` before.
+"""
+
+import re
+
+from ...model.checkpoint_names import NameCounts
+from ..formats.damage import Damage
+from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
+from .members import Members
+
+STATE = "train_state.json"
+_LAST = re.compile(r"^random_states_\d+\.pkl$")
+_TRACES = re.compile(r"^(random_states_\d+\.pkl|optimizer(_\d+)?\.bin|sampler(_\d+)?\.bin|train_state\.json)$")
+_STATE_NAME = re.compile(r"-state$")
+
+
+def read_accelerate(members: Members, _: Findings) -> LayoutReading | None:
+    """Recognised by any file that only accelerate or kohya writes, or by the name ``*-state``."""
+    if not any(_TRACES.match(name) for name in members.top()) and not _STATE_NAME.search(members.root.name):
+        return None
+    damages: list[Damage] = []
+    counts = NameCounts()
+    if not any(weights_in(members)):
+        damages.append(missing(members, "model.safetensors", "no file with weights is there"))
+    if not optimizer_in(members):
+        damages.append(missing(members, "optimizer.bin", "training cannot go on without it"))
+    if not any(_LAST.match(name) for name in members.top()):
+        damages.append(
+            missing(members, "random_states_0.pkl", "it is written last, so the checkpoint was not finished")
+        )
+    if STATE in members.files:
+        counts = read_counts(members, STATE, damages)
+    return LayoutReading(layout="accelerate", damages=tuple(damages), counts=counts)

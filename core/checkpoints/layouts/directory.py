@@ -1,0 +1,151 @@
+"""One checkpoint that is a directory: its files, its layout, its verdict."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...model.checkpoint import Kind
+from ...model.checkpoint_names import (
+    OPAQUE_BY_DESIGN,
+    NameCounts,
+    TensorFormat,
+    is_checkpoint_directory_name,
+    read_name,
+    tensor_format,
+)
+from ..formats.byte_range import open_bytes
+from ..formats.damage import Damage, Torn
+from ..formats.tensor_file import FileFinding, counts_of, examine_file, looks_like_torch
+from .accelerate import read_accelerate
+from .dcp import SUFFIX, check_dcp, is_dcp, read_dcp
+from .deepspeed import read_deepspeed
+from .layout_reading import Findings, LayoutReading, weights_in
+from .members import Member, Members
+from .recognition import KNOWN_WEIGHTS
+from .shards import check_shards
+from .training_state import read_training_state
+from .transformers import read_transformers
+
+if TYPE_CHECKING:
+    from ..formats.value_scan import Scanner
+
+
+def read_weights(members: Members, _: Findings) -> LayoutReading | None:
+    """Everything that no other layout claims, if it is a checkpoint by its name or by known weights."""
+    if any(weights_in(members)):
+        return LayoutReading(layout="weights", notes=("weights only, no optimizer state",))
+    if is_checkpoint_directory_name(members.root.name) or any(KNOWN_WEIGHTS.match(name) for name in members.top()):
+        return LayoutReading(layout="weights", damages=(Torn("no file with weights is in it"),))
+    return None
+
+
+_LAYOUTS: tuple[Callable[[Members, Findings], LayoutReading | None], ...] = (
+    read_dcp,
+    read_deepspeed,
+    read_training_state,
+    read_accelerate,
+    read_transformers,
+    read_weights,
+)
+"""Asked in this order; the first that recognises the directory decides."""
+
+
+class DirectoryFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A directory that is a checkpoint. ``files``: what was found in each tensor file."""
+
+    layout: str
+    kind: Kind
+    damages: tuple[Damage, ...]
+    notes: tuple[str, ...]
+    counts: NameCounts
+    opaque: tuple[str, ...]
+    files: Findings
+
+
+def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> DirectoryFinding | None:
+    """Read a directory as a checkpoint, or None if it is none. With a scanner every tensor is read through."""
+    findings: Findings = {}
+    damages: list[Damage] = []
+    for name, member in members.files.items():
+        chosen = format_of(member)
+        if chosen is None:
+            continue
+        needed = not OPAQUE_BY_DESIGN.search(name.rpartition("/")[2])
+        try:
+            findings[name] = examine_file(member.path, chosen, scanner=scanner, needed=needed)
+        except FileNotFoundError:
+            findings[name] = FileFinding(contents=None, damage=Torn("was removed just now"))
+    reading = next((found for read in _LAYOUTS if (found := read(members, findings)) is not None), None)
+    if reading is None:
+        return None
+    damages.extend(reading.damages)
+    damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
+    damages.extend(check_shards(members, findings))
+    damages.extend(_check_inner_dcp(members, reading, scanner))
+    return DirectoryFinding(
+        layout=reading.layout,
+        kind=reading.kind,
+        damages=tuple(damages),
+        notes=reading.notes,
+        counts=_counts(members, reading, findings),
+        opaque=tuple(
+            name for name, finding in findings.items() if finding.contents is not None and finding.contents.opaque
+        ),
+        files=findings,
+    )
+
+
+def bytes_to_scan(members: Members) -> int:
+    """How many bytes a deep check will read."""
+    return sum(
+        member.size_bytes
+        for name, member in members.files.items()
+        if name.endswith(SUFFIX) or format_of(member) is not None
+    )
+
+
+def format_of(member: Member) -> TensorFormat | None:
+    """The format in which a member is to be read, or None for what holds no tensors."""
+    base = member.name.rpartition("/")[2]
+    promised = tensor_format(base)
+    if promised != "maybe_torch":
+        return promised
+    return "torch" if _begins_like_torch(member.path) else None
+
+
+def _begins_like_torch(path: Path) -> bool:
+    try:
+        with open_bytes(path) as source:
+            return looks_like_torch(source.read(0, min(source.size, 32)))
+    except (OSError, Damage):
+        return False
+
+
+def _check_inner_dcp(members: Members, reading: LayoutReading, scanner: "Scanner | None") -> list[Damage]:
+    """FSDP's folders in another layout (``pytorch_model_fsdp_0/``, ``optimizer_0/``), and the deep part of DCP."""
+    damages: list[Damage] = []
+    if reading.kind == "dcp":
+        if scanner is not None and not reading.damages:
+            damages.extend(check_dcp(members, scanner)[0])
+        return damages
+    for folder in members.folders:
+        inner = members.under(folder)
+        if is_dcp(inner):
+            damages.extend(damage.within(folder) for damage in check_dcp(inner, scanner)[0])
+    return damages
+
+
+def _counts(members: Members, reading: LayoutReading, findings: Findings) -> NameCounts:
+    """State file, else what the weights' file says, else the directory's name."""
+    step, epoch = reading.counts.step, reading.counts.epoch
+    for name in sorted(weights_in(members)):
+        finding = findings.get(name)
+        if finding is None or finding.contents is None:
+            continue
+        stored = counts_of(finding.contents, "")
+        step = stored.step if step is None else step
+        epoch = stored.epoch if epoch is None else epoch
+    named = read_name(members.root.name)
+    return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)

@@ -1,0 +1,48 @@
+"""Which directories are checkpoints, told by names alone: an output directory may hold a hundred thousand images."""
+
+import os
+import re
+from pathlib import Path
+
+from ...model.checkpoint_names import (
+    is_checkpoint_directory_name,
+    is_counted_directory_name,
+    tensor_format,
+)
+from ..formats.state_file import STATE_FILES
+from .members import MAX_MEMBERS
+
+KNOWN_WEIGHTS = re.compile(
+    r"^(model|pytorch_model|diffusion_pytorch_model|adapter_model|pytorch_lora_weights|consolidated)"
+    r"(-\d{5}-of-\d{5}|\.\d+)?(\.fp16)?\.(safetensors|bin|pt|pth)(\.index\.json)?$"
+)
+"""Names of weights that a directory is known by; any other ``.safetensors`` in a folder may be a collection."""
+_TELLING = re.compile(
+    r"^\.metadata$|\.distcp$|_model_states\.pt$|^optimizer\.(pt|bin)$|^random_states_\d+\.pkl$|^rng_state.*\.pth$"
+)
+"""Files that make the directory they lie in a checkpoint."""
+
+
+def is_checkpoint_directory(folder: Path) -> bool:
+    """Whether a directory is one checkpoint, by its name or by what lies directly in it; nothing is opened.
+
+    One that holds checkpoints of its own is an output directory.
+    """
+    if is_checkpoint_directory_name(folder.name) or is_checkpoint_directory_name(folder.name.removeprefix("tmp-")):
+        return True
+    counted = is_counted_directory_name(folder.name)
+    telling = False
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if number > MAX_MEMBERS:
+                    return False
+                if entry.is_dir(follow_symlinks=False):
+                    if is_checkpoint_directory_name(entry.name):
+                        return False  # an output directory of its own
+                    continue
+                known = entry.name in STATE_FILES or _TELLING.search(entry.name) or KNOWN_WEIGHTS.match(entry.name)
+                telling = telling or bool(known) or (counted and tensor_format(entry.name) is not None)
+    except OSError:
+        return False
+    return telling

@@ -1,0 +1,1 @@
+"""What may be done with checkpoints: back up, prune, compare."""

@@ -1,0 +1,265 @@
+"""Two checkpoints, tensor by tensor: keys, shapes, norms, how far the weights moved, what is not finite."""
+
+import math
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..formats.byte_range import ByteRange, open_bytes
+from ..formats.damage import Damage
+from ..formats.file_contents import FileContents, Region, Tensor
+from ..formats.pickles.pickle_values import shown
+from ..formats.reading_pace import Pace, ProgressCallback, idle_io_priority
+from ..inspection import subject_of
+from ..layouts.layout_reading import weights_in
+from ..overview import COMPILED_PREFIX
+from ..subject import Subject
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+_CHUNK_ELEMENTS = 1 << 19
+_CHUNK_BYTES = 1 << 22
+
+
+class ComparisonRefusedError(Exception):
+    """Two things that cannot be compared; the message says why."""
+
+
+class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor in both.
+
+    ``relative_change`` = norm(b - a) / norm(a) over values finite in both; None when norm(a) is 0. ``norm_*``:
+    Euclidean, finite values only.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    norm_a: float
+    norm_b: float
+    relative_change: float | None
+    nonfinite_a: int
+    nonfinite_b: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
+
+    ``doubts``: members whose checksum is wrong, so that the values compared are not those that were saved.
+    """
+
+    a: str
+    b: str
+    only_in_a: tuple[str, ...]
+    only_in_b: tuple[str, ...]
+    other_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    other_type: tuple[tuple[str, str, str], ...]
+    changes: tuple[TensorChange, ...]
+    skipped: tuple[tuple[str, str], ...]
+    relative_change: float | None
+    nonfinite_a: int
+    nonfinite_b: int
+    doubts: tuple[str, ...] = ()
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    tensor: Tensor
+    region: Region | None
+    source: ByteRange
+
+
+def compare(a: Path, b: Path, *, progress: ProgressCallback | None = None) -> Comparison:
+    """Compare the weights of two checkpoints of any layout but DCP, 4 MB at a time.
+
+    ``_orig_mod.`` (torch.compile) is taken off the keys first. Raises FileNotFoundError, ComparisonRefusedError.
+    """
+    with ExitStack() as stack, idle_io_priority():
+        try:
+            first, second = _weights(a, stack), _weights(b, stack)
+            return _compare(a, b, first, second, progress)
+        except Damage as damage:
+            raise ComparisonRefusedError(f"cannot compare {a} with {b}: {damage.reason}") from damage
+
+
+def _compare(
+    a: Path, b: Path, first: dict[str, _Placed], second: dict[str, _Placed], progress: ProgressCallback | None
+) -> Comparison:
+    common = sorted(first.keys() & second.keys())
+    other_shape = [
+        (name, first[name].tensor.shape, second[name].tensor.shape)
+        for name in common
+        if first[name].tensor.shape != second[name].tensor.shape
+    ]
+    differing = {name for name, _, _ in other_shape}
+    skipped: list[tuple[str, str]] = []
+    changes: list[TensorChange] = []
+    pace = Pace(sum(_bytes(first[name]) + _bytes(second[name]) for name in common), progress)
+    moved = base = 0.0
+    for name in common:
+        if name in differing:
+            continue
+        why = _unreadable(first[name]) or _unreadable(second[name])
+        if why is not None:
+            skipped.append((name, why))
+            continue
+        change, distance = _change(name, first[name], second[name])
+        pace.advance(_bytes(first[name]) + _bytes(second[name]))
+        changes.append(change)
+        moved += distance
+        base += change.norm_a**2
+    pace.finish()
+    return Comparison(
+        a=str(a),
+        b=str(b),
+        only_in_a=tuple(sorted(first.keys() - second.keys())),
+        only_in_b=tuple(sorted(second.keys() - first.keys())),
+        other_shape=tuple(other_shape),
+        other_type=tuple(
+            (name, first[name].tensor.element.name, second[name].tensor.element.name)
+            for name in common
+            if first[name].tensor.element.name != second[name].tensor.element.name
+        ),
+        changes=tuple(changes),
+        skipped=tuple(skipped),
+        relative_change=math.sqrt(moved / base) if base > 0 else None,
+        nonfinite_a=sum(change.nonfinite_a for change in changes),
+        nonfinite_b=sum(change.nonfinite_b for change in changes),
+        doubts=(*_wrong_checksums(a, first), *_wrong_checksums(b, second)),
+    )
+
+
+def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
+    """A sentence for each stored member whose bytes are not those that its archive was told."""
+    seen: set[tuple[int, int]] = set()
+    for placed in weights.values():
+        region = placed.region
+        if region is None or region.crc is None or region.packing != "stored":
+            continue
+        key = (id(placed.source), region.start)
+        if key not in seen:
+            seen.add(key)
+            if _checksum(placed.source, region) != region.crc:
+                yield f"{path}: member {shown(region.label)} has a wrong checksum: its values are damaged"
+
+
+def _checksum(source: ByteRange, region: Region) -> int:
+    crc, at, end = 0, region.start, region.start + region.size_bytes
+    while at < end:
+        size = min(_CHUNK_BYTES, end - at)
+        crc = zlib.crc32(source.read(at, size), crc)
+        at += size
+    return crc
+
+
+def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:
+    subject = subject_of(path)
+    if subject is None:
+        raise ComparisonRefusedError(f"{path} is no checkpoint")
+    finding = subject.examine(None)
+    if finding.kind == "dcp":
+        raise ComparisonRefusedError(f"{path}: DCP checkpoints are not compared; export them first (dcp_to_torch_save)")
+    placed: dict[str, _Placed] = {}
+    for name in _weight_files(subject):
+        found = finding.files.get(name)
+        if found is None or found.contents is None:
+            why = found.damage.reason if found is not None and found.damage is not None else "it cannot be listed"
+            raise ComparisonRefusedError(f"{path}: {name}: {why}")
+        source = stack.enter_context(open_bytes(subject.members.files[name].path))
+        placed.update(_placed(found.contents, source))
+    if not placed:
+        raise ComparisonRefusedError(f"{path} holds no tensors that can be listed")
+    return placed
+
+
+def _weight_files(subject: Subject) -> list[str]:
+    if len(subject.members.files) == 1:
+        return list(subject.members.files)
+    return sorted(weights_in(subject.members))
+
+
+def _placed(contents: FileContents, source: ByteRange) -> Iterator[tuple[str, _Placed]]:
+    for tensor in contents.tensors:
+        region = None if tensor.region is None else contents.regions[tensor.region]
+        yield shown(tensor.name.replace(COMPILED_PREFIX, ""), 200), _Placed(tensor, region, source)
+
+
+def _bytes(placed: _Placed) -> int:
+    return placed.tensor.element.size_bytes(placed.tensor.count)
+
+
+def _unreadable(placed: _Placed) -> str | None:
+    if placed.region is None:
+        return "has no bytes"
+    if placed.region.packing != "stored":
+        return "is compressed in its archive"
+    if not placed.tensor.contiguous:
+        return "is stored as a view that is not contiguous"
+    if placed.tensor.element.name not in _DECODERS:
+        return f"has values of type {placed.tensor.element.name}"
+    return None
+
+
+def _change(name: str, a: _Placed, b: _Placed) -> tuple[TensorChange, float]:
+    import numpy as np
+
+    squares_a = squares_b = distance = 0.0
+    bad_a = bad_b = 0
+    for start in range(0, a.tensor.count, _CHUNK_ELEMENTS):
+        count = min(_CHUNK_ELEMENTS, a.tensor.count - start)
+        values_a, values_b = _values(np, a, start, count), _values(np, b, start, count)
+        finite_a, finite_b = np.isfinite(values_a), np.isfinite(values_b)
+        bad_a += len(values_a) - int(np.count_nonzero(finite_a))
+        bad_b += len(values_b) - int(np.count_nonzero(finite_b))
+        squares_a += _squares(values_a[finite_a])
+        squares_b += _squares(values_b[finite_b])
+        both = finite_a & finite_b
+        distance += _squares(values_b[both] - values_a[both])
+    change = TensorChange(
+        name=name,
+        shape=a.tensor.shape,
+        norm_a=math.sqrt(squares_a),
+        norm_b=math.sqrt(squares_b),
+        relative_change=math.sqrt(distance / squares_a) if squares_a > 0 else None,
+        nonfinite_a=bad_a,
+        nonfinite_b=bad_b,
+    )
+    return change, distance
+
+
+def _squares(values: "Array") -> float:
+    return float(values @ values)
+
+
+_DECODERS: dict[str, str] = {
+    "float64": "f8",
+    "float32": "f4",
+    "float16": "f2",
+    "bfloat16": "u2",
+    "int64": "i8",
+    "int32": "i4",
+    "int16": "i2",
+    "int8": "i1",
+    "uint8": "u1",
+    "bool": "u1",
+}
+
+
+def _values(np: Any, placed: _Placed, start: int, count: int) -> "Array":
+    """Values as float64."""
+    assert placed.region is not None
+    code = _DECODERS[placed.tensor.element.name]
+    width = int(code[1])
+    order = ">" if placed.region.big_endian else "<"
+    raw = placed.source.read(placed.region.start + (placed.tensor.offset + start) * width, count * width)
+    stored = np.frombuffer(raw, dtype=f"{order}{code}")
+    if placed.tensor.element.name == "bfloat16":
+        # its bits are the upper half of a float32
+        stored = (stored.astype(np.uint32) << 16).view(np.float32)
+    values: Array = stored.astype(np.float64)
+    return values
