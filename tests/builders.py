@@ -112,6 +112,7 @@ class Story:
         self.telemetry = telemetry
         self.processes = True
         self.own = True
+        self.limit_w = 320.0
         self.settings: Settings | None = None
         self.workers = workers
         self.t = 0.0
@@ -243,7 +244,7 @@ class Story:
                             index=index,
                             util_pct=util if self.util else None,
                             power_w=power if self.power else None,
-                            power_limit_w=320 if self.power else None,
+                            power_limit_w=self.limit_w if self.power else None,
                             mem_used_bytes=15.4 * GB,
                             mem_total_bytes=16.3 * GB,
                             temp_c=62,

@@ -44,6 +44,8 @@ class Case:
 
     story: Story
     sick: Sick | None = None
+    calm: bool = False
+    """Healthy, and nothing is worth an incident of any kind."""
 
 
 Build = Callable[[int, float, int], Case]
@@ -89,7 +91,10 @@ def fault(case: Case, fold: Replay) -> str | None:
     if case.sick is None:
         if hangs:
             return f"a hang on a healthy run: {hangs[0][1].reason}"
-        return "a stop of a healthy run" if stops and not opened(fold, "crash") else None
+        if stops and not opened(fold, "crash"):
+            return "a stop of a healthy run"
+        every = [e.incident.reason for _, e in fold.entries if isinstance(e, IncidentOpened)]
+        return f"an incident on a calm run: {every[0]}" if case.calm and every else None
     found = opened(fold, case.sick.incident)
     if len(found) != 1:
         return f"{len(found)} incidents of kind {case.sick.incident} instead of one"

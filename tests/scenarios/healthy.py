@@ -1,9 +1,13 @@
 """Healthy runs: none of them may be called hung or stopped. Each has a name that says why it could be."""
 
+import random
 from collections.abc import Callable
 
 from tests.builders import Story, busy, evaluating, first_only, idle, jumpy, spin
 from tests.scenarios.cases import Build, Case, begun, new, scattered
+from trainwatch.core.model.habits import Habits, PhaseHabit
+from trainwatch.core.model.observation import Learned
+from trainwatch.core.model.settings import Hang, Settings
 
 HEALTHY: dict[str, Build] = {}
 
@@ -11,6 +15,12 @@ HEALTHY: dict[str, Build] = {}
 def healthy(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
     """Register a healthy scenario."""
     HEALTHY[build.__name__] = lambda seed, period, gpus: Case(build(new(seed, period, gpus)))
+    return build
+
+
+def calm(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
+    """Register a healthy scenario on which there is nothing to report."""
+    HEALTHY[build.__name__] = lambda seed, period, gpus: Case(build(new(seed, period, gpus)), calm=True)
     return build
 
 
@@ -212,7 +222,7 @@ def gpu_lost_from_sight_in_save(s: Story) -> Story:
 
 @healthy
 def everything_unseen(s: Story) -> Story:
-    return begun(s).ticks(1500).train(100)
+    return begun(s).ticks(3000).train(100)
 
 
 @healthy
@@ -399,3 +409,264 @@ def small_model_on_one_big_gpu(s: Story) -> Story:
 @healthy
 def waits_for_its_peers_to_come(s: Story) -> Story:
     return s.start().log("waiting for 1 more worker\n").dead(950).load().train(100)
+
+
+# --- each for one deadline ----------------------------------------------------------------------------------------
+
+
+@healthy
+def rank0_computes_metrics_on_its_cpu(s: Story) -> Story:
+    """The other ranks wait in a barrier: COCO metrics, FID, confusion matrices."""
+    return begun(s).go(300, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
+
+
+@healthy
+def rank0_computes_metrics_in_an_announced_evaluation(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    return s.go(480, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
+
+
+@healthy
+def rank0_prints_while_the_others_wait_for_it(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    logs = [(20.0 * n, f"scored {n} of 40 classes\n") for n in range(1, 36)]
+    return s.go(720, gpu=first_only(idle, spin), cpu=1.0 * s.gpus, logs=logs).train(60)
+
+
+@healthy
+def rank0_tokenizes_before_the_first_step(s: Story) -> Story:
+    """``main_process_first``: the others wait in a barrier and their GPUs spin."""
+    s.start().load().log("Tokenizing the dataset\n")
+    return s.go(700, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(60)
+
+
+@healthy
+def evaluates_silently_with_power_unknown(s: Story) -> Story:
+    def full(rng: object, gpu: int) -> tuple[float, float]:
+        return 99, 250
+
+    s.power = False
+    return begun(s).go(700, gpu=full, cpu=1.2).train(60)
+
+
+@healthy
+def evaluates_at_full_load_with_power_unknown(s: Story) -> Story:
+    def full(rng: object, gpu: int) -> tuple[float, float]:
+        return 100, 250
+
+    s.power = False
+    begun(s).log("\n***** Running Evaluation *****\n")
+    return s.go(1300, gpu=full, cpu=1.2).train(60)
+
+
+@healthy
+def retries_a_lost_mount(s: Story) -> Story:
+    """An NFS server that restarts: the loader prints its retries, and nothing else moves."""
+    return begun(s).dead(300, talk=lambda t: f"read failed, retrying ({t:.0f} s)\n", every_s=20).train(60)
+
+
+@healthy
+def waits_for_a_lock_and_seldom_prints(s: Story) -> Story:
+    return begun(s).dead(320, talk=lambda t: f"waiting for file lock ({t:.0f} s)\n", every_s=66).train(60)
+
+
+@healthy
+def second_step_compiles_unseen(s: Story) -> Story:
+    """Compilation in a helper process of the machine, such as a compile server."""
+    s.start().load().train(2)
+    return s.dead(340).train(200)
+
+
+@healthy
+def asks_a_remote_model_without_a_bar(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    return s.dead(480, cpu=0.03).train(60)
+
+
+@healthy
+def works_where_nothing_is_read(s: Story) -> Story:
+    """A container whose processes belong to another user."""
+    s.processes = False
+    return begun(s).go(220, gpu=idle).train(60)
+
+
+@healthy
+def refills_its_buffer_for_two_minutes(s: Story) -> Story:
+    return begun(s).dead(118).train(60)
+
+
+@healthy
+def pauses_double(s: Story) -> Story:
+    begun(s, 100)
+    for pause in (60, 110, 215, 420):
+        s.dead(pause).train(30)
+    return s
+
+
+@healthy
+def rollouts_of_varying_length(s: Story) -> Story:
+    begun(s, 100)
+    for pause in (42, 50, 48, 205):
+        s.dead(pause).train(20)
+    return s
+
+
+@healthy
+def sparse_lines_around_a_silent_evaluation(s: Story) -> Story:
+    """One line in 20 minutes; rank 0 computes metrics for ten of them."""
+    s.start().load()
+    for n in range(1, 7):
+        s.go(1200, gpu=busy, cpu=1.2)
+        s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    s.go(300, gpu=busy, cpu=1.2).go(620, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).go(300, gpu=busy, cpu=1.2)
+    return s.log("Step 3500, Loss: 0.14, LR: 1.00e-04\n")
+
+
+@healthy
+def starts_with_cold_caches(s: Story) -> Story:
+    """Five times as slow as this command ever started."""
+    s.add(Learned(t=0.0, habits=Habits(runs=1, start=PhaseHabit(times=1, longest_s=150.0, quiet_s=20.0))))
+    return s.start().dead(750).train(60)
+
+
+@healthy
+def uploads_for_twenty_minutes_after_its_end(s: Story) -> Story:
+    s.total = 400
+    begun(s, 350).finish().log("\nUploading 3 files to storage\n")
+    return s.dead(1300, cpu=0.02).exit(0)
+
+
+@healthy
+def waits_for_a_remote_service_without_gpu_readings(s: Story) -> Story:
+    """Generates data through an API: a third of a core, no bytes worth naming."""
+    s.util = s.power = False
+    return begun(s).go(1000, cpu=0.42 * s.gpus).train(60)
+
+
+@healthy
+def wakes_up_slowly_after_a_short_suspend(s: Story) -> Story:
+    return begun(s).nothing(110).dead(95).train(60)
+
+
+@healthy
+def works_on_its_cpu_in_spells(s: Story) -> Story:
+    """Twenty-five seconds of work, then a minute of waiting."""
+    begun(s)
+    for _ in range(6):
+        s.dead(65).go(27, cpu=1.2)
+    return s.train(60)
+
+
+@healthy
+def reads_shards_in_bursts(s: Story) -> Story:
+    """A remote file system that hands over 30 MB now and then."""
+    begun(s)
+    for _ in range(8):
+        s.dead(55 - s.period_s).dead(s.period_s, cpu=0.05, write_per_s=3e7 / s.period_s)
+    return s.train(60)
+
+
+@healthy
+def refills_with_little_cpu(s: Story) -> Story:
+    """A trainer whose loops run in the GPU: it needs a third of a core, and less between epochs."""
+    s.start().load().train(200, cpu=0.32)
+    return s.go(500, gpu=idle, cpu=0.2).train(60, cpu=0.32)
+
+
+@healthy
+def power_limit_is_lowered_at_night(s: Story) -> Story:
+    def capped(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return 99 + rng.randint(0, 1), 165 + rng.uniform(-3, 3)
+
+    begun(s, 300)
+    s.limit_w = 180.0
+    for n in range(1, 3):
+        s.go(1200, gpu=capped, cpu=1.2)
+        s.step += 200
+        s.log(f"\nStep {s.step}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def evaluates_with_a_long_bar(s: Story) -> Story:
+    """The bar ends in 250 characters of metrics."""
+    begun(s).log("\n***** Running Evaluation *****\n")
+    metrics = ", ".join(f"metric_{n}=0.{n}5432" for n in range(14))
+    logs = [(6.0 * n, f"\rEvaluating: {n}%|  | {n}/150 [00:10<00:10, 6.00s/it, {metrics}]") for n in range(150)]
+    return s.go(900, cpu=0.03, logs=logs).train(60)
+
+
+@healthy
+def evaluates_after_a_short_silence(s: Story) -> Story:
+    begun(s).dead(14).log("\n***** Running Evaluation *****\n")
+    return s.dead(450, cpu=0.03).train(60)
+
+
+@healthy
+def reads_slowly(s: Story) -> Story:
+    """An epoch's index over a slow network: 120 kB a second, and hardly any CPU."""
+    return begun(s).go(400, gpu=idle, cpu=0.03, read_per_s=1.2e5).train(60)
+
+
+@healthy
+def breathes_under_a_short_floor(s: Story) -> Story:
+    """``min_s = 20``; the loader works for most of a pause of 21 s."""
+    s.period_s = min(s.period_s, 2.0)
+    s.settings = Settings(hang=Hang(min_s=20.0))
+    begun(s)
+    for _ in range(5):
+        s.go(13, gpu=idle, cpu=1.0, read_per_s=3e7).dead(8.0).train(10)
+    return s
+
+
+@calm
+def is_slow_for_forty_seconds(s: Story) -> Story:
+    return begun(s).train(int(42 / (3 * s.step_s)), step_s=3 * s.step_s).train(100)
+
+
+@calm
+def makes_one_slow_step(s: Story) -> Story:
+    """A usual step of 25 s and one of 66 s."""
+    return s.start().load().train(20, step_s=25.0).train(1, step_s=66.0).train(10, step_s=25.0)
+
+
+@calm
+def begins_faster_than_it_goes_on(s: Story) -> Story:
+    """The first batches come from a cache."""
+    return s.start().load().train(3).train(int(20 / s.step_s)).train(150, step_s=2.6 * s.step_s)
+
+
+def _full(rng: random.Random, _gpu: int) -> tuple[float, float]:
+    return 98 + rng.randint(0, 2), 250
+
+
+def _lines(s: Story, *distances: float) -> Story:
+    """A progress line after each so many seconds, the GPU near 100 %."""
+    for seconds in distances:
+        s.go(seconds, gpu=_full, cpu=1.2)
+        s.step += 10
+        s.log(f"\nStep {s.step}, Loss: 0.11, LR: 1.00e-04\n")
+    return s
+
+
+@healthy
+def some_lines_come_three_times_as_late(s: Story) -> Story:
+    """Two of the last sixteen distances are long, so a long one is nothing new."""
+    s.power = False
+    s.start().load()
+    return _lines(s, *[100.0] * 8, 320.0, *[100.0] * 4, 320.0, *[100.0] * 7, 1250.0)
+
+
+@healthy
+def gets_ten_times_slower_with_power_unknown(s: Story) -> Story:
+    """A curriculum with larger images: from now on this is the pace."""
+    s.power = False
+    s.start().load()
+    return _lines(s, *[20.0] * 20, *[200.0] * 9, 1100.0)
+
+
+@healthy
+def evaluates_between_sparse_lines_with_power_unknown(s: Story) -> Story:
+    s.power = False
+    s.start().load()
+    return _lines(s, *[450.0] * 7, 1400.0)

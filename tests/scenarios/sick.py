@@ -20,6 +20,9 @@ from tests.scenarios.cases import (
     new,
     scattered,
 )
+from trainwatch.core.model.habits import Habits, PhaseHabit
+from trainwatch.core.model.observation import Learned
+from trainwatch.core.model.settings import Hang, Settings
 
 SICK: dict[str, Build] = {}
 
@@ -380,3 +383,275 @@ def spins_before_first_step_power_unknown(s: Story) -> Story:
 def dies_while_others_use_the_gpus(s: Story) -> Story:
     s.own = False
     return in_trouble(begun(s)).go(2400, gpu=busy, cpu=0.0)
+
+
+# --- each for one deadline ----------------------------------------------------------------------------------------
+
+
+@sick("spin", PINNED_S)
+def spins_in_an_evaluation_that_prints(s: Story) -> Story:
+    begun(s).log("\n***** Running Evaluation *****\n")
+    s.go(60, gpu=evaluating, cpu=1.2)
+    logs = [(30.0 * n, "heartbeat ok\n") for n in range(1, 60)]
+    return in_trouble(s).spinning(2000, logs=logs)
+
+
+@sick("spin", 1700.0)
+def spins_in_an_evaluation_with_power_unknown(s: Story) -> Story:
+    s.power = False
+    begun(s).log("\n***** Running Evaluation *****\n")
+    s.go(60, gpu=evaluating, cpu=1.2)
+    return in_trouble(s).spinning(2400)
+
+
+@sick("idle", PINNED_S)
+def dies_in_an_evaluation_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    begun(s).log("\n***** Running Evaluation *****\n").go(30, cpu=1.2)
+    return in_trouble(s).dead(2000)
+
+
+@sick("idle", 1700.0)
+def dies_while_uploading(s: Story) -> Story:
+    begun(s).save(30).log("\nUploading model to the hub...\n")
+    return in_trouble(s).dead(2400)
+
+
+@sick("idle", 350.0)
+def dies_after_a_few_more_words(s: Story) -> Story:
+    """The monitor thread prints for two minutes, then nothing does."""
+    logs = [(20.0 * n, "queue is empty\n") for n in range(1, 7)]
+    return in_trouble(begun(s)).go(900, logs=logs)
+
+
+@sick("idle", 2 * DEAD_S)
+def dies_with_processes_unseen(s: Story) -> Story:
+    s.processes = False
+    return in_trouble(begun(s)).dead(1200)
+
+
+@sick("spin", 1000.0)
+def spins_between_sparse_lines(s: Story) -> Story:
+    """One line in 25 minutes: the next one is not due, but a spin this long is none of the run's habits."""
+    s.start().load()
+    for n in range(1, 7):
+        s.go(1500, gpu=busy, cpu=1.2)
+        s.log(f"Step {500 * n}, Loss: 0.1{n}, LR: 1.00e-04\n")
+    return in_trouble(s).spinning(2400)
+
+
+@sick("idle starved", 950.0)
+def dies_at_a_start_that_used_to_be_short(s: Story) -> Story:
+    s.add(Learned(t=0.0, habits=Habits(runs=1, start=PhaseHabit(times=1, longest_s=145.0, quiet_s=20.0))))
+    return in_trouble(s.start()).dead(1500)
+
+
+@sick("idle", 24.0)
+def dies_with_a_short_floor(s: Story) -> Story:
+    """``min_s = 20`` for a run of minutes; a metrics thread wakes up once more."""
+    s.period_s = min(s.period_s, 2.0)
+    s.settings = Settings(hang=Hang(min_s=20.0))
+    in_trouble(begun(s))
+    return s.go(7, cpu=1.0, read_per_s=3e7).dead(120)
+
+
+@sick("idle", 3700.0)
+def dies_with_all_readings_lost(s: Story) -> Story:
+    return in_trouble(begun(s)).ticks(5500)
+
+
+@sick("idle", 5500.0)
+def polls_without_gpu_readings(s: Story) -> Story:
+    """Less than a core: a loop that sleeps between its looks at a queue that stays empty."""
+    s.util = s.power = False
+    s.period_s = 5.0
+    return in_trouble(begun(s)).go(8000, cpu=0.4 * s.gpus)
+
+
+@sick("idle", 3700.0)
+def polls_on_many_cores(s: Story) -> Story:
+    s.period_s = 5.0
+    return in_trouble(begun(s)).go(6000, cpu=4.0)
+
+
+@sick("idle", 2 * DEAD_S)
+def dies_on_a_machine_that_stutters(s: Story) -> Story:
+    """Swapping: a sample only every 25 s."""
+    in_trouble(begun(s))
+    for _ in range(40):
+        s.nothing(25).dead(s.period_s)
+    return s
+
+
+@sick("idle", 2 * DEAD_S)
+def dies_under_a_slow_sampler_that_stutters(s: Story) -> Story:
+    s.period_s = 15.0
+    in_trouble(begun(s))
+    for _ in range(30):
+        s.nothing(70).dead(s.period_s)
+    return s
+
+
+@sick("idle", 2 * DEAD_S)
+def dies_with_bursts_under_a_slow_sampler(s: Story) -> Story:
+    s.period_s = 20.0
+    begun(s)
+    s.go((-s.t) % 60.0, gpu=busy, cpu=1.3)
+    return in_trouble(s).dead(900, cpu=lambda t: 1.0 if t % 60 < 3 else 0.01)
+
+
+@sick("idle", DEAD_S)
+def dies_but_writes_images_into_its_metrics(s: Story) -> Story:
+    in_trouble(begun(s))
+    for _ in range(15):
+        s.dead(60 - s.period_s).dead(s.period_s, cpu=0.1, write_per_s=1.2e7 / s.period_s)
+    return s
+
+
+@sick("idle", DEAD_S)
+def dies_with_a_metrics_thread_in_each_rank(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(900, cpu=0.14 * s.gpus)
+
+
+@sick("idle", DEAD_S)
+def dies_although_it_never_used_much_cpu(s: Story) -> Story:
+    s.start().load().train(200, cpu=0.32)
+    return in_trouble(s).dead(900, cpu=0.06)
+
+
+@sick("idle", DEAD_S)
+def dies_under_a_desktop_with_power(s: Story) -> Story:
+    def desktop(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return rng.choice([0, 3, 7, 9, 12]), 62
+
+    return in_trouble(begun(s)).go(900, gpu=desktop, cpu=0.01)
+
+
+@sick("spin", SPIN_S)
+def spins_while_the_power_limit_shifts(s: Story) -> Story:
+    """A laptop shares its power budget between CPU and GPU."""
+
+    def half(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return 99 + rng.randint(0, 1), 145 + rng.uniform(-2, 2)
+
+    in_trouble(begun(s))
+    for n in range(40):
+        s.limit_w = 320.0 + (24.0 if n % 2 else -12.0)
+        s.spinning(30, gpu=half)
+    return s
+
+
+@sick("spin", PHASE_S)
+def spins_in_an_evaluation_after_it_was_adopted(s: Story) -> Story:
+    """Never seen at rest: the supervisor came while it trained."""
+
+    def half(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return 99 + rng.randint(0, 1), 146 + rng.uniform(-2, 2)
+
+    s.start().train(200).log("\n***** Running Evaluation *****\n")
+    return in_trouble(s).spinning(1200, gpu=half)
+
+
+@sick("spin", SPIN_S)
+def spins_soon_after_its_first_steps(s: Story) -> Story:
+    def half(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return 99 + rng.randint(0, 1), 145 + rng.uniform(-2, 2)
+
+    s.start().load(20)
+    seconds = 12 * s.period_s
+    s.train(int(seconds / s.step_s) + 4)
+    return in_trouble(s).spinning(1200, gpu=half)
+
+
+@sick("idle", 2 * DEAD_S)
+def dies_and_its_watchdog_speaks_of_saving(s: Story) -> Story:
+    """The words of a dead trainer re-arm nothing."""
+    logs = [(45.0, "\nsaving checkpoint before abort\n"), (46.0, "done\n")]
+    return in_trouble(begun(s)).go(900, logs=logs)
+
+
+@sick("spin", PINNED_S)
+def spins_with_power_unknown_between_lines(s: Story) -> Story:
+    s.power = False
+    s.start().load().train(600, every=int(110 / s.step_s))
+    return in_trouble(s).spinning(2400)
+
+
+@sick("idle", DEAD_S)
+def dies_after_eight_steps(s: Story) -> Story:
+    s.start().load().train(8)
+    return in_trouble(s).dead(900)
+
+
+@sick("idle", DEAD_S)
+def dies_while_its_gpu_stays_at_full_clocks(s: Story) -> Story:
+    """A context keeps the card in P0: 95 W at 2 to 4 %."""
+
+    def waiting(rng: random.Random, gpu: int) -> tuple[float, float]:
+        return rng.randint(2, 4), 95 + rng.uniform(-3, 3)
+
+    return in_trouble(begun(s)).go(900, gpu=waiting, cpu=0.01)
+
+
+@sick("slow throttled", 120.0, "stall")
+def becomes_three_times_slower(s: Story) -> Story:
+    return in_trouble(begun(s)).train(100, step_s=3 * s.step_s)
+
+
+@sick("slow throttled", 150.0, "stall")
+def wavers_about_half_its_pace(s: Story) -> Story:
+    in_trouble(begun(s)).train(int(80 / s.step_s), step_s=2.5 * s.step_s)
+    for _ in range(12):
+        s.train(int(30 / s.step_s), step_s=1.7 * s.step_s).train(int(80 / s.step_s), step_s=2.4 * s.step_s)
+    return s
+
+
+@sick("slow throttled", 150.0, "stall")
+def becomes_slower_after_a_slow_beginning(s: Story) -> Story:
+    s.start().load().train(int(70 / s.step_s), step_s=3.3 * s.step_s).train(int(600 / s.step_s))
+    return in_trouble(s).train(100, step_s=2.7 * s.step_s)
+
+
+@sick("spin", PINNED_S)
+def spins_with_power_unknown_after_a_slow_beginning(s: Story) -> Story:
+    """Lines came every 400 s until caches were warm."""
+    s.power = False
+    s.start().load()
+    for seconds in (*[400] * 8, *[100] * 18):
+        s.go(seconds, gpu=busy, cpu=1.2)
+        s.step += 10
+        s.log(f"\nStep {s.step}, Loss: 0.11, LR: 1.00e-04\n")
+    return in_trouble(s).spinning(2600)
+
+
+@sick("spin", PINNED_S)
+def spins_with_power_unknown_after_refills(s: Story) -> Story:
+    """Long refills between lines are pauses; they are not its pace."""
+    s.power = False
+    s.start().load()
+    for seconds in (*[25] * 10, 200, *[25] * 4, 200, *[25] * 4, 200, *[25] * 3):
+        s.go(seconds, gpu=busy, cpu=1.2)
+        s.step += 10
+        s.log(f"\nStep {s.step}, Loss: 0.11, LR: 1.00e-04\n")
+    return in_trouble(s).spinning(1800)
+
+
+@sick("spin", PINNED_S)
+def spins_without_gpu_readings_soon_after_its_first_steps(s: Story) -> Story:
+    s.util = s.power = False
+    s.start().load(20).train(4 + int(20 / s.step_s))
+    return in_trouble(s).spinning(2000)
+
+
+@sick("spin", PINNED_S)
+def spins_without_gpu_readings_and_names_a_phase_in_each_step(s: Story) -> Story:
+    """A trainer that prints a word of an evaluation before each step of 7 s."""
+
+    def line(step: int) -> str:
+        return f"\nRunning validation of the batch\nStep {step}, Loss: 0.11, LR: 1.00e-04\n"
+
+    s.util = s.power = False
+    s.start().load(20)
+    for _ in range(25):
+        s.log("\nRunning validation\n").train(1, step_s=7.0, line=line)
+    return in_trouble(s).spinning(2400)

@@ -33,6 +33,17 @@ def test_three_times_the_usual_distance_is_overdue_but_never_before_half_an_hour
     assert save_overdue.overdue(slow, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
 
 
+def test_distances_of_long_ago_are_forgotten() -> None:
+    clock = after(*[3 * 3600.0 * n for n in range(1, 6)], *[15 * 3600.0 + 1800.0 * n for n in range(1, 10)])
+    now = 15 * 3600.0 + 9 * 1800.0
+    assert save_overdue.overdue(clock, now + 5500.0, 0.0) == "no checkpoint for 92 min, usually one every 30 min"
+
+
+def test_shards_of_one_save_that_are_written_one_after_another_are_no_habit() -> None:
+    clock = after(*[hour * 3600.0 + 20.0 * shard for hour in (3, 6, 9) for shard in range(4)])
+    assert save_overdue.overdue(clock, 14 * 3600.0, 0.0) is None
+
+
 def test_several_files_of_one_save_and_one_of_step_0_are_no_habit() -> None:
     assert after(1.0, 2.0, 3.0).gaps == ()
     pairs = after(2.0, 4.0, 2400.0, 2402.0)

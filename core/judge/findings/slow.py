@@ -16,16 +16,17 @@ from .health_levels import Bands
 StallClass = Literal["slow", "spilling", "throttled"]
 
 LEARN_BLOCKS = 6
-"""Blocks of the step clock that make the first idea of the usual pace."""
+"""Blocks of the step clock that make the first usual pace: the first batches may come from a cache."""
 SLOW_RATIO = 2.0
-"""x the usual pace is slow …"""
+"""x the usual distance of progress lines is slow."""
 FAST_RATIO = 1.4
-"""… and below this it is over."""
+"""x the usual distance: below this a slow-down is over."""
 SLOW_S = 60.0
-"""For at least this long."""
+"""A slow-down lasts at least this long before it is reported."""
 SLOW_BLOCKS = 3
+"""A slow-down has at least so many blocks: one step of a minute is none."""
 PACE_WEIGHT = 0.05
-"""Weight of the newest block in the usual pace, slow ones left out."""
+"""Weight of the newest block in the usual pace, slow ones left out: a slow beginning is forgotten."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

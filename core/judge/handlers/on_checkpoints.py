@@ -59,8 +59,9 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
     signs = state.vitals
-    if event.event != "removed" and is_watched(state.machine):
-        signs = liveness.with_file(signs, event.path, event.size_bytes, now, state.clock.last)
+    grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
+    if event.event != "removed" and grown and is_watched(state.machine):
+        signs = liveness.with_file(signs, now, state.clock.last)
     state = replace(state, shelf=shelf, vitals=signs, attempt=attempt)
     known = checkpoint_index.find(shelf, event.path)
     if event.event == "removed":

@@ -45,7 +45,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         state = replace(state, others={**state.others, source: after})
     if beats <= 0:
         phase = after.phase if source is None else state.voice.phase
-        heard = log_activity.spoken(state.voice, phase, chunk.text, now, alive=_is_alive(state, now))
+        heard = log_activity.spoken(state.voice, phase, chunk.text, now, alive=_was_alive(state, now))
         changed = phase != state.voice.phase
         if changed and heard.trusted:
             state = _phase_ended(state, now)
@@ -79,17 +79,10 @@ def _settled_beats(read: ProgressState) -> int:
     return now.heartbeats
 
 
-def _is_alive(state: JudgeState, now: float) -> bool:
-    """A step or another sign of life was seen just before (or nothing can be seen at all)."""
-    signs = state.vitals
-    if signs.process_at is None and signs.gpu_at is None:
-        return True
-    seen = max(state.clock.last, liveness.last_sign(signs, cpu=True))
-    return now - seen <= ALIVE_S + 2.0 * (state.timeline.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
-
-
-ALIVE_S = 20.0
-"""How old the newest sign of life may be for an announced phase to be believed."""
+def _was_alive(state: JudgeState, now: float) -> bool:
+    """Return whether a step or another sign of life was seen just before, or nothing can be seen at all."""
+    margin_s = 2.0 * (state.timeline.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
+    return liveness.was_alive(state.vitals, state.clock.last, now, margin_s)
 
 
 def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisState:

@@ -10,10 +10,9 @@ from ..text.patterns import LazyPattern
 ASKS = "asks"
 """Class of the incident (kind ``stall``)."""
 SURE_S = 15.0
-"""It must wait this long: who is there answers sooner."""
+"""How long it must wait before people are notified: a person at the terminal answers sooner."""
 PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 """How an unfinished last line ends that asks for something."""
-SHOWN = 120
 
 
 def asks(state: JudgeState, sample: ProcessSample) -> bool:
@@ -37,7 +36,7 @@ def look(draft: Draft, sample: ProcessSample) -> None:
     if state.asks_since is None:
         draft.set(asks_since=now)
     elif told is None and now - state.asks_since >= SURE_S:
-        line = _last_line(state).strip()[-SHOWN:]
+        line = _last_line(state).strip()[-120:]
         said = f' ("{line}")' if line else ""
         where = "in its own terminal" if state.attempt.adopted else "with `trainwatch attach`"
         draft.warn(

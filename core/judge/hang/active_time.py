@@ -7,12 +7,12 @@ false alarms: none; a jump that was no suspend only makes the judge more patient
 
 import msgspec
 
+from .gpu_activity import NEWEST_WEIGHT
+
 JUMP_FLOOR_S = 40.0
-"""Shorter gaps happen on healthy machines (a swapped-out sampler, a busy disk)."""
+"""A shorter gap between samples is no suspend: machines that swap have them while a trainer hangs."""
 JUMP_PERIODS = 8.0
-"""x the usual sampling period: a few lost samples in a row are no suspend."""
-PERIOD_WEIGHT = 0.1
-"""Weight of the newest gap in the usual period."""
+"""x the usual sampling period: a shorter gap is no suspend, but a few samples that were lost."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +31,9 @@ def active(timeline: Timeline) -> float:
     return timeline.t - timeline.away_s
 
 
-def longest_gap(timeline: Timeline) -> float:
-    """Longest distance between observations that is not yet a suspend."""
-    return max(JUMP_FLOOR_S, JUMP_PERIODS * (timeline.period_s or 0.0))
+def longest_gap(period_s: float | None) -> float:
+    """Return the longest distance between observations, in seconds, that is not yet a suspend."""
+    return max(JUMP_FLOOR_S, JUMP_PERIODS * (period_s or 0.0))
 
 
 def advance(timeline: Timeline, t: float) -> tuple[Timeline, float]:
@@ -43,7 +43,7 @@ def advance(timeline: Timeline, t: float) -> tuple[Timeline, float]:
         return timeline, 0.0
     if timeline.stopped:
         return msgspec.structs.replace(timeline, t=t, away_s=timeline.away_s + gap), 0.0
-    if gap <= JUMP_FLOOR_S or gap <= longest_gap(timeline):
+    if gap <= JUMP_FLOOR_S or gap <= longest_gap(timeline.period_s):
         return msgspec.structs.replace(timeline, t=t), 0.0
     lost_s = gap - (timeline.period_s or 0.0)
     return msgspec.structs.replace(timeline, t=t, away_s=timeline.away_s + lost_s, sample_t=None), lost_s
@@ -58,7 +58,7 @@ def sampled(timeline: Timeline) -> Timeline:
     if gap < SAME_ROUND_S:
         return timeline
     period = timeline.period_s
-    learned = gap if period is None else period + PERIOD_WEIGHT * (min(gap, 4.0 * period) - period)
+    learned = gap if period is None else period + NEWEST_WEIGHT * (gap - period)
     return msgspec.structs.replace(timeline, sample_t=now, period_s=learned)
 
 

@@ -1,8 +1,9 @@
-"""How long a run may show no step before it counts as hung, by what is seen of it and what it is used to.
+"""How long a run may show no step before it counts as hung.
 
-All patience is in units of ``hang.min_s``, so that one setting moves them together; what was learned (step clock,
-routine, harmless silences) lengthens it. Source of the numbers: the latencies asked of trainwatch, minus a margin of a
-few sampling periods; the longest harmless silences met in reports of each kind.
+The deadline depends on what is seen of the run. Deadlines are multiples of ``hang.min_s`` (default 90 s), so that one
+setting moves them together; what was learned of this run (step clock, phase times, harmless silences) only lengthens
+them. Sources: the longest harmless silences in public reports of each kind, and the latencies that trainwatch promises
+(tests/scenarios/cases.py). docs/hang-constants.md names the scenario behind each number.
 """
 
 import msgspec
@@ -14,52 +15,40 @@ from .phase_times import Routine, habit
 from .step_clock import StepClock
 
 SPIN = 4.2
-"""380 s: evaluation on rank 0 with the others in a barrier shows work on one GPU, a real spin on none."""
-SPIN_ANNOUNCED = 6.2
-SPIN_TALKING = 9.0
-"""In an announced phase whose bar still moves."""
-SPIN_FIRST_STEP = 4.2
-"""Before the first step of several GPUs, measured against the power limit; autotuning and warm-up end sooner or use
-CPUs. One GPU alone waits for no other, and a small model on a big GPU draws little: it gets ``PINNED``."""
-PINNED = 9.2
-"""830 s: 100 % without a power reading may be honest work."""
-PINNED_ANNOUNCED = 16.0
-DIM = 1.5
-"""x the patience of a GPU whose power is unknown, while it draws half to two thirds of the usual: 20 min. Where the
-pace is known, no phase was announced and the run makes no pauses, it is a spin like any other: 380 s."""
-TALKING = 4.2
-ANNOUNCED_PHASE = 6.2
-"""560 s without any sign in an evaluation or a save."""
-ANNOUNCED_BLIND = 9.5
-"""The same where no GPU can be read: it may be evaluating at full power."""
-EXIT_WORK = 17.0
-"""Announced uploads: 25 min."""
-FEW_STEPS = 4.5
-"""Less than a warm-up of steps, nothing learned yet: the next step may compile."""
+"""x ``min_s`` (380 s): some GPU is near 100 % at low power and none works. Ranks that wait in a barrier look the same
+while rank 0 computes metrics on its CPU."""
+UNCERTAIN = 4.2
+"""x ``min_s`` (380 s): no sign of life, but the log still prints, or the run has made fewer steps than its warm-up and
+the next one may compile."""
+EXPECTED = 6.2
+"""x ``min_s`` (560 s): no step is due: a phase such as an evaluation was announced, or the training is done."""
+UNSEEN = 9.2
+"""x ``min_s`` (830 s): honest work would look the same: a GPU near 100 % whose power is unknown, an announced phase
+without GPU readings, a spin in an announced phase whose log still prints."""
+LONG_WORK = 17.0
+"""x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
 ONE_EYED = 2.0
-"""Factor where either GPUs or processes cannot be seen."""
-NOTICE_PERIODS = 2.0
-"""Kept back from hang.min_s: a sign of life may be dated a period late, and a verdict waits for the next reading …"""
+"""x the deadline when GPU readings or process readings are missing: work may be where nothing is read."""
 FLOOR_SHARE = 0.75
-"""… but never more than a quarter, should someone sample rarely and want it fast."""
-LULL_AGAIN = 2.0
-"""x the longest harmless silence so far: pauses grow slowly."""
+"""x ``min_s``: no verdict before this, however slow the sampling is."""
+REFILL_S = 52.0
+"""Added to ``min_s`` before the first silence counts: loops refill buffers or wait for a disk this long."""
+SHORT_S = 38.0
+"""A ``min_s`` below this is set by hand for short runs, and taken as it is."""
+AGAIN = 2.0
+"""x the longest harmless silence, or spin, of this run: pauses grow slowly."""
 PAUSES_MADE_S = 35.0
-"""A run that was silent for this long without harm makes such pauses by design …"""
-PAUSES_MADE = 2.6
-"""… and is given this at least: their lengths vary."""
-SPIN_AGAIN = 2.0
-"""x the longest harmless spin so far."""
+"""A run that was silent for this long without harm makes such pauses by design, and gets ``PAUSES_VARY``."""
+PAUSES_VARY = 2.6
+"""x ``min_s`` (234 s): the lengths of pauses by design (rollouts, buffer refills) vary."""
 LINE_AGAIN = 1.5
-"""x the slowest usual distance of progress lines must have passed in any case."""
+"""x the slowest usual distance of progress lines: a line must be missing before its steps are."""
 STARTUP_SHARE = 0.9
-"""Share of hang.startup_s without any sign of life before the first step …"""
-STARTUP_KNOWN = 6.2
-"""… but 560 s are enough where the run, or an earlier run of its command, is known to start much faster …"""
+"""x ``hang.startup_s``: leaves time to notice before it has passed."""
 STARTUP_AGAIN = 6.0
-"""… that is, this many times faster: a first start finds caches cold."""
+"""x the longest known start of this command: a first start finds cold caches."""
 TALK_FRESH = 2.0
-"""x min_s: the newest line may be this old for the log to count as talking."""
+"""x ``min_s`` (180 s): a log whose newest line is older does not print any more."""
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,17 +68,13 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def floor_s(min_s: float, period_s: float) -> float:
-    """Return the silence from which a verdict is possible: a hang is to be known *when* ``hang.min_s`` is over."""
-    return max(FLOOR_SHARE * min_s, min_s - NOTICE_PERIODS * period_s)
+    """Return the silence from which a verdict is possible: one sampling period before ``min_s``, to notice in time."""
+    return max(FLOOR_SHARE * min_s, min_s - period_s)
 
 
 def first_silence(min_s: float, period_s: float) -> float:
-    """How long everything must be dead, the first time.
-
-    A short floor is taken at its word; from a minute on it gets up to 52 s on top, because loops refill buffers or
-    wait for a disk that long without being hung. One sampling period is kept back for noticing.
-    """
-    usual = min_s + min(52.0, max(0.0, min_s - 38.0)) - min(period_s, 10.0)
+    """Return how long all signs of life must be missing, the first time."""
+    usual = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - period_s
     return usual if usual >= min_s else floor_s(min_s, period_s)
 
 
@@ -108,9 +93,9 @@ def is_announced(voice: Voice) -> bool:
     return voice.trusted and voice.phase in ANNOUNCED
 
 
-def _talks(sight: Sight, hang: Hang) -> bool:
-    voice = sight.voice
-    return voice.talk_at is not None and voice.talk_n > 1 and sight.now - voice.talk_at <= TALK_FRESH * hang.min_s
+def talks(voice: Voice, now: float, min_s: float) -> bool:
+    """Return whether the log has printed more than one line since the last step, the newest of them lately."""
+    return voice.talk_at is not None and voice.talk_n > 1 and now - voice.talk_at <= TALK_FRESH * min_s
 
 
 def overdue(sight: Sight, hang: Hang) -> float:
@@ -124,33 +109,32 @@ def for_spin(sight: Sight, hang: Hang) -> float:
     """Near 100 % at a third of the usual power."""
     if sight.clock.beats == 0:
         several = len(sight.vitals.normals) > 1 and sight.voice.phase not in {"preprocess", "compile"}
-        factor = SPIN_FIRST_STEP if several or sight.vitals.spin_known else PINNED
+        factor = SPIN if several or sight.vitals.spin_known else UNSEEN
     elif not is_announced(sight.voice):
         factor = SPIN
     else:
-        factor = SPIN_TALKING if _talks(sight, hang) else SPIN_ANNOUNCED
+        factor = UNSEEN if talks(sight.voice, sight.now, hang.min_s) else EXPECTED
     known_s = sight.vitals.longest_spin_s
     if sight.clock.beats == 0:
         known_s = max(known_s, sight.routine.start.longest_s)
-    return max(factor * hang.min_s, SPIN_AGAIN * known_s)
+    return max(factor * hang.min_s, AGAIN * known_s)
 
 
 def for_pinned(sight: Sight, hang: Hang) -> float:
     """Near 100 %, power unknown."""
     clock, vitals = sight.clock, sight.vitals
-    patience = (PINNED_ANNOUNCED if clock.beats and is_announced(sight.voice) else PINNED) * hang.min_s
+    patience = (LONG_WORK if clock.beats and is_announced(sight.voice) else UNSEEN) * hang.min_s
     if clock.beats == 0:
         patience = max(patience, STARTUP_SHARE * hang.startup_s)
-    return max(patience, LULL_AGAIN * max(longest_known(sight), vitals.longest_spin_s))
+    return max(patience, AGAIN * max(longest_known(sight), vitals.longest_spin_s))
 
 
 def for_dim(sight: Sight, hang: Hang) -> float:
     """Near 100 % at half to two thirds of the usual power."""
-    patience = for_pinned(sight, hang)
     clock = sight.clock
     if clock.beats == 0 or clock.slow_s is None or clock.pause_s >= PAUSES_MADE_S or is_announced(sight.voice):
-        return DIM * patience
-    return max(SPIN * hang.min_s, LULL_AGAIN * sight.vitals.longest_spin_s)
+        return for_pinned(sight, hang)
+    return max(SPIN * hang.min_s, AGAIN * sight.vitals.longest_spin_s)
 
 
 def longest_known(sight: Sight) -> float:
@@ -167,8 +151,8 @@ def _for_start(sight: Sight, hang: Hang) -> float:
     known = sight.routine.start
     patience = STARTUP_SHARE * hang.startup_s
     if known.times:
-        patience = min(patience, max(STARTUP_KNOWN * hang.min_s, STARTUP_AGAIN * known.longest_s))
-    return max(patience, LULL_AGAIN * known.quiet_s, hang.min_s)
+        patience = min(patience, max(EXPECTED * hang.min_s, STARTUP_AGAIN * known.longest_s))
+    return max(patience, AGAIN * known.quiet_s, hang.min_s)
 
 
 def for_dead(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
@@ -180,15 +164,14 @@ def for_dead(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
     if one_eyed and vitals.gpu_at is not None:
         patience *= ONE_EYED
     if vitals.longest_lull_s >= PAUSES_MADE_S:
-        patience = max(patience, PAUSES_MADE * hang.min_s)
-    if _talks(sight, hang):
-        patience = max(patience, TALKING * hang.min_s)
+        patience = max(patience, PAUSES_VARY * hang.min_s)
+    if talks(sight.voice, sight.now, hang.min_s):
+        patience = max(patience, UNCERTAIN * hang.min_s)
     if is_announced(voice):
-        blind = vitals.gpu_at is None
-        factor = ANNOUNCED_BLIND if blind else ANNOUNCED_PHASE
-        patience = max(patience, factor * hang.min_s, LULL_AGAIN * habit(sight.routine, voice.phase).quiet_s)
+        factor = UNSEEN if vitals.gpu_at is None else EXPECTED
+        patience = max(patience, factor * hang.min_s, AGAIN * habit(sight.routine, voice.phase).quiet_s)
     if voice.exit_work_at is not None:
-        patience = max(patience, EXIT_WORK * hang.min_s)
+        patience = max(patience, LONG_WORK * hang.min_s)
     if clock.beats <= sight.warmup_beats and clock.slow_s is None:
-        patience = max(patience, FEW_STEPS * hang.min_s)
-    return min(max(patience, LULL_AGAIN * vitals.longest_lull_s), hang.max_s)
+        patience = max(patience, UNCERTAIN * hang.min_s)
+    return min(max(patience, AGAIN * vitals.longest_lull_s), hang.max_s)

@@ -16,26 +16,20 @@ from ...model.incident import HangKind
 from ...model.settings import Hang
 from . import deadlines
 from . import liveness as signs
+from .active_time import longest_gap
 from .deadlines import Sight
 from .explain import duration, evidence_of
 
 WAITING_CORES = 0.5
-"""Cores per trainer process that waits for its GPU: it polls, and burns most of one."""
-# In units of hang.min_s (default 90 s), where nothing else is said.
-EXITING = 6.0
+"""Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
 BEYOND_DOUBT = 2.0
-"""… unless the evidence lasts this many times its patience: a GPU that was never silent needs no missed line."""
-SHORT_S = 45.0
-"""A patience below this is set by hand, for short runs; signs of life are then too few to be waited for as long."""
-FRESH_S = 15.0
-FRESH_PERIODS = 3.0
-"""A reading older than this says nothing about now."""
+"""x the deadline: evidence that lasts this long needs no missing progress line, and a busy core refutes it no more."""
 BLIND_AFTER_SIGHT = 2.0
-"""x max_s where telemetry was there and went away together with the steps: likelier a blind watcher."""
+"""x ``hang.max_s``: all readings went away together with the steps, so it is likelier the watching that broke."""
 POLLING_BLIND = 3.0
-"""Where no GPU can be read, a busy core is all that can be seen of honest work."""
+"""x ``hang.max_s``: one core moves and no GPU can be read, so that this core is all that could be seen of work."""
 POLLING = 2.0
-"""x max_s in which cores are busy between two steps, but no GPU works and no byte moves: a polling loop."""
+"""x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +48,7 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
     silence = now - since
     if silence < deadlines.floor_s(hang.min_s, sight.period_s):
         return None
-    fresh = max(FRESH_S, FRESH_PERIODS * sight.period_s)
+    fresh = longest_gap(sight.period_s)  # an older reading says nothing about now
     sees_process = vitals.process_at is not None and now - vitals.process_at <= fresh
     sees_gpu = vitals.gpu_at is not None and now - vitals.gpu_at <= fresh
     if not sees_process and not sees_gpu:
@@ -73,33 +67,33 @@ def judge(sight: Sight, hang: Hang) -> Verdict | None:
             kind: HangKind = "spin" if spinning or pinned or (works and sees_gpu) else _dead_kind(sight)
             busy = "although the GPU is busy" if works else "although the CPU is busy" if dead_s <= fresh else ""
             why = "and the newest checkpoint is older than hang.checkpoint_age_s"
-            return _verdict(sight, kind, f"no step {busy}, {why}" if busy else f"no step, {why}")
+            return _verdict(sight, hang, kind, f"no step {busy}, {why}" if busy else f"no step, {why}")
     if spinning and deadlines.is_announced(voice) and _was_dim(sight, now - still_s):
         spinning, dim = False, True
     if spinning:
         enough_s = deadlines.for_spin(sight, hang)
         late_s = min(hang.max_s, deadlines.LINE_AGAIN * (clock.slow_s or 0.0))
         if still_s >= enough_s and (silence >= late_s or still_s >= BEYOND_DOUBT * enough_s):
-            return _verdict(sight, "spin", "no step while the GPU spins far below its usual power")
+            return _verdict(sight, hang, "spin", "no step while the GPU spins far below its usual power")
         return None
     if pinned or dim:
         if still_s >= (deadlines.for_dim if dim else deadlines.for_pinned)(
             sight, hang
         ) and silence >= deadlines.far_overdue(sight, hang):
             known = "at much less power than usual" if dim else "(its power is unknown)"
-            return _verdict(sight, "spin", f"no step while the GPU says 100 % {known}")
+            return _verdict(sight, hang, "spin", f"no step while the GPU says 100 % {known}")
         return None
     enough_s = deadlines.for_dead(sight, hang, one_eyed=not (sees_gpu and sees_process))
     if dead_s >= _weak_for(hang, enough_s) and silence >= enough_s:
         late_s = min(hang.max_s, deadlines.overdue(sight, hang))
         if silence >= late_s or (clock.beats and dead_s >= BEYOND_DOUBT * enough_s):
-            return _verdict(sight, _dead_kind(sight), "no step and no sign of life")
+            return _verdict(sight, hang, _dead_kind(sight), "no step and no sign of life")
     return _polling(sight, hang, since, still_s)
 
 
 def _weak_for(hang: Hang, enough_s: float) -> float:
     """How long signs of life must be gone. With a short floor the silence of the steps counts for more."""
-    return enough_s if enough_s > SHORT_S else min(hang.quiet_s, 0.5 * enough_s)
+    return enough_s if enough_s > deadlines.SHORT_S else min(hang.quiet_s, enough_s / 2)
 
 
 def _polling(sight: Sight, hang: Hang, since: float, still_s: float) -> Verdict | None:
@@ -108,8 +102,8 @@ def _polling(sight: Sight, hang: Hang, since: float, still_s: float) -> Verdict 
     silence = sight.now - since
     cap = max(
         hang.max_s,
-        deadlines.LULL_AGAIN * deadlines.longest_known(sight),
-        1.5 * hang.startup_s if clock.beats == 0 else 0.0,
+        deadlines.AGAIN * deadlines.longest_known(sight),
+        hang.startup_s if clock.beats == 0 else 0.0,
     )
     if vitals.gpu_at is None:
         cap *= POLLING_BLIND
@@ -118,35 +112,38 @@ def _polling(sight: Sight, hang: Hang, since: float, still_s: float) -> Verdict 
         and still_s >= deadlines.for_pinned(sight, hang)
         and silence >= deadlines.far_overdue(sight, hang)
     ):
-        return _verdict(sight, "spin", "no step and no byte moved for long, only busy cores (no GPU can be read)")
+        return _verdict(sight, hang, "spin", "no step and no byte moved for long, only busy cores (no GPU can be read)")
     if silence < hang.deadline_factor * (clock.slow_s or 0.0):
         return None
     if vitals.foreign and (vitals.process_at or 0.0) - max(signs.last_own_sign(vitals), since) >= cap:
-        return _verdict(sight, _dead_kind(sight), "no step and no sign of life, and the busy GPUs are not this run's")
+        return _verdict(
+            sight, hang, _dead_kind(sight), "no step and no sign of life, and the busy GPUs are not this run's"
+        )
     if still_s >= cap:
-        return _verdict(sight, _dead_kind(sight), "no step for long, and only one core moves")
+        return _verdict(sight, hang, _dead_kind(sight), "no step for long, and only one core moves")
     idle_s = sight.now - max(signs.last_work(vitals), clock.last)
     if clock.beats and not deadlines.is_announced(sight.voice) and idle_s >= max(POLLING * hang.max_s, cap):
-        return _verdict(sight, _dead_kind(sight), "no step for very long; cores are busy, but no GPU works")
+        return _verdict(sight, hang, _dead_kind(sight), "no step for very long; cores are busy, but no GPU works")
     return None
 
 
 def _waits_unseen(sight: Sight) -> bool:
-    """No GPU was ever read, the pace is known, and the cores are busy as when a process polls for its GPU."""
+    """Return whether no GPU was ever read, and the cores have been as busy since the last step as if they polled."""
     vitals = sight.vitals
-    busy = (vitals.cpu or 0.0) >= max(WAITING_CORES, WAITING_CORES * (vitals.cpu_normal or 0.0))
+    cores = vitals.cpu_sum / max(1, vitals.cpu_count)
+    busy = cores >= max(WAITING_CORES, WAITING_CORES * (vitals.cpu_normal or 0.0))
     return vitals.gpu_at is None and sight.clock.slow_s is not None and busy
 
 
 def _was_dim(sight: Sight, still_from: float) -> bool:
     """The power wavers about the bound of a spin: an evaluation that is limited by memory, rather than a collective."""
-    return sight.vitals.dim_at is not None and sight.vitals.dim_at > still_from + FRESH_S
+    return sight.vitals.dim_at is not None and sight.vitals.dim_at > still_from + longest_gap(sight.period_s)
 
 
 def _exiting(sight: Sight, hang: Hang, quiet_s: float, still_s: float) -> Verdict | None:
-    enough_s = (EXITING if sight.voice.exit_work_at is None else deadlines.EXIT_WORK) * hang.min_s
-    if quiet_s >= enough_s or still_s >= 3.0 * enough_s:
-        return _verdict(sight, "exiting", "the training is done, but its process does not end")
+    enough_s = (deadlines.EXPECTED if sight.voice.exit_work_at is None else deadlines.LONG_WORK) * hang.min_s
+    if quiet_s >= enough_s or still_s >= BEYOND_DOUBT * enough_s:
+        return _verdict(sight, hang, "exiting", "the training is done, but its process does not end")
     return None
 
 
@@ -154,13 +151,13 @@ def _blind(sight: Sight, hang: Hang, silence: float) -> Verdict | None:
     seen_before = sight.vitals.process_at is not None or sight.vitals.gpu_at is not None
     enough_s = max(hang.max_s, hang.deadline_factor * max(sight.clock.slow_s or 0.0, deadlines.longest_known(sight)))
     if sight.clock.beats == 0:
-        enough_s = max(enough_s, 1.5 * hang.startup_s)
+        enough_s = max(enough_s, hang.startup_s)
     if seen_before:
         enough_s *= BLIND_AFTER_SIGHT
     if silence < enough_s:
         return None
     kind: HangKind = "exiting" if sight.ended_well else "idle"
-    return _verdict(sight, kind, "no step for very long, and nothing else can be seen")
+    return _verdict(sight, hang, kind, "no step for very long, and nothing else can be seen")
 
 
 def _dead_kind(sight: Sight) -> HangKind:
@@ -173,12 +170,11 @@ def _dead_kind(sight: Sight) -> HangKind:
     return "starved" if missing and not deadlines.is_announced(sight.voice) else "idle"
 
 
-def _verdict(sight: Sight, kind: HangKind, reason: str) -> Verdict:
-    clock, voice = sight.clock, sight.voice
-    silence = sight.now - deadlines.since(clock, voice)
+def _verdict(sight: Sight, hang: Hang, kind: HangKind, reason: str) -> Verdict:
+    silence = sight.now - deadlines.since(sight.clock, sight.voice)
     return Verdict(
         kind=kind,
         reason=f"{reason} ({duration(silence)})",
-        evidence=tuple(evidence_of(clock, sight.vitals, voice, step=sight.step, now=sight.now)),
+        evidence=tuple(evidence_of(sight, hang.min_s)),
         silence_s=silence,
     )

@@ -1,23 +1,20 @@
 """What a verdict of a hang rests on, in sentences for people: each names a sign and how long it is gone."""
 
+from .deadlines import Sight, is_announced, talks
 from .liveness import Vitals
-from .log_activity import ANNOUNCED, Voice
-from .step_clock import StepClock
-
-TALK_TOLD_S = 180.0
-"""Talk older than this is not told as evidence."""
 
 
-def evidence_of(clock: StepClock, vitals: Vitals, voice: Voice, *, step: int | None, now: float) -> list[str]:
-    """Sentences about the steps, the phase, the GPUs, the processes and the log; ``now`` in active seconds."""
+def evidence_of(sight: Sight, min_s: float) -> list[str]:
+    """Return sentences about the steps, the phase, the GPUs, the processes and the log. ``min_s``: ``hang.min_s``."""
+    clock, vitals, voice, now = sight.clock, sight.vitals, sight.voice, sight.now
     said = []
     if clock.beats == 0:
         said.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:
         usual = f"; usually one progress line every {clock.typical_s:.3g} s" if clock.typical_s is not None else ""
-        at = f"step {step}" if step is not None else "the last step"
+        at = f"step {sight.step}" if sight.step is not None else "the last step"
         said.append(f"{at} was {duration(now - clock.last)} ago{usual}")
-    if voice.trusted and voice.phase in ANNOUNCED:
+    if is_announced(voice):
         said.append(f"phase {voice.phase}, announced {duration(now - voice.phase_at)} ago")
     said.extend(_gpu_evidence(vitals))
     if vitals.process_at is not None and vitals.cpu is not None:
@@ -32,7 +29,7 @@ def evidence_of(clock: StepClock, vitals: Vitals, voice: Voice, *, step: int | N
         said.append(f"{vitals.zombies} dead worker processes were not collected (state Z)")
     if vitals.procs_normal is not None and vitals.procs is not None and vitals.procs < vitals.procs_normal:
         said.append(f"{vitals.procs_normal - vitals.procs} processes fewer than usual")
-    if voice.talk_at is not None and voice.talk_n > 1 and now - voice.talk_at <= TALK_TOLD_S:
+    if talks(voice, now, min_s):
         said.append(f"the log still talks ({voice.talk_n} pieces since the last step), but the step stands")
     return said
 

@@ -16,34 +16,30 @@ GpuState = Literal["busy", "pinned", "dim", "spin", "active", "idle", "unknown"]
 """busy: works at its usual power. pinned: near 100 %, power unknown. dim: near 100 %, power well below usual. spin:
 near 100 % at low power. active: something between. unknown: no reading."""
 
-PINNED_UTIL_PCT = 95.0
-"""A spinning kernel keeps utilisation at 99–100."""
-PINNED_BLINDLY_PCT = 97.0
-"""The same where no usual power is known: honest work falls below this now and then, a spin hardly ever."""
+PINNED_UTIL_PCT = 97.0
+"""A kernel that waits keeps utilisation at 99 to 100; work falls below this between batches."""
 WORKING_UTIL_PCT = 15.0
-"""Above this a GPU did something in the sample."""
+"""Above this a GPU did something in the sample; a desktop makes up to 12."""
 BUSY_SHARE = 0.47
-"""Share of the way from idle to usual power from which a GPU counts as working. Spins were seen at 0.2–0.4."""
+"""Share of the way from idle to usual power from which a GPU works. Spins were seen at 0.2 to 0.4."""
 DIM_SHARE = 0.72
-"""Below this share a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
+"""Share below which a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
 LIMIT_SHARE = 0.15
 """A power limit that differs by more than this share is another one; laptops shift theirs a little all the time."""
 STEADY_SHARE = 0.25
-"""A change of power by more than this share of the usual is no scatter …"""
-STEADY_WEIGHT = 0.25
-"""… of a smaller one the newest reading counts for so much."""
+"""A change of power by more than this share of the usual power is another phase; a smaller one is smoothed."""
 IDLE_SHARE = 0.15
-"""Below this share the GPU rests, whatever utilisation says."""
+"""Share below which the GPU rests, whatever utilisation is: a desktop draws on it."""
 BUSY_LIMIT_SHARE = 0.42
-"""Where no usual power is known yet: share of the power limit from which a GPU counts as working."""
+"""Share of the power limit from which a GPU works, while its usual power is not known."""
 REST_LIMIT_SHARE = 0.12
-"""Idle power where none was seen: share of the power limit."""
+"""Idle power as a share of the power limit, if the GPU was never seen at rest: the run was adopted while it trained."""
 RESTING_UTIL_SHARE = 0.2
-"""Share of the usual utilisation below which a GPU rests, where power is unknown: a desktop makes up to 15 %."""
+"""Share of the usual utilisation below which a GPU rests, if power is unknown: a desktop makes up to 12 %."""
 LEARN_SAMPLES = 6
-"""Samples with progress around them that make one lesson."""
-LESSON_WEIGHT = 0.2
-"""Weight of the newest lesson in the usual power."""
+"""Samples, with steps around them, from which usual power and CPU are learned."""
+NEWEST_WEIGHT = 0.2
+"""Weight of the newest value in a smoothed one: power readings, usual power and CPU, the sampling period."""
 
 
 class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,7 +126,7 @@ def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float
     before = normal.steady_w
     if before is None or abs(power - before) > STEADY_SHARE * usual:
         return power
-    return before + STEADY_WEIGHT * (power - before)
+    return before + NEWEST_WEIGHT * (power - before)
 
 
 def has_lesson(normals: tuple[GpuNormal, ...]) -> bool:
@@ -163,7 +159,7 @@ def forget_lesson(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
 
 
 def _blend(before: float | None, newest: float) -> float:
-    return newest if before is None else before + LESSON_WEIGHT * (newest - before)
+    return newest if before is None else before + NEWEST_WEIGHT * (newest - before)
 
 
 def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
@@ -172,7 +168,7 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     if power is None:
         if util is None:
             return "unknown"
-        if util >= PINNED_BLINDLY_PCT:
+        if util >= PINNED_UTIL_PCT:
             return "pinned"
         resting = min(WORKING_UTIL_PCT, RESTING_UTIL_SHARE * (normal.util_pct or 0.0))
         return "idle" if util < max(idle_util_pct, resting) else "active"
@@ -184,10 +180,10 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
     if util < idle_util_pct:
         return "idle"
     if share is None:
-        return "pinned" if util >= PINNED_BLINDLY_PCT else "active"
+        return "pinned" if util >= PINNED_UTIL_PCT else "active"
     if share >= BUSY_SHARE:
-        return "dim" if share < DIM_SHARE and util >= PINNED_BLINDLY_PCT and normal.busy_w is not None else "busy"
-    if util >= (PINNED_BLINDLY_PCT if normal.busy_w is None else PINNED_UTIL_PCT):
+        return "dim" if share < DIM_SHARE and util >= PINNED_UTIL_PCT and normal.busy_w is not None else "busy"
+    if util >= PINNED_UTIL_PCT:
         return "spin"
     if util >= WORKING_UTIL_PCT:
         return "active"
@@ -207,7 +203,7 @@ def power_share(normal: GpuNormal, gpu: GpuReading) -> float | None:
         # Not learned yet: measured against the limit, so that BUSY_SHARE falls on BUSY_LIMIT_SHARE of it.
         return power / limit * (BUSY_SHARE / BUSY_LIMIT_SHARE)
     rest = normal.rest_w if normal.rest_w is not None else (limit or usual) * REST_LIMIT_SHARE
-    if usual - rest < 0.2 * usual:
-        # Never seen resting (adopted in full swing): the lowest power seen is no rest.
-        rest = min(rest, (limit or usual) * REST_LIMIT_SHARE)
+    if rest >= (limit or usual) * BUSY_LIMIT_SHARE:
+        # Adopted while it trained: the lowest power seen is that of work.
+        rest = (limit or usual) * REST_LIMIT_SHARE
     return (power - rest) / max(usual - rest, 1.0)

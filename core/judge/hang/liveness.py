@@ -14,23 +14,26 @@ from . import gpu_activity
 from .gpu_activity import GpuNormal, GpuState
 
 WINDOW_S = 20.0
-"""CPU and I/O count as a sign when most samples of this window show them."""
-WINDOW_MIN, WINDOW_MAX = 3, 15
-"""Samples in that window, at least and at most."""
+"""CPU and I/O count as a sign if most samples of this window show them: a metrics thread wakes up for 3 s a minute."""
+WINDOW_MIN = 3
+"""Samples in that window at least, however slow the sampling is."""
+WINDOW_MAX = 15
+"""Samples in that window at most, however fast the sampling is."""
 IO_AT_ONCE_S = 256.0
-"""What the idle bound allows in this time, moved in one sample (17 MB), is a sign by itself: writers of big files come
-in bursts. A metrics writer that flushes a few MB a minute beside a dead trainer is none."""
+"""What ``idle_io_bytes_per_s`` allows in this time, moved in one sample (17 MB), is a sign by itself: big files come
+in bursts. A metrics writer that flushes 12 MB a minute beside a dead trainer is none."""
 CPU_CORES_PER_GPU = 0.6
-"""Each further GPU has a further process with threads of its own: share of ``idle_cpu_cores`` it adds."""
+"""Share of ``idle_cpu_cores`` that each further GPU adds: it has a process with a metrics thread of its own."""
 CPU_NORMAL_SHARE = 0.3
-"""Where the run's usual CPU is below the bound: this share of it counts as a sign."""
+"""Share of the usual CPU from which it is a sign, if less than ``idle_cpu_cores``: some trainers need little."""
 CPU_STARVED_SHARE = 0.5
-"""The same while workers are dead or blocked: the others may poll for them."""
+"""Share of the usual CPU from which it is a sign while workers are dead or blocked: the main process polls for them."""
 CPU_MANY_CORES = 2.5
-"""Compilers and preprocessors keep several cores busy: live evidence without a cap."""
+"""Compilers and preprocessors keep this many cores busy: a sign of life that has no time limit."""
 WAITING_CORES = 1.6
-"""Cores per GPU up to which a tree may only be waiting for its GPUs."""
-CPU_LEARN_SAMPLES = 6
+"""Cores per GPU up to which processes may only be waiting for their GPUs: each rank polls on one core."""
+ALIVE_S = 20.0
+"""How old the newest sign of life may be for a printed phase to be believed: watchdogs of dead trainers print, too."""
 
 
 class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,7 +80,6 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A helper that died long ago is not news."""
     stopped: bool = False
     file_at: float | None = None
-    file_sizes: tuple[tuple[str, float], ...] = ()
 
     start_at: float = 0.0
     """When this attempt began, or the world could be seen again."""
@@ -189,19 +191,9 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang, 
     )
 
 
-def with_file(vitals: Vitals, path: str, size_bytes: float | None, now: float, beat_at: float = 0.0) -> Vitals:
+def with_file(vitals: Vitals, now: float, beat_at: float = 0.0) -> Vitals:
     """A checkpoint file appeared or grew."""
-    known = dict(vitals.file_sizes)
-    if size_bytes is not None and known.get(path) == size_bytes:
-        return vitals
-    known[path] = -1.0 if size_bytes is None else size_bytes
-    sizes = tuple(known.items())[-FILES:]
-    lull_s = _lull_s(vitals, now, beat_at)
-    return msgspec.structs.replace(vitals, file_at=now, file_sizes=sizes, lull_s=lull_s)
-
-
-FILES = 8
-"""Files whose growth is followed at a time."""
+    return msgspec.structs.replace(vitals, file_at=now, lull_s=_lull_s(vitals, now, beat_at))
 
 
 def with_step(vitals: Vitals, beat_at: float, *, announced: bool) -> Vitals:
@@ -211,7 +203,7 @@ def with_step(vitals: Vitals, beat_at: float, *, announced: bool) -> Vitals:
     """
     train_lull = vitals.longest_lull_s if announced else max(vitals.longest_lull_s, silence(vitals, beat_at))
     spin = max(vitals.longest_spin_s, vitals.spin_s)
-    due = vitals.cpu_count >= CPU_LEARN_SAMPLES or gpu_activity.has_lesson(vitals.normals)
+    due = vitals.cpu_count >= gpu_activity.LEARN_SAMPLES or gpu_activity.has_lesson(vitals.normals)
     if not due and vitals.lull_s == 0.0 and spin == vitals.longest_spin_s and train_lull == vitals.longest_lull_s:
         return vitals
     changes: dict[str, object] = {
@@ -224,13 +216,13 @@ def with_step(vitals: Vitals, beat_at: float, *, announced: bool) -> Vitals:
     if announced:
         changes |= {"cpu_sum": 0.0, "cpu_count": 0, "normals": gpu_activity.forget_lesson(vitals.normals)}
     elif due:
-        if vitals.cpu_count >= CPU_LEARN_SAMPLES:
+        if vitals.cpu_count >= gpu_activity.LEARN_SAMPLES:
             mean = vitals.cpu_sum / vitals.cpu_count
             usual = vitals.cpu_normal
             changes |= {
                 "cpu_sum": 0.0,
                 "cpu_count": 0,
-                "cpu_normal": mean if usual is None else usual + gpu_activity.LESSON_WEIGHT * (mean - usual),
+                "cpu_normal": mean if usual is None else usual + gpu_activity.NEWEST_WEIGHT * (mean - usual),
             }
         changes |= {
             "normals": gpu_activity.learn(vitals.normals),
@@ -314,6 +306,13 @@ def last_sign(vitals: Vitals, *, cpu: bool) -> float:
         vitals.file_at or 0.0,
         (vitals.cpu_alive_at if cpu else vitals.many_at) or 0.0,
     )
+
+
+def was_alive(vitals: Vitals, beat_at: float, now: float, margin_s: float) -> bool:
+    """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all."""
+    if vitals.process_at is None and vitals.gpu_at is None:
+        return True
+    return now - max(beat_at, last_sign(vitals, cpu=True)) <= ALIVE_S + margin_s
 
 
 def _moved(before: float | None, after: float | None) -> float:

@@ -28,8 +28,8 @@ ANNOUNCED: frozenset[Phase] = frozenset({"load", "preprocess", "compile", "eval"
 BAR_COUNT = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([kKMGT]?)i?B?/(\d[\d.]*[kKMGT]?i?B?) *\[")
 """A bar's count and total: ``412/2000 [``, ``1.20G/9.60G [``."""
 UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-BAR_CHARS = 400
-"""The newest bar stands in so many characters at the end."""
+LINE_CHARS = 400
+"""The newest bar, and a word that a chunk's end cuts, are looked for in so many characters at the end."""
 
 
 class Voice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,9 +51,6 @@ class Voice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bar_count: float = 0.0
     trusted: bool = True
     """The phase was announced by a living trainer; words that come out of a dead one re-arm nothing."""
-
-
-TAIL_CHARS = 200
 
 
 def stepped(voice: Voice, phase: Phase, text: str, now: float) -> Voice:
@@ -81,7 +78,7 @@ def spoken(voice: Voice, phase: Phase, text: str, now: float, *, alive: bool) ->
         talk_at=now,
         talk_n=voice.talk_n + text.count("\n") + text.count("\r"),
         exit_work_at=work,
-        tail=said[said.rfind("\n") + 1 :][-TAIL_CHARS:],
+        tail=said[said.rfind("\n") + 1 :][-LINE_CHARS:],
         moved_at=now if total == voice.bar_total and count > voice.bar_count else voice.moved_at,
         bar_total=total,
         bar_count=count,
@@ -92,7 +89,7 @@ def spoken(voice: Voice, phase: Phase, text: str, now: float, *, alive: bool) ->
 def _bar(voice: Voice, said: str) -> tuple[str, float]:
     """Total and count of the newest bar, or those known."""
     newest = None
-    for newest in BAR_COUNT.finditer(said[-BAR_CHARS:]):  # noqa: B007 the last one is wanted
+    for newest in BAR_COUNT.finditer(said[-LINE_CHARS:]):  # noqa: B007 the last one is wanted
         pass
     if newest is None:
         return voice.bar_total, voice.bar_count

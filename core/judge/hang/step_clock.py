@@ -8,20 +8,18 @@ lines, not of steps, is what is learned.
 
 import msgspec
 
-BLOCK_BEATS = 8
-"""Steps that make one block; only the block's slowest and mean are kept."""
 BLOCK_S = 10.0
-"""A block also ends after this long, so that slow steps teach quickly."""
+"""Steps of this long make one block; only the block's slowest step and mean are kept. The pace is known after one."""
 BLOCKS = 16
-"""Blocks remembered: with 2.5 s steps about five minutes, enough to see a slow-down."""
+"""Blocks remembered: the slow lines of the last minutes are usual, those of a slow beginning are not."""
 PAUSE_FACTOR = 4.0
-"""An interval this many times the typical one is a pause, not a slow step."""
+"""x the typical interval: a longer one is a pause, such as a refill, and does not become the pace."""
 PAUSE_FLOOR_S = 15.0
-"""Shorter ones are slow steps."""
+"""A shorter interval is a slow step, even if a phase was announced in it: some trainers name one in each step."""
 NEW_PACE = 3
-"""Pauses in a row after which further ones are the pace."""
+"""Pauses in a row after which further ones are the pace: images became larger, sequences longer."""
 PAUSE_FADE = 0.9
-"""Each shorter pause lets the memory of the longest fade a little, so that one odd pause does not count for ever."""
+"""x the longest pause, at each shorter one: one odd pause does not count for ever."""
 
 
 class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,7 +69,7 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
     total = clock.block_sum_s + interval
     most = max(clock.block_max_s, interval)
     count = clock.block_steps + steps
-    if n < BLOCK_BEATS and total < BLOCK_S:
+    if total < BLOCK_S:
         return msgspec.structs.replace(
             clock,
             last=now,

@@ -12,18 +12,19 @@ import msgspec
 MISSING = "missing"
 """Class of the incident (kind ``checkpoint``)."""
 GAPS = 7
-"""Newest distances remembered."""
+"""Newest distances remembered: a run may be set to save more often from some step on."""
 GAPS_LEARNED = 2
-"""Fewer tell no habit."""
+"""Fewer distances make no habit."""
 TOGETHER_S = 30.0
-"""What comes closer together is one save (or a trainer of minutes)."""
+"""Files that come closer together belong to one save."""
 LATE = 3.0
-"""x the usual distance …"""
+"""x the usual distance is late, if it is also late by the longest one."""
 LATE_OF_LONGEST = 1.5
-"""… and x the longest of the remembered."""
+"""x the longest remembered distance."""
 LEAST_S = 1800.0
+"""Nothing is reported before this, however often the run saves."""
 UNKNOWN_S = 3 * 3600.0
-"""Where the distance is not known (requirement A8: one every 2 to 3 h)."""
+"""If the usual distance is not known: people save every 2 to 3 h at least."""
 
 
 class SaveClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
