@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
-from trainwatch.core.judge.failure.diagnosis import compile_catalogue, diagnosis_of
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.progress.log_progress import progress_of
 from trainwatch.core.judge.text.shape_table import ShapeTable
 
@@ -25,7 +26,7 @@ FIELDS = ("step", "total_steps", "epoch", "total_epochs", "loss", "lr", "sec_per
 CONFIDENT = 0.8
 CHUNK = 1 << 20
 SHAPES = ShapeTable(load_log_shapes())
-CATALOGUE = compile_catalogue(load_failures(), SHAPES)
+CATALOGUE = CompiledCatalogue(load_failures(), SHAPES)
 
 
 def rows(path: Path) -> Iterator[dict]:

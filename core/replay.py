@@ -8,15 +8,14 @@ Remedies are left out: whether one fits depends on the trainer's own settings, a
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
 import msgspec
 
 from .judge import Judge, JudgeState, Knowledge
-from .judge.failure.catalogue import own_signatures
-from .judge.failure.diagnosis import compile_catalogue
+from .judge.failure.catalogue import CompiledCatalogue
 from .judge.run_states import WORDS, name_of
 from .judge.text.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
@@ -41,16 +40,16 @@ def replay(
     lines: Iterable[bytes],
     *,
     shapes: LogShapes,
+    catalogue: FailureCatalogue,
     settings: Settings | None = None,
-    catalogue: FailureCatalogue | Callable[[], FailureCatalogue] | None = None,
     preset: Preset | None = None,
 ) -> dict[str, Any]:
     """Feed a trace (JSON lines) to the judge; returns the object that ``trainwatch replay --json`` prints.
 
     Lines that cannot be read are skipped and counted there (``unreadable_lines``, absent when there are none).
 
-    ``shapes``: forms of log lines. ``catalogue``: the failure catalogue, or a function that reads it when a line of the
-    trace needs it. Settings in the trace's ``meta`` line apply where ``settings`` has the default. Raises TraceError.
+    ``shapes``: forms of log lines. ``catalogue``: failure classes. Settings in the trace's ``meta`` line apply where
+    ``settings`` has the default. Raises TraceError.
     """
     began = perf_counter()
     given = settings if settings is not None else Settings()
@@ -61,9 +60,7 @@ def replay(
     name = first.preset if isinstance(first, Meta) and first.preset else "generic"
     table = ShapeTable(shapes, given.progress.shapes)
     knowledge = Knowledge(
-        catalogue=compile_catalogue(
-            catalogue if catalogue is not None else FailureCatalogue(), table, own_signatures(given.diagnose.patterns)
-        ),
+        catalogue=CompiledCatalogue(catalogue, table, given.diagnose.patterns),
         shapes=table,
         settings=given,
         preset=preset if preset is not None else Preset(name=name),

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from tests.shipped import SHAPES
+from tests.shipped import FAILURES, SHAPES
 from trainwatch.core.judge import Judge, Knowledge
-from trainwatch.core.judge.failure.diagnosis import compile_catalogue
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.run_states import WORDS, name_of
 from trainwatch.core.model.decision import (
     Decision,
@@ -26,7 +26,7 @@ from trainwatch.core.model.decision import (
     StopAttempt,
 )
 from trainwatch.core.model.fact import AttemptEnded, IncidentOpened, IncidentUpdated, Note, StateChanged
-from trainwatch.core.model.failure import FailureCatalogue, FailureRule, FailureSignature
+from trainwatch.core.model.failure import FailureCatalogue, FailureClass, FailureSignature
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import (
     CheckpointChange,
@@ -394,37 +394,39 @@ class Story:
         path.write_bytes(b"".join(encode(o) + b"\n" for o in self.observations))
 
 
-RULES = (
-    ("cuda_oom", False, "CUDA out of memory"),
-    ("cuda_unknown_error", True, "CUDA error: unknown error"),
-    ("code_bug", False, "AttributeError"),
-    ("checkpoint_corrupt", False, "invalid header in checkpoint"),
-    ("nan_loss", False, "loss is nan, stopping"),
-    ("network_error", True, "failure in name resolution"),
-    ("disk_full", False, "No space left on device"),
-)
+CLASSES = {
+    "cuda_oom": (False, "CUDA out of memory"),
+    "cuda_unknown_error": (True, "CUDA error: unknown error"),
+    "code_bug": (False, "AttributeError"),
+    "checkpoint_corrupt": (False, "invalid header in checkpoint"),
+    "nan_loss": (False, "loss is nan, stopping"),
+    "network_error": (True, "failure in name resolution"),
+    "disk_full": (False, "No space left on device"),
+}
+"""Whether the class is retryable, and its one message."""
 
 
 def small_catalogue() -> FailureCatalogue:
-    """A few rules and signatures, so that tests do not hang on the shipped table."""
-    return FailureCatalogue(
-        rules=(
-            *(FailureRule(failure=name, retryable=retry, explanation=f"about {name}") for name, retry, _ in RULES),  # type: ignore[arg-type]
-            FailureRule(failure="unknown", retryable=True, explanation="unknown"),
-            FailureRule(failure="killed_by_user", retryable=False, explanation="a person"),
-            FailureRule(failure="success", retryable=False, explanation="done"),
-        ),
-        signatures=tuple(
-            FailureSignature(failure=name, pattern=words, role="root", weight=0.95, literal=words)  # type: ignore[arg-type]
-            for name, _, words in RULES
-        ),
+    """The shipped catalogue with one message per class, so that tests do not depend on the shipped ones."""
+    return msgspec.structs.replace(FAILURES, noise=(), classes=tuple(map(_small, FAILURES.classes)))
+
+
+def _small(known: FailureClass) -> FailureClass:
+    retryable, words = CLASSES.get(known.name, (known.name == "unknown", ""))
+    message = FailureSignature(pattern=words, literal=words, weight=0.95, source="test")
+    return msgspec.structs.replace(
+        known,
+        retryable=retryable,
+        explanation=f"about {known.name}",
+        remedies=(),
+        signatures=(message,) if words else (),
     )
 
 
 def knowledge(settings: Settings | None = None, preset: Preset | None = None, **fields: object) -> Knowledge:
     """What a judge of tests knows."""
     return Knowledge(
-        catalogue=compile_catalogue(small_catalogue(), SHAPES),
+        catalogue=CompiledCatalogue(small_catalogue(), SHAPES),
         shapes=SHAPES,
         settings=settings if settings is not None else Settings(),
         preset=preset if preset is not None else Preset(name="generic"),

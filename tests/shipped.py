@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
-from trainwatch.core.judge.failure.catalogue import compile_catalogue
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.progress import log_progress
 from trainwatch.core.judge.progress.log_progress import ProgressState
 from trainwatch.core.judge.text.shape_table import ShapeTable
@@ -12,7 +12,7 @@ from trainwatch.core.model.progress import Progress
 LOG_SHAPES = load_log_shapes()
 SHAPES = ShapeTable(LOG_SHAPES)
 FAILURES = load_failures()
-CATALOGUE = compile_catalogue(FAILURES, SHAPES)
+CATALOGUE = CompiledCatalogue(FAILURES, SHAPES)
 
 
 def read_progress(state: ProgressState, text: str) -> ProgressState:

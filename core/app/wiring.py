@@ -19,8 +19,8 @@ from ..act.view.attach import attach_command
 from ..checkpoints import inspect, list_checkpoints, verify
 from ..config.shipped import load_failures, load_log_shapes, load_remedies
 from ..inbox import BoundedInbox
-from ..judge.failure.catalogue import own_signatures
-from ..judge.failure.diagnosis import CompiledCatalogue, compile_catalogue, is_news
+from ..judge.failure.catalogue import CompiledCatalogue
+from ..judge.failure.log_evidence import is_news
 from ..judge.knowledge import Knowledge
 from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
@@ -187,7 +187,7 @@ def _trainer_python(spec: RunSpec) -> Sequence[str] | None:
 def _catalogue(spec: RunSpec) -> CompiledCatalogue:
     """The failure catalogue and the line shapes, with the run's own patterns."""
     shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
-    return compile_catalogue(load_failures(), shapes, own_signatures(spec.settings.diagnose.patterns))
+    return CompiledCatalogue(load_failures(), shapes, spec.settings.diagnose.patterns)
 
 
 def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:

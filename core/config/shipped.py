@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from ..model.failure import FAILURE_CLASSES, FailureCatalogue
+from ..model.failure import FailureCatalogue
 from ..model.incident import HangKind
 from ..model.log_shapes import LogShapes
 from ..model.profile import Preset, Profile
@@ -90,9 +90,10 @@ def read_remedies(file: Traversable) -> tuple[Remedy, ...]:
         document.add(_place_in(str(error)), str(error))
         document.finish()
         raise
+    treatable = {*load_failures().names, *(f"hang:{kind}" for kind in get_args(HangKind)), *HINTED}
     for at, remedy in enumerate(remedies):
         for failure in remedy.failures:
-            if failure not in _TREATABLE:
+            if failure not in treatable:
                 document.add(("remedies", at), f'"{failure}" is no failure class and no hang:KIND')
         if not remedy.changes and remedy.profile is None:
             document.add(("remedies", at), f'"{remedy.name}" changes nothing')
@@ -104,9 +105,6 @@ def _place_in(message: str) -> tuple[str | int, ...]:
     """Where msgspec says the fault is: table and number."""
     found = re.search(r"`\$\.(\w+)\[(\d+)\]", message)
     return (found[1], int(found[2])) if found else ()
-
-
-_TREATABLE = {*FAILURE_CLASSES, *(f"hang:{kind}" for kind in get_args(HangKind)), *HINTED}
 
 
 @cache

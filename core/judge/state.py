@@ -14,7 +14,7 @@ from ..model.progress import Progress
 from ..model.record import Entry
 from ..model.remedy import AppliedRemedy
 from .attempt_progress import AttemptNow
-from .failure.diagnosis import DiagnosisState
+from .failure.log_evidence import DiagnosisState
 from .findings.disk_forecast import DiskUse
 from .findings.eta import Pace
 from .findings.health_levels import Bands

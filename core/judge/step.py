@@ -27,7 +27,7 @@ from ..model.observation import (
 )
 from ..model.story import RunStory
 from ..model.wire import Reply
-from .failure.diagnosis import kernel_evidence
+from .failure.log_evidence import kernel_evidence
 from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
 from .hang import active_time, liveness, log_activity, step_clock
 from .knowledge import Knowledge
@@ -141,8 +141,8 @@ def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
     return hang_check.overdue(knowledge, state, NOTHING)
 
 
-def _on_kernel(_knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
-    return replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text)), NOTHING
+def _on_kernel(knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
+    return replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text, knowledge.catalogue)), NOTHING
 
 
 def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:

@@ -85,6 +85,7 @@ class Draft:
             attempt=self.state.attempt.number,
             kind=kind,
             class_=class_,
+            title=self.knowledge.catalogue.class_of(class_).title if kind == "crash" else "",
             severity=severity,
             reason=reason,
             explanation=explanation,

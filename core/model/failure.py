@@ -1,40 +1,14 @@
-"""Failure classes: stable names of mechanisms that end a run, and what was concluded about one run."""
+"""Failure classes: names of mechanisms that end a run, what proves them, and what was concluded about one run."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
-FailureClass = Literal[
-    "cuda_oom",
-    "host_oom",
-    "cuda_unknown_error",
-    "cuda_illegal_access",
-    "cuda_device_assert",
-    "cuda_launch_failure",
-    "gpu_lost",
-    "driver_mismatch",
-    "nccl_timeout",
-    "cudnn_cublas_error",
-    "triton_compile",
-    "nan_loss",
-    "dataloader_crash",
-    "disk_full",
-    "io_error",
-    "network_error",
-    "checkpoint_corrupt",
-    "checkpoint_mismatch",
-    "config_error",
-    "import_error",
-    "dtype_error",
-    "code_bug",
-    "port_in_use",
-    "segfault",
-    "killed_by_user",
-    "hang",
-    "success",
-    "unknown",
-]
-FAILURE_CLASSES: tuple[str, ...] = get_args(FailureClass)
+SignatureRole = Literal["root", "cascade", "confirmation"]
+"""*root* names the mechanism, *cascade* follows from one (launchers, other ranks), *confirmation* supports one."""
+
+SettingsFault = Literal["likely", "possible", "at_start", "never"]
+"""Whether the training profile can be the cause. *at_start*: only before the first step."""
 
 
 class EvidenceLine(msgspec.Struct, frozen=True):
@@ -50,45 +24,103 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     ``unknown`` is an honest answer; a wrong confident one is a defect. ``confidence`` 0..1.
     """
 
-    failure: FailureClass
+    failure: str
     retryable: bool
     confidence: float
     cause: EvidenceLine | None = None
     cascade: tuple[EvidenceLine, ...] = ()
     explanation: str = ""
     remedies: tuple[str, ...] = ()
+    title: str = ""
 
 
-class FailureRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a failure class means for people and for the restart policy (one entry of ``failures.toml``)."""
+class FailureSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fixed message of a library. ``pattern`` is searched in one line; ``literal`` stands in every match."""
 
-    failure: FailureClass
+    pattern: str
+    literal: str
+    weight: float
+    source: str
+    role: SignatureRole = "root"
+
+
+class Noise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A line that looks like a failure and is none: nothing else on that line counts."""
+
+    pattern: str
+    literal: str
+    source: str
+
+
+class MessageWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words in the message of a generic exception. Over all classes the lowest ``order`` that matches counts."""
+
+    order: int
+    weight: float
+    patterns: tuple[str, ...]
+
+
+class KeyErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keys of a ``KeyError`` that name a mechanism."""
+
+    pattern: str
+    weight: float
+
+
+class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error number of the NVIDIA driver."""
+
+    number: int
+    weight: float
+    meaning: str
+
+
+class KernelPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A lower-cased line of the kernel log; over all classes the lowest ``order`` that matches counts."""
+
+    order: int
+    weight: float
+    meaning: str
+    pattern: str
+    example: str
+
+
+class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of ``failures.toml``, which describes each key. Weights are 0 to 1: what one match alone proves."""
+
+    name: str
+    title: str
+    mechanism: str
     retryable: bool
     explanation: str
+    restart: str = ""
     remedies: tuple[str, ...] = ()
+    settings: SettingsFault = "possible"
+    step_matters: bool = True
+    older_checkpoint_helps: bool = False
+    gates: tuple[str, ...] = ()
+    exceptions: dict[str, float] = msgspec.field(default_factory=dict)
+    key_errors: tuple[KeyErrors, ...] = ()
+    signals: dict[str, float] = msgspec.field(default_factory=dict)
+    exit_codes: dict[str, float] = msgspec.field(default_factory=dict)
+    xids: tuple[Xid, ...] = ()
+    kernel_lines: tuple[KernelPattern, ...] = ()
+    signatures: tuple[FailureSignature, ...] = ()
+    messages: tuple[MessageWords, ...] = ()
+    examples: tuple[str, ...] = ()
 
 
-SignatureRole = Literal["root", "cascade", "confirmation", "noise"]
-
-
-class FailureSignature(msgspec.Struct, frozen=True, kw_only=True):
-    """One line shape that speaks of a failure (one entry of ``failures.toml``).
-
-    ``pattern`` is a regular expression searched in one line. ``literal`` is a fixed string that every match contains,
-    for the fast scan. ``weight`` 0..1: how much one match alone proves.
-    """
-
-    failure: FailureClass
-    pattern: str
-    role: SignatureRole
-    weight: float
-    literal: str
-    scope: str = "any"
-    source: str = ""
-
-
-class FailureCatalogue(msgspec.Struct, frozen=True, kw_only=True):
+class FailureCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of ``configs/failures.toml``."""
 
-    rules: tuple[FailureRule, ...] = ()
-    signatures: tuple[FailureSignature, ...] = ()
+    gates: tuple[str, ...] = ()
+    consequences: tuple[str, ...] = ()
+    generic_exceptions: tuple[str, ...] = ()
+    noise: tuple[Noise, ...] = ()
+    noise_examples: tuple[str, ...] = ()
+    classes: tuple[FailureClass, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all classes, in the order of the file."""
+        return tuple(each.name for each in self.classes)

@@ -17,7 +17,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
-    """``class_`` is a FailureClass for crashes, a HangKind for hangs, else the kind's own word.
+    """``class_``: a failure class for crashes, a HangKind for hangs, else a word of the kind; ``title``: of the class.
 
     ``step`` is the last one seen when it opened; ``lost_steps`` is known once the run resumed (or cannot).
     """
@@ -28,6 +28,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     kind: IncidentKind
     class_: str = msgspec.field(name="class")
+    title: str = ""
     severity: Severity = "danger"
     reason: str
     explanation: str = ""

@@ -46,7 +46,7 @@ def incident_views(now: Situation) -> tuple[IncidentView, ...]:
 
 def incident_view(i: Incident, now: Situation) -> IncidentView:
     """One incident in words."""
-    known = title_of(i.kind, i.class_)
+    known = title_of(i)
     explained = i.explanation or ""
     return IncidentView(
         id=i.id,

@@ -152,7 +152,7 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
     over_t = i.closed_t if i.lost_steps is not None else _next_start(i.t, now)  # nothing went on by itself
     if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
         down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
-    title = title_of(i.kind, i.class_) if i.kind in {"crash", "hang"} else i.reason
+    title = title_of(i) if i.kind in {"crash", "hang"} else i.reason
     ending = i.ending or ("still open" if i.open else "closed")
     return IncidentRow(
         id=i.id,

@@ -22,7 +22,7 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
         yield "No supervisor is watching. Start one with `trainwatch --headless`."
     for incident in story.incidents:
         if incident.open and not incident.acknowledged and incident.severity != "info":
-            title = title_of(incident.kind, incident.class_) if incident.kind in {"crash", "hang"} else incident.reason
+            title = title_of(incident) if incident.kind in {"crash", "hang"} else incident.reason
             yield f"Incident {incident.id} is open since {quantity.clock(incident.wall, now.now_wall)}: {title}."
     bad = [c for c in story.checkpoints if c.verdict in MARK_BAD]
     if bad:

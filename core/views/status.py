@@ -10,6 +10,7 @@ from ..model.progress import Progress
 from ..model.run import LIVE_STATES
 from ..model.story import RunStory
 from .situation import over_run
+from .words import title_of
 
 
 def status_object(
@@ -70,6 +71,7 @@ def status_object(
                 "t": i.t,
                 "kind": i.kind,
                 "class": i.class_,
+                "title": title_of(i),
                 "reason": i.reason,
                 "open": i.open,
                 "severity": i.severity,

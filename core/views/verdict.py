@@ -184,7 +184,7 @@ def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
         return Verdict(level="warning", clauses=(*(c[0].upper() + c[1:] for c in clauses), *reason))
     word = "Crashed" if trouble.kind == "crash" else "Got stuck"
     at = quantity.clock(trouble.wall, now.now_wall)
-    return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble.kind, trouble.class_)}", *clauses))
+    return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble)}", *clauses))
 
 
 def _paused(now: Situation) -> Verdict:
@@ -225,7 +225,7 @@ def _given_up(now: Situation) -> Verdict:
     # What can be done stands before the reason: a long one may be cut off on a small screen.
     clauses = ["Given up", "[e] see why", "[r] try again", story.state_reason or "no further try is made"]
     if trouble is not None:
-        clauses.append(title_of(trouble.kind, trouble.class_))
+        clauses.append(title_of(trouble))
     return Verdict(level="danger", clauses=tuple(clauses))
 
 

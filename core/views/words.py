@@ -1,32 +1,8 @@
-"""Names of states, phases and failures as people say them."""
+"""Names of states, phases, hangs and findings for people. Failure classes have their titles in failures.toml."""
 
-CLASS_TITLES: dict[str, str] = {
-    "cuda_oom": "CUDA out of memory",
-    "host_oom": "out of RAM: the kernel ended it",
-    "cuda_unknown_error": "CUDA unknown error",
-    "cuda_illegal_access": "CUDA illegal memory access",
-    "cuda_device_assert": "CUDA device-side assert",
-    "cuda_launch_failure": "CUDA launch failure",
-    "gpu_lost": "GPU lost",
-    "driver_mismatch": "GPU driver mismatch",
-    "nccl_timeout": "NCCL timeout",
-    "cudnn_cublas_error": "cuDNN or cuBLAS error",
-    "triton_compile": "Triton compile error",
-    "nan_loss": "loss is NaN",
-    "dataloader_crash": "data loader died",
-    "disk_full": "disk full",
-    "io_error": "I/O error",
-    "network_error": "network error",
-    "checkpoint_corrupt": "checkpoint corrupt",
-    "checkpoint_mismatch": "checkpoint does not fit the model",
-    "config_error": "config error",
-    "import_error": "import error",
-    "dtype_error": "dtype error",
-    "code_bug": "bug in the training code",
-    "port_in_use": "port in use",
-    "segfault": "segmentation fault",
-    "killed_by_user": "killed by a person",
-    "unknown": "cause unknown",
+from ..model.incident import Incident
+
+TITLES: dict[str, str] = {
     "idle": "no step, nothing working",
     "spin": "no step, spinning",
     "starved": "no step, waiting for data",
@@ -65,10 +41,9 @@ STATE_WORDS: dict[str, str] = {
 }
 
 
-def title_of(kind: str, class_: str) -> str:
-    """``cuda_oom`` → CUDA out of memory; a class without a title is spelled with spaces."""
-    del kind
-    return CLASS_TITLES.get(class_, class_.replace("_", " "))
+def title_of(incident: Incident) -> str:
+    """What happened, in a few words: the title of the failure class, or of the kind of hang or finding."""
+    return incident.title or TITLES.get(incident.class_, incident.class_.replace("_", " "))
 
 
 def shown(value: object) -> str:

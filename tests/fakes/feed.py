@@ -121,6 +121,7 @@ CRASH = Incident(
     attempt=1,
     kind="crash",
     class_="cuda_oom",
+    title="CUDA out of memory",
     reason="exit code 1: CUDA out of memory, tried to allocate 1.96 GiB",
     explanation="VRAM was 99.4 % full for 3 min before; an evaluation had just started",
     evidence=(

@@ -6,12 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shipped import CATALOGUE, read_progress
-from trainwatch.core.judge.failure.diagnosis import (
-    START_EVIDENCE,
-    DiagnosisState,
-    diagnose,
-    read_evidence,
-)
+from trainwatch.core.judge.failure.diagnosis import diagnose
+from trainwatch.core.judge.failure.log_evidence import START_EVIDENCE, DiagnosisState, read_evidence
 from trainwatch.core.judge.progress.log_progress import START, ProgressState
 from trainwatch.core.judge.text.lines import Finished, LineFold, fold, gates_of, lines_with
 

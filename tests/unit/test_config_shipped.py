@@ -31,9 +31,8 @@ def test_the_shipped_profiles_and_presets_load() -> None:
 
 def test_the_shipped_failure_catalogue_loads() -> None:
     catalogue = load_failures()
-    ruled = {rule.failure for rule in catalogue.rules}
-    assert ruled
-    assert {signature.failure for signature in catalogue.signatures} <= ruled
+    assert len(set(catalogue.names)) == len(catalogue.names)
+    assert all(each.signatures for each in catalogue.classes)
 
 
 def test_a_caller_cannot_change_what_others_get() -> None:
@@ -100,15 +99,15 @@ def test_own_presets_go_on_top(tmp_path: Path) -> None:
 def test_a_failure_catalogue_is_read_and_its_faults_have_a_line(tmp_path: Path) -> None:
     path = tmp_path / "failures.toml"
     good = (
-        '[[rules]]\nfailure = "cuda_oom"\nretryable = true\nexplanation = "e"\n'
-        '[[signatures]]\nfailure = "cuda_oom"\npattern = "OOM"\nrole = "root"\nweight = 0.9\nliteral = "OOM"\n'
+        '[[classes]]\nname = "cuda_oom"\ntitle = "t"\nmechanism = "m"\nretryable = true\nexplanation = "e"\n'
+        'signatures = [{pattern = "OOM", literal = "OOM", weight = 0.9, source = "s"}]\n'
     )
     path.write_text(good)
     catalogue = read_failures(path)
-    assert catalogue.rules[0].failure == "cuda_oom"
-    assert catalogue.signatures[0].weight == 0.9
-    path.write_text(good + '[[signatures]]\nfailure = "cuda_ooom"\n')
-    with pytest.raises(ConfigError, match=r"failures\.toml:11: Invalid enum value 'cuda_ooom'"):
+    assert catalogue.names == ("cuda_oom",)
+    assert catalogue.classes[0].signatures[0].weight == 0.9
+    path.write_text(good + '[[classes]]\nname = "x"\n')
+    with pytest.raises(ConfigError, match=r"failures\.toml:8: Object missing required field `title`"):
         read_failures(path)
 
 

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from tests.builders import Story
-from tests.shipped import LOG_SHAPES
+from tests.shipped import FAILURES, LOG_SHAPES
 from trainwatch.core import replay as replaying
 from trainwatch.core.model.settings import Hang, Settings
 from trainwatch.core.replay import TraceError, merge
 
 
 def replay(trace: list[bytes], settings: Settings | None = None) -> dict[str, Any]:
-    return replaying.replay(trace, shapes=LOG_SHAPES, settings=settings)
+    return replaying.replay(trace, shapes=LOG_SHAPES, catalogue=FAILURES, settings=settings)
 
 
 def lines(story: Story) -> list[bytes]:

@@ -72,7 +72,7 @@ class LogJumps:
         file = next(f for f in screen.files if f.attempt == incident.attempt)
         if screen.file != file:
             screen.choose(file)
-        title = f"{screen.clock(incident.t)} {incident.kind}: {title_of(incident.kind, incident.class_)}"
+        title = f"{screen.clock(incident.t)} {incident.kind}: {title_of(incident)}"
         screen.say(f"{title} …")
 
         def found(offset: int | None) -> None:

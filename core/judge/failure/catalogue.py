@@ -1,110 +1,45 @@
-"""The failure catalogue made ready for one pass over a log: gates, compiled patterns, rules by class."""
+"""``configs/failures.toml`` made ready for one pass over a log: gates, compiled patterns, classes by name."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from ...model.failure import (
-    FAILURE_CLASSES,
     FailureCatalogue,
     FailureClass,
-    FailureRule,
     FailureSignature,
+    KernelPattern,
+    KeyErrors,
+    MessageWords,
+    Noise,
 )
-from ..text.lines import Gates, gate_of, gates_of
+from ..text.lines import gate_of, gates_of
 from ..text.patterns import LazyPattern
 from ..text.shape_table import ShapeTable
+from . import exit_status
 
-TROUBLE = (
-    *(
-        "rror",
-        "RROR",
-        "xception",
-        "ailed",
-        "Interrupt",
-        "CUDA",
-        "NCCL",
-        "out of memory",
-        "oom",
-        "illed",
-        "SIG",
-        "signal",
-    ),
-    *(
-        "ANCELLED",
-        "TERM_",
-        "erminat",
-        "imed out",
-        "BadZip",
-        "fault",
-        "dumped",
-        "exit",
-        "is lost",
-        "fallen",
-        "device handle",
-        "nan",
-        "NaN",
-    ),
-    *("ismatch", "annot", "orrupt", "already in use", "space left", "loss scale"),
-    *(
-        "omplete",
-        "OMPLETE",
-        "inished",
-        "uccessful",
-        "runtime",
-        "raining time",
-        "esults saved",
-        "stopped",
-        "结束",
-        "完成",
-        "学習",
-    ),
-    *("FAILED", "XCEPTION", "xceeded", "fatal", "o such file", "ot found", "nreachable", "esolution", "preempt"),
-    *(
-        "raining done",
-        "raining Time",
-        "is done",
-        "to stop.",
-        "TRAINING",
-        "onflict",
-        "ForkingPickler",
-        "model saved",
-        "diverge",
-        "exploded",
-        "infinite",
-        "free():",
-        "malloc",
-        "smashing",
-    ),
-    *(
-        "杀死",
-        "殺死",
-        "段错误",
-        "強制終了",
-        "Getötet",
-        "Speicherzugriffsfehler",
-        "Processus arrêté",
-        "Terminado",
-        "Убито",
-        "egmenta",
-    ),
-    *("hang ", "hung", "estricted", "requires reset", "^C", "_dynamo", "No module named", ".error:"),
-)
-"""Words of which a line that counts as evidence has at least one. A log without news is scanned for these only; keep
-the list short. Every row of the catalogue is tried on the lines that pass."""
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """Source lines of tracebacks that decide what a KeyError means."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
-"""Words of lines that may show a moving step; scanned for only while evidence waits to be confirmed or outlived."""
+"""Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
+OWN_WEIGHT = 1.0
+"""A pattern of the project counts more than every shipped one."""
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """What one sign proves: a class, and how much (0..1). ``meaning``: the sign in words, for kernel lines."""
+
+    failure: str
+    weight: float
+    meaning: str = ""
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
-    """A signature with its pattern compiled; ``literal`` lower-cased where ``caseless``."""
+    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. ``role`` "noise" too."""
 
-    failure: FailureClass
+    failure: str
     role: str
     weight: float
     literal: str
@@ -113,47 +48,61 @@ class CompiledSignature(msgspec.Struct, frozen=True):
 
 
 class CompiledCatalogue:
-    """What ``read_evidence`` and ``diagnose`` need of a ``FailureCatalogue``.
+    """What the readers of failures need of ``FailureCatalogue``, and the line shapes that show progress after an error.
 
-    ``load`` is asked for it when the first line passes ``gates``: most logs have none, and reading it takes longer than
-    judging an hour of trace.
+    ``own``: a project's patterns by failure class (``[diagnose] patterns``); each proves its class by itself. Patterns
+    compile when a line first needs them. Raises ``ValueError`` (one line) with one of ``own`` that does not compile.
     """
 
     def __init__(
-        self,
-        load: Callable[[], FailureCatalogue],
-        shapes: ShapeTable,
-        own: tuple[FailureSignature, ...],
-        gates: Gates,
-        watching: Gates,
+        self, catalogue: FailureCatalogue, shapes: ShapeTable, own: Mapping[str, Iterable[str]] | None = None
     ) -> None:
-        self._load = load
+        classes = catalogue.classes
+        mine = [_own(failure, text) for failure, texts in (own or {}).items() for text in texts]
+        self._classes = {each.name: each for each in classes}
         self.shapes = shapes
-        self._own = own
-        self.gates = gates
-        self.watching = watching
+        self.signatures = (
+            *map(_noise, catalogue.noise),
+            *mine,
+            *(_shipped(each.name, row) for each in classes for row in each.signatures),
+        )
+        """Noise first, then the project's own, then the shipped ones."""
+        words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS]
+        words += [gate for each in classes for gate in each.gates]
+        loose = [gate_of(row.pattern.text) for row in mine]
+        self.gates = gates_of(words, loose)
+        """Lines that may be evidence."""
+        self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
+        """The same, and lines that may show progress."""
+        self.consequences = frozenset(catalogue.consequences)
+        self.generic_exceptions = frozenset(catalogue.generic_exceptions)
+        self.exceptions = {
+            kind: Proof(each.name, weight) for each in classes for kind, weight in each.exceptions.items()
+        }
+        """By name of the type; a name may begin or end with ``*``."""
+        self.exception_line = _exception_line((*self.exceptions, *self.consequences, *self.generic_exceptions))
+        """A line that names an exception: groups ``type`` (with its module) and ``message``."""
+        self.exception_patterns = tuple(kind for kind in self.exceptions if "*" in kind)
+        self.key_errors = tuple(_proofs((each.name, row, row.pattern) for each in classes for row in each.key_errors))
+        messages = sorted(((each.name, row) for each in classes for row in each.messages), key=_order)
+        self.messages = tuple(_proofs((name, row, "|".join(row.patterns)) for name, row in messages))
+        kernel = sorted(((each.name, row) for each in classes for row in each.kernel_lines), key=_order)
+        self.kernel_lines = tuple(_proofs((name, row, row.pattern) for name, row in kernel))
+        self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
+        numbers = exit_status.SIGNALS
+        self.signals = {
+            numbers[name]: Proof(each.name, weight) for each in classes for name, weight in each.signals.items()
+        }
+        self.exit_codes = {int(code): Proof(each.name, w) for each in classes for code, w in each.exit_codes.items()}
 
-    @cached_property
-    def _shipped(self) -> FailureCatalogue:
-        return self._load()
-
-    @cached_property
-    def rules(self) -> dict[FailureClass, FailureRule]:
-        """Class → its rule."""
-        return {rule.failure: rule for rule in self._shipped.rules}
-
-    @cached_property
-    def signatures(self) -> tuple[CompiledSignature, ...]:
-        """The project's own before the shipped ones, noise before all."""
-        rows = sorted((*self._own, *self._shipped.signatures), key=lambda row: row.role != "noise")
-        return tuple(_compile(row) for row in rows)
-
-    def rule(self, failure: FailureClass) -> FailureRule:
-        """The rule of a class; a bare one (not retryable) where the catalogue has none."""
-        return self.rules.get(failure) or FailureRule(failure=failure, retryable=False, explanation="")
+    def class_of(self, name: str) -> FailureClass:
+        """The class of this name; one without attributes (not retryable) if the catalogue has none."""
+        return self._classes.get(name) or FailureClass(
+            name=name, title=name.replace("_", " "), mechanism="", retryable=False, explanation=""
+        )
 
     def matches(self, line: str) -> list[CompiledSignature] | None:
-        """Signatures that the plain line matches, in the order of the catalogue; None where a noise row matches."""
+        """Signatures that the plain line matches, in order; None if a noise row matches."""
         low: str | None = None
         found: list[CompiledSignature] = []
         for row in self.signatures:
@@ -171,55 +120,59 @@ class CompiledCatalogue:
         return found
 
 
-def compile_catalogue(
-    catalogue: FailureCatalogue | Callable[[], FailureCatalogue],
-    shapes: ShapeTable,
-    own: Iterable[FailureSignature] = (),
-) -> CompiledCatalogue:
-    """Make a catalogue ready, once per process; patterns compile when a line first needs them.
-
-    ``catalogue``: it, or what reads it when it is needed. ``own``: a project's signatures, tried before the shipped
-    ones. Raises ``ValueError`` (one line) naming one of ``own`` that does not compile.
-    """
-    mine = tuple(own)
-    for row in mine:
-        _check(row)
-    words = (*TROUBLE, *CONFIG_READS, *CHECKPOINT_READS, *(row.literal for row in mine if row.literal))
-    loose = [gate_of(row.pattern) for row in mine if not row.literal]
-    load = (lambda: catalogue) if isinstance(catalogue, FailureCatalogue) else catalogue
-    watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
-    return CompiledCatalogue(load, shapes, mine, gates_of(words, loose), watching)
-
-
-def own_signatures(patterns: Mapping[str, Iterable[str]]) -> tuple[FailureSignature, ...]:
-    """What a project's ``[diagnose] patterns`` say: failure class → regular expressions, each proving it by itself."""
-    return tuple(
-        FailureSignature(
-            failure=failure,  # type: ignore[arg-type]  # checked where the project is read
-            pattern=pattern,
-            role="root",
-            weight=OWN_WEIGHT,
-            literal="",
-            source="trainwatch.toml",
-        )
-        for failure, texts in patterns.items()
-        if failure in FAILURE_CLASSES
-        for pattern in texts
+def _exception_line(names: Iterable[str]) -> LazyPattern:
+    others = sorted(name for name in set(names) if "*" not in name and not name.endswith(_ENDINGS))
+    named = "|".join((rf"[A-Za-z_]*(?:{'|'.join(_ENDINGS)})", *others))
+    return LazyPattern(
+        rf"(?:^|(?<=[\]│|>]\s)|(?<=:\s)|(?<=-\s))(?P<type>(?:[A-Za-z_]\w*\.)*(?:{named})"
+        r"|(?:cv2|struct|zlib|socket|binascii)\.error)(?::(?:\s(?P<message>.*))?$|\s*$)"
     )
 
 
-OWN_WEIGHT = 1.0
-"""A person who writes a pattern down knows the trainer."""
+_ENDINGS = (
+    "Error",
+    "Exception",
+    "Interrupt",
+    "Exit",
+    "Timeout",
+    "StopIteration",
+    "Warning",
+    "Failed",
+    "Fault",
+    "IsLost",
+)
+"""Endings of type names in tracebacks. Types with other names are found if the catalogue lists them."""
 
 
-def _check(row: FailureSignature) -> None:
+def _own(failure: str, pattern: str) -> CompiledSignature:
     try:
-        re.compile(row.pattern)
+        re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"failure pattern {row.pattern!r}: {error}; fix the regular expression") from error
+        raise ValueError(f"failure pattern {pattern!r}: {error}; fix the regular expression") from error
+    return _compiled(failure, "root", OWN_WEIGHT, "", pattern)
 
 
-def _compile(row: FailureSignature) -> CompiledSignature:
-    caseless = row.pattern.startswith("(?i")
-    literal = row.literal.lower() if caseless else row.literal
-    return CompiledSignature(row.failure, row.role, row.weight, literal, caseless, LazyPattern(row.pattern))
+def _noise(row: Noise) -> CompiledSignature:
+    return _compiled("", "noise", 1.0, row.literal, row.pattern)
+
+
+def _shipped(failure: str, row: FailureSignature) -> CompiledSignature:
+    return _compiled(failure, row.role, row.weight, row.literal, row.pattern)
+
+
+def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
+    caseless = pattern.startswith("(?i")
+    literal = literal.lower() if caseless else literal
+    return CompiledSignature(failure, role, weight, literal, caseless, LazyPattern(pattern))
+
+
+def _order(named: tuple[str, MessageWords | KernelPattern]) -> int:
+    return named[1].order
+
+
+def _proofs(
+    rows: Iterable[tuple[str, KeyErrors | MessageWords | KernelPattern, str]],
+) -> Iterator[tuple[LazyPattern, Proof]]:
+    for failure, row, pattern in rows:
+        meaning = row.meaning if isinstance(row, KernelPattern) else ""
+        yield LazyPattern(pattern), Proof(failure, row.weight, meaning)

@@ -1,18 +1,18 @@
-"""Why a run ended: ``diagnose`` weighs the evidence that ``evidence`` gathered from its log.
+"""Why a run ended: ``diagnose`` weighs the evidence that ``log_evidence`` gathered from its log.
 
-Root is told from cascade by what a line is (its role in the catalogue), by how much it proves, and by order: among
-equals the first one counts, because launchers and other ranks report later. Known limits: a program that prints a
-library's message as plain data looks like that failure; a SIGKILL by hand looks like one by the OOM killer.
+The root cause differs from the cascade by the role of a line in the catalogue, by how much it proves, and by order:
+among equals the first one counts, because launchers and other ranks report later. Known limits: a program that prints
+a library's message as plain data looks like that failure; a SIGKILL by hand looks like one by the OOM killer.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
-from ...model.failure import Diagnosis, EvidenceLine, FailureClass
+from ...model.failure import Diagnosis, EvidenceLine
 from ..text.lines import plain
-from .catalogue import OWN_WEIGHT, CompiledCatalogue, compile_catalogue
-from .exit_status import CODES, SIGNALS, signal_of
+from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof
+from .exit_status import signal_of
 from .log_evidence import (
     CASCADE_KEPT,
     GENERIC,
@@ -20,32 +20,21 @@ from .log_evidence import (
     TEXT_KEPT,
     DiagnosisState,
     Finding,
-    is_news,
-    kernel_evidence,
     read_evidence,
     with_last_line,
 )
 
-__all__ = [
-    "START_EVIDENCE",
-    "CompiledCatalogue",
-    "DiagnosisState",
-    "compile_catalogue",
-    "diagnose",
-    "diagnosis_of",
-    "is_news",
-    "kernel_evidence",
-    "read_evidence",
-]
-
 SUREST = 0.97
-"""No line of a log proves more."""
+"""The highest confidence that a log can give."""
 SPECIFIC = 0.8
 """Weight from which evidence names a mechanism."""
+UNKNOWN_SIGNAL = Proof("unknown", 0.25)
+UNKNOWN_CODE = Proof("unknown", 0.2)
+"""What an exit status proves that the catalogue does not list."""
 
 
 def diagnosis_of(chunks: Iterable[str], catalogue: CompiledCatalogue, exit_code: int | None = None) -> Diagnosis:
-    """What ended the run whose log is given in chunks (``trainwatch diagnose``)."""
+    """What ended the run with this log, given in chunks (``trainwatch diagnose``)."""
     state, tail = START_EVIDENCE, ""
     for chunk in chunks:
         state = read_evidence(state, chunk, catalogue)
@@ -60,12 +49,12 @@ def diagnosis_of(chunks: Iterable[str], catalogue: CompiledCatalogue, exit_code:
 
 
 def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
-    """The last lines that say anything. ``number``: of the line with which ``tail`` ends."""
+    """The last lines with text. ``number``: of the line with which ``tail`` ends."""
     found: list[EvidenceLine] = []
     lines = tail.split("\n")
-    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long one
+    whole = lines if len(tail) < TAIL_CHARS else lines[1:] or lines  # the first may be the end of a long line
     for back, line in enumerate(reversed(whole)):
-        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # of a bar, its last redraw
+        words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # the last redraw of a bar
         if words and len(found) < LAST_LINES:
             found.append(EvidenceLine(number - back, words[:TEXT_KEPT]))
     return found
@@ -73,7 +62,7 @@ def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
 
 TAIL_CHARS = 8192
 LAST_LINES = 3
-"""Lines from the end of the log that are shown where nothing says why it ended."""
+"""Lines from the end of the log that are shown if nothing tells why it ended."""
 
 
 def diagnose(
@@ -119,30 +108,30 @@ def diagnose(
             return _killed_child(catalogue, state, follow, oom_kills)
         return _answer(catalogue, state, follow.failure, follow.weight, follow)
     if killed is not None:
-        failure, confidence = SIGNALS.get(killed, ("unknown", 0.25))
         if killed in (9, 6) and cause is not None:
             return _answer(catalogue, state, cause.failure, cause.weight, cause)
-        return _answer(catalogue, state, failure, confidence, None)
+        proof = catalogue.signals.get(killed, UNKNOWN_SIGNAL)
+        return _answer(catalogue, state, proof.failure, proof.weight, None)
     if cause is not None:
         return _answer(catalogue, state, cause.failure, cause.weight, cause)
     if exit_code is None and (done is not None or finished_hint):
         return _answer(catalogue, state, "success", min(0.85, done.weight) if done else 0.6, done)
-    failure, confidence = CODES.get(exit_code or 0, ("unknown", 0.2))
-    return _answer(catalogue, state, failure, confidence, None)
+    proof = catalogue.exit_codes.get(exit_code or 0, UNKNOWN_CODE)
+    return _answer(catalogue, state, proof.failure, proof.weight, None)
 
 
 def _root(state: DiagnosisState) -> Finding | None:
-    """The first of the strongest roots. A printed NaN loss counts as one: it comes before what it breaks."""
+    """The first of the strongest roots. A printed NaN loss counts as one: it comes before the errors that it causes."""
     roots = [each for each in state.findings if each.role == "root" or each.failure == "nan_loss"]
     if not roots:
         return None
     best = max(each.weight for each in roots)
-    bar = best if best >= OWN_WEIGHT else best - PEERS  # what a person wrote down has no equal
+    bar = best if best >= OWN_WEIGHT else best - PEERS  # a project's own pattern has no equal
     return min((each for each in roots if each.weight >= bar), key=lambda each: (each.line, -each.weight))
 
 
 PEERS = 0.12
-"""Evidence this close in weight counts as equally strong: then the first one is the cause."""
+"""Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
 
 
 def _confidence(state: DiagnosisState, cause: Finding) -> float:
@@ -156,7 +145,7 @@ def _confidence(state: DiagnosisState, cause: Finding) -> float:
 def _ended_well(
     catalogue: CompiledCatalogue, state: DiagnosisState, cause: Finding | None, done: Finding | None
 ) -> Diagnosis:
-    """Exit status 0: success, unless the loss was NaN at the end or a strong root is the last word (``| tee``)."""
+    """Exit status 0: success, unless the loss was NaN at the end or a strong root comes last (``| tee``)."""
     if cause is not None and cause.failure == "nan_loss":
         return _answer(catalogue, state, "nan_loss", 0.75, cause)
     if cause is not None and cause.weight >= SPECIFIC and state.raised and (done is None or done.last < cause.line):
@@ -167,18 +156,18 @@ def _ended_well(
 def _killed_child(
     catalogue: CompiledCatalogue, state: DiagnosisState, follow: Finding, oom_kills: int | None
 ) -> Diagnosis:
-    if oom_kills == 0:  # somebody or something sent SIGKILL; to hold the run for a person, that must be known
+    if oom_kills == 0:  # SIGKILL from an unknown sender: no proof that a person did it
         return _answer(catalogue, state, "unknown", 0.4, follow)
     return _answer(catalogue, state, "host_oom", 0.9 if oom_kills else follow.weight, follow)
 
 
 def _answer(
-    catalogue: CompiledCatalogue, state: DiagnosisState, failure: FailureClass, confidence: float, cause: Finding | None
+    catalogue: CompiledCatalogue, state: DiagnosisState, failure: str, confidence: float, cause: Finding | None
 ) -> Diagnosis:
-    rule = catalogue.rule(failure)
+    known = catalogue.class_of(failure)
     evidence = EvidenceLine(cause.line, cause.text) if cause is not None else _best_line(state, failure)
     at = evidence.line if evidence is not None else 0
-    if failure == "unknown":  # nothing is sure: all that was suspicious
+    if failure == "unknown":  # all suspicious lines
         others = [each for each in (*state.survived, *state.findings) if each.failure != "success"]
     else:
         others = [each for each in state.findings if each.role == "root" and each.line > at]
@@ -186,12 +175,13 @@ def _answer(
     cascade = sorted({each.line: each for each in (*state.cascade, *later) if each.line != at}.values(), key=_line_of)
     return Diagnosis(
         failure=failure,
-        retryable=rule.retryable,
+        retryable=known.retryable,
         confidence=round(confidence, 3),
         cause=evidence,
         cascade=tuple(cascade[:CASCADE_KEPT]),
-        explanation=rule.explanation,
-        remedies=rule.remedies,
+        explanation=known.explanation,
+        remedies=known.remedies,
+        title=known.title,
     )
 
 
@@ -199,8 +189,8 @@ def _line_of(evidence: EvidenceLine) -> int:
     return evidence.line
 
 
-def _best_line(state: DiagnosisState, failure: FailureClass) -> EvidenceLine | None:
-    """For an answer without a cause line: the best that the log has, so that a person can judge."""
+def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:
+    """The best line of the log for an answer without a cause line, so that a person can judge; None for success."""
     if failure == "success":
         return None
     lines = [each for each in (*state.findings, *state.survived) if each.failure not in ("success", "unknown")]

@@ -1,28 +1,6 @@
-"""What an exit status says when the log says nothing. One row per signal; 137 alone proves no memory shortage."""
+"""The signal in an exit status. What a status proves stands in the catalogue; 137 alone proves no memory shortage."""
 
-from ...model.failure import FailureClass
-
-SIGNALS: dict[int, tuple[FailureClass, float]] = {
-    1: ("killed_by_user", 0.65),
-    2: ("killed_by_user", 0.85),
-    3: ("killed_by_user", 0.75),
-    4: ("segfault", 0.7),
-    6: ("unknown", 0.3),
-    7: ("segfault", 0.65),
-    8: ("segfault", 0.5),
-    9: ("unknown", 0.3),
-    11: ("segfault", 0.82),
-    15: ("killed_by_user", 0.7),
-    24: ("killed_by_user", 0.7),
-    31: ("segfault", 0.5),
-}
-"""Signal → class and confidence without any other evidence. Source: signal(7)."""
-
-CODES: dict[int, tuple[FailureClass, float]] = {126: ("config_error", 0.75), 127: ("config_error", 0.78)}
-"""The same for exit codes that a shell, env or a launcher gives: the command is no program, or is not there. Neither
-changes by starting again. Source: POSIX, Shell Command Language 2.8.2."""
-
-NAMES: dict[str, int] = {
+SIGNALS: dict[str, int] = {
     "SIGHUP": 1,
     "SIGINT": 2,
     "SIGQUIT": 3,
@@ -42,13 +20,14 @@ NAMES: dict[str, int] = {
     "SIGXFSZ": 25,
     "SIGSYS": 31,
 }
+"""Numbers on Linux (signal(7))."""
 
 
 def signal_of(exit_code: int | None, signal: int | str | None) -> int | None:
-    """The signal that ended the process: named, numbered, or inside an exit code (−9, 137); None = there was none."""
+    """The signal that ended the process: named, numbered, or inside an exit code (−9, 137); None if there was none."""
     if isinstance(signal, str):
         name = signal.upper()
-        return NAMES.get(name if name.startswith("SIG") else f"SIG{name}")
+        return SIGNALS.get(name if name.startswith("SIG") else f"SIG{name}")
     if signal is not None:
         return signal or None
     if exit_code is None:

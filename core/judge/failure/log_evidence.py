@@ -1,38 +1,38 @@
 """Evidence of why a run ended, gathered from its log in one pass; ``diagnosis`` weighs it at the end.
 
-Constant memory: per class and role the strongest line is kept. Evidence after which training went on is dropped (an OOM
-that was caught, a wandb retry, an earlier run in the same file).
+Memory is constant: per class and role the strongest line is kept. Evidence after which training went on is dropped (an
+out-of-memory error that was caught, a retry of wandb, an earlier run in the same file).
 """
 
 import msgspec
 
-from ...model.failure import EvidenceLine, FailureClass
+from ...model.failure import EvidenceLine
 from ..text.lines import Finished, LineFold, fold, lines_with, plain, says_nothing, split_rank
 from ..text.patterns import LazyPattern
 from ..text.reading import Reading
 from ..text.segments import read_segment
 from ..text.shape_table import ShapeTable
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue
+from .exceptions import find_exception, proof_of, reads_configuration
 from .kernel_lines import read_kernel_line
-from .tracebacks import CONSEQUENCES, class_of, find_exception, reads_configuration
 
 GENERIC = 0.5
 """Weight from which evidence is more than a hint."""
 SURVIVED_STEPS = 4
-"""Times the step must move after a failure line for it to count as survived. Why not one: a bar is redrawn once more
-after an error, and other ranks may finish the step they are in."""
+"""A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after
+an error, and other ranks may finish their current step."""
 KERNEL_KEPT = 5
 CASCADE_KEPT = 12
 TEXT_KEPT = 400
 """Characters kept of an evidence line."""
 NEAR_LINES = 3
-"""A source line this close above an exception is the one that raised it."""
+"""A source line at most this far above an exception is the one that raised it."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The best evidence for one class. ``line`` 0: from the kernel. ``last`` line on which it was seen again."""
+    """The best evidence for one class. ``line`` 0: from the kernel log. ``last``: the newest line with the same."""
 
-    failure: FailureClass
+    failure: str
     role: str
     weight: float
     line: int
@@ -42,9 +42,11 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
-    """Evidence so far: bounded, serialisable. ``watch`` reads progress from the first evidence on, else None.
+    """Evidence so far: bounded, serialisable. ``watch``: progress since the first evidence, None before it.
 
-    ``kernel``: the newest kernel lines that mean something, whatever the log says of the same class.
+    ``kernel``: the newest kernel lines that mean something, whatever the log says about the same class.
+    ``config_read``, ``restored``, ``raised``: the newest line that read a configuration, read a checkpoint, named an
+    exception; 0 = none.
     """
 
     fold: LineFold = LineFold()
@@ -70,7 +72,7 @@ def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue
 
 
 def with_last_line(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:
-    """The state with the unfinished last line read as if it were whole: a process may die in the middle of one."""
+    """The state with the unfinished last line read as if it were finished: a process may end in the middle of one."""
     if not state.fold.rest:
         return state
     line = plain(state.fold.rest)
@@ -86,7 +88,7 @@ def _read_finished(state: DiagnosisState, done: Finished, catalogue: CompiledCat
         rest = ""
         for number, end, line in lines_with(Finished(text, first), catalogue.watching if watching else catalogue.gates):
             state = _read_line(state, number, line, catalogue)
-            if (state.watch is not None) != watching:  # from here on other lines matter
+            if (state.watch is not None) != watching:  # the gates change from here on
                 rest, first = text[end:], number
                 break
         text = rest
@@ -107,19 +109,20 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
     rows = catalogue.matches(line)
     if rows is None:
         return state
-    raised = find_exception(split_rank(line)[1])
+    raised = find_exception(split_rank(line)[1], catalogue)
     best = max((row for row in rows if row.role == "root"), key=lambda row: row.weight, default=None)
     if raised is not None:
         state = msgspec.structs.replace(state, raised=number)
-        known = class_of(
+        known = proof_of(
             raised,
+            catalogue,
             configured=bool(state.config_read) and number - state.config_read <= NEAR_LINES,
             restored=bool(state.restored) and number - state.restored <= NEAR_LINES,
-            spoken=best is None,
+            with_message=best is None,
         )
-        if known is not None and (best is None or known[1] > best.weight):
-            return _found(state, known[0], "root", known[1], number=number, line=line)
-        if raised.type in CONSEQUENCES:
+        if known is not None and (best is None or known.weight > best.weight):
+            return _found(state, known.failure, "root", known.weight, number=number, line=line)
+        if raised.type in catalogue.consequences:
             state = _followed(state, number, line)
     if best is not None:
         state = _found(state, best.failure, "root", best.weight, number=number, line=line)
@@ -137,17 +140,15 @@ _SOURCE = LazyPattern(
     r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
-"""Lines of a traceback that quote source code: their words are the program's, not an event."""
+"""Lines of a traceback that quote source code. They are no events."""
 
 
 def _reads_config(line: str) -> bool:
     return any(word in line for word in CONFIG_READS) and line[:1] in " \t│[" and reads_configuration(line)
 
 
-def _found(
-    state: DiagnosisState, failure: FailureClass, role: str, weight: float, *, number: int, line: str
-) -> DiagnosisState:
-    """The state with one more piece of evidence; per class and role the strongest is kept, the first of equals."""
+def _found(state: DiagnosisState, failure: str, role: str, weight: float, *, number: int, line: str) -> DiagnosisState:
+    """The state with one more piece of evidence. Per class and role the strongest is kept, of equals the first."""
     kept: list[Finding] = []
     mine = Finding(failure, role, weight, number, line.strip()[:TEXT_KEPT], number)
     for each in state.findings:
@@ -170,7 +171,7 @@ def _followed(state: DiagnosisState, number: int, line: str) -> DiagnosisState:
 
 
 def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes: ShapeTable) -> DiagnosisState:
-    """Training that goes on after a failure line outlives it; a finite loss outlives a NaN."""
+    """The state without evidence after which training went on; a NaN goes once the loss is finite again."""
     reading = read_segment(watch, line, number, shapes)
     if reading is watch:
         return state
@@ -183,22 +184,22 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
     return msgspec.structs.replace(state, findings=kept, survived=gone or state.survived, cascade=(), watch=watch_on)
 
 
-def kernel_evidence(state: DiagnosisState, text: str) -> DiagnosisState:
-    """The state after lines of the kernel log (any number). They come before every log line in order."""
+def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
+    """The state after lines of the kernel log (any number). They count as earlier than every log line."""
     for line in text.splitlines():
-        clue = read_kernel_line(line)
-        if clue is not None and clue.failure != "unknown":
-            said = f"{clue.meaning} — {line.strip()}"
-            state = _found(state, clue.failure, "root", clue.weight, number=0, line=said)
-            state = msgspec.structs.replace(state, kernel=(*state.kernel, said[:TEXT_KEPT])[-KERNEL_KEPT:])
+        proof = read_kernel_line(line, catalogue)
+        if proof is not None and proof.failure != "unknown":
+            meaning = f"{proof.meaning} — {line.strip()}"
+            state = _found(state, proof.failure, "root", proof.weight, number=0, line=meaning)
+            state = msgspec.structs.replace(state, kernel=(*state.kernel, meaning[:TEXT_KEPT])[-KERNEL_KEPT:])
     return state
 
 
 def is_news(line: str, catalogue: CompiledCatalogue) -> bool:
-    """True where a line may be evidence or announces a phase: what a burst of log must not drop."""
+    """True if a line may be evidence or announces a phase: a burst of log keeps such lines."""
     line = plain(line)
     if catalogue.gates.any.search(line) is not None:
         rows = catalogue.matches(line)
-        if rows or (rows is not None and (find_exception(split_rank(line)[1]) is not None)):
+        if rows or (rows is not None and (find_exception(split_rank(line)[1], catalogue) is not None)):
             return True
     return catalogue.shapes.phase_of_line(line.lower()) is not None

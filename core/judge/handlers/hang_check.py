@@ -104,7 +104,7 @@ def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> Non
             cause=Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
             incident=machine.incident,
             reason=incident.reason if incident is not None else "it hung",
-            advice=draft.knowledge.catalogue.rule("hang").remedies,
+            advice=draft.knowledge.catalogue.class_of("hang").remedies,
         ),
     )
     restart_stages.stop(draft, "give_up" if plan.ending else "restart", plan)

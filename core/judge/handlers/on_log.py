@@ -6,7 +6,7 @@ from ...model.fact import PhaseChanged, ProgressMade
 from ...model.observation import LogChunk
 from ...model.record import Entry
 from .. import attempt_progress
-from ..failure.diagnosis import DiagnosisState, read_evidence
+from ..failure.log_evidence import DiagnosisState, read_evidence
 from ..findings import eta, loss, loss_trend, slow
 from ..hang import active_time, liveness, log_activity, phase_times, step_clock
 from ..knowledge import Knowledge

@@ -79,7 +79,7 @@ def on_crash(draft: Draft, observation: Exit) -> None:
         draft.close_incident(number, "ended by a person")
         draft.move("hold", Stopped(), "a person ended the trainer; held until resume or restart")
         return
-    if wsl_channel.is_broken(state, diagnosis.failure):
+    if wsl_channel.is_broken(state, diagnosis.failure, draft.knowledge.catalogue):
         restart_stages.give_up(draft, wsl_channel.ENDING, number, wsl_channel.WINDOWS_SIDE)
         return
     before_t = state.attempt.nan_t if diagnosis.failure == "nan_loss" else None

@@ -8,7 +8,7 @@ from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
 from .. import run_machine, run_states
 from ..attempt_progress import AttemptNow, read_anew
-from ..failure.diagnosis import DiagnosisState
+from ..failure.log_evidence import DiagnosisState
 from ..findings import eta
 from ..findings.loss import Loss
 from ..findings.slow import Stall

@@ -8,7 +8,7 @@ to end two attempts in a row.
 
 import re
 
-from ...model.failure import FailureClass
+from ..failure.catalogue import CompiledCatalogue
 from ..failure.kernel_lines import read_kernel_line
 from ..state import JudgeState
 from ..text.patterns import LazyPattern
@@ -16,7 +16,7 @@ from . import failure_history
 
 CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
 FOR_EVER = LazyPattern(r"\bdxg.*create_process failed:? ?-75", re.IGNORECASE)
-BREAKS: frozenset[FailureClass] = frozenset({"gpu_lost", "cuda_unknown_error"})
+BREAKS = frozenset({"gpu_lost", "cuda_unknown_error"})
 ENDING = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
 WINDOWS_SIDE = (
     "in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: trainwatch resume",
@@ -24,11 +24,12 @@ WINDOWS_SIDE = (
 )
 
 
-def is_broken(state: JudgeState, failure: FailureClass) -> bool:
+def is_broken(state: JudgeState, failure: str, catalogue: CompiledCatalogue) -> bool:
     """Whether this end was the channel's: Windows took the GPU away, or its messages failed for the second time."""
     if failure not in BREAKS:
         return False
-    clues = [clue for line in state.diagnosis.kernel if CHANNEL.search(line) and (clue := read_kernel_line(line))]
+    lines = [line for line in state.diagnosis.kernel if CHANNEL.search(line)]
+    clues = [clue for line in lines if (clue := read_kernel_line(line, catalogue))]
     lost = any(clue.failure == "gpu_lost" for clue in clues)
     if lost or any(FOR_EVER.search(line) for line in state.diagnosis.kernel):
         return True

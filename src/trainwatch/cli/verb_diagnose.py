@@ -26,13 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """Print the diagnosis; 0 whenever an answer (``unknown`` included) could be given."""
     from trainwatch.core.config.shipped import load_failures, load_log_shapes
-    from trainwatch.core.judge.failure.catalogue import own_signatures
-    from trainwatch.core.judge.failure.diagnosis import compile_catalogue, diagnosis_of
+    from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+    from trainwatch.core.judge.failure.diagnosis import diagnosis_of
     from trainwatch.core.judge.text.shape_table import ShapeTable
 
     project = project_settings()
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
-    catalogue = compile_catalogue(load_failures(), shapes, own_signatures(project.diagnose.patterns))
+    catalogue = CompiledCatalogue(load_failures(), shapes, project.diagnose.patterns)
     diagnosis = diagnosis_of(text_blocks(args.log), catalogue, args.exit_code)
     if args.json:
         print_json(diagnosis)

@@ -11,7 +11,6 @@ from .log_input import byte_lines
 from .output import print_json
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.failure import FailureCatalogue
     from trainwatch.core.model.settings import Settings
 
 
@@ -31,12 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Replay; 0 whenever the trace could be read."""
-    from trainwatch.core.config.shipped import load_log_shapes
+    from trainwatch.core.config.shipped import load_failures, load_log_shapes
     from trainwatch.core.replay import TraceError, replay
 
     try:
         with byte_lines(args.trace, what="trace") as lines:
-            result = replay(lines, shapes=load_log_shapes(), settings=_settings(args.set), catalogue=_failures)
+            result = replay(lines, shapes=load_log_shapes(), catalogue=load_failures(), settings=_settings(args.set))
     except TraceError as error:
         raise CliError(ExitCode.USAGE, f"{args.trace}:{error}") from None
     except ValueError as error:
@@ -74,9 +73,3 @@ def _settings(words: list[str]) -> "Settings":
     if profile is not None and profile not in known:
         raise CliError(ExitCode.USAGE, f"--set profiles.use={profile}: unknown profile{did_you_mean(profile, known)}")
     return settings
-
-
-def _failures() -> "FailureCatalogue":
-    from trainwatch.core.config.shipped import load_failures
-
-    return load_failures()

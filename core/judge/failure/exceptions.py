@@ -1,0 +1,87 @@
+"""Python exceptions in a log: the line that names the type, on any rank, with or without a box, and what it proves.
+
+The type counts less than a message that a signature knows. Of a generic type the words of the message count, so that
+a library that no signature knows is understood, too; such weights stay below what counts as sure.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..text.patterns import LazyPattern
+from .catalogue import CompiledCatalogue, Proof
+
+_CONFIGURED = LazyPattern(
+    r"\b(?:args|cfg|config|conf|opts?|params|hparams|hyp|settings|options|FLAGS)(?:\[|\.\w+\[|\.get\()"
+)
+_HUMP = LazyPattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OF_CONFIG = frozenset({"KeyError", "AttributeError", "AssertionError", "ValueError"})
+"""Types that mean a wrong configuration if the line that raised them read one."""
+CONTEXT_WEIGHT = 0.75
+"""What the source line that raised an exception proves."""
+
+
+class Raised(NamedTuple):
+    """An exception named in a line. ``type`` without its module; ``message`` may be empty."""
+
+    type: str
+    module: str
+    message: str
+
+
+def find_exception(line: str, catalogue: CompiledCatalogue) -> Raised | None:
+    """The exception that the line (without rank prefix) names, None if it names none. Warnings are not exceptions."""
+    found = catalogue.exception_line.search(line)
+    if found is None:
+        return None
+    module, _, kind = found["type"].rpartition(".")
+    if kind.endswith("Warning") or (kind in ("Error", "Failed", "Timeout", "Exit", "Interrupt") and not module):
+        return None
+    return Raised(kind, module, found["message"] or "")
+
+
+def reads_configuration(line: str) -> bool:
+    """True for a source line that reads arguments or a configuration: its KeyError is a config error."""
+    return _CONFIGURED.search(line) is not None
+
+
+def proof_of(
+    raised: Raised, catalogue: CompiledCatalogue, *, configured: bool, restored: bool = False, with_message: bool = True
+) -> Proof | None:
+    """What an exception proves; None for consequences of another failure.
+
+    ``configured``: the line that raised it read a configuration; ``restored``: it read a checkpoint. ``with_message``
+    False: a signature knows the message, so its words do not count again.
+    """
+    kind = raised.type
+    if kind in catalogue.consequences:
+        return None
+    if restored and kind == "KeyError":
+        return Proof("checkpoint_mismatch", CONTEXT_WEIGHT)
+    if configured and kind in _OF_CONFIG:
+        return Proof("config_error", CONTEXT_WEIGHT)
+    known = catalogue.exceptions.get(kind)
+    if with_message and (known is None or kind == "KeyError" or kind in catalogue.generic_exceptions):
+        known = proof_of_message(kind, raised.message, catalogue) or known
+    if known is not None:
+        return known
+    proofs = [catalogue.exceptions[name] for name in catalogue.exception_patterns if _fits(kind, name)]
+    return max(proofs, key=lambda proof: proof.weight, default=None)
+
+
+def _fits(kind: str, name: str) -> bool:
+    """Whether the type has this name, in which ``*`` at either end stands for anything."""
+    if name.endswith("*"):
+        return name[1:-1] in kind if name.startswith("*") else kind.startswith(name[:-1])
+    return kind.endswith(name[1:])
+
+
+@lru_cache(maxsize=64)
+def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> Proof | None:
+    """What the words of an exception prove, None if nothing. ``kind``: its type, without the module.
+
+    Of a type that is not generic the words of its name count, too: ``ServerDisconnectedError``.
+    """
+    if kind == "KeyError" and " " not in message:
+        return next((proof for pattern, proof in catalogue.key_errors if pattern.match(message)), None)
+    low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
+    return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)
