@@ -83,7 +83,7 @@ def signs(report: StackReport) -> tuple[Sign, ...]:
     return signs_of(Outcome(t=0.0, decision=1, action="capture_stacks", ok=True, data=data))
 
 
-def test_a_deadlocked_loader_worker_is_convicted_and_named(run: World) -> None:
+def test_a_deadlocked_loader_worker_is_found_and_named_in_the_stacks(run: World) -> None:
     pytest.importorskip("torch")
     target = run.launch(*python(LOADER))
     wait_for(lambda: "stuck" in run.log(target), "the worker is stuck", 90.0)
@@ -99,7 +99,7 @@ def test_a_deadlocked_loader_worker_is_convicted_and_named(run: World) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="builds a native library")
-def test_a_native_call_that_never_returns_is_seen_below_python(run: World) -> None:
+def test_a_native_call_that_never_returns_shows_in_the_stacks(run: World) -> None:
     source, library = run.root / "stand_in.c", run.root / "libcudart_stand_in.so"
     source.write_text(STREAM)
     subprocess.run(["gcc", "-shared", "-fPIC", "-g", "-o", library, source], check=True)
@@ -114,7 +114,7 @@ def test_a_native_call_that_never_returns_is_seen_below_python(run: World) -> No
     assert is_alive(target.trainer)
 
 
-def test_the_launch_is_kept_without_its_secrets(run: World) -> None:
+def test_launch_record_of_an_incident_holds_no_secrets(run: World) -> None:
     token = "hf_" + "a" * 30
     env = {"PATH": os.environ["PATH"], "HF_TOKEN": token, "CUDA_VISIBLE_DEVICES": "1"}
     argv = ("sh", "-c", "echo up; sleep 600", "sh", "--api-key", "very-secret-word")
@@ -135,7 +135,7 @@ def test_the_launch_is_kept_without_its_secrets(run: World) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_derived_config_is_kept_where_there_is_one(run: World) -> None:
+def test_incident_holds_the_derived_config_if_there_is_one(run: World) -> None:
     target = run.launch("sh", "-c", "echo up; sleep 600")
     run.log_has(target, "up")
     (run.root / "user.toml").write_text("lr = 1\n")
@@ -144,7 +144,7 @@ def test_the_derived_config_is_kept_where_there_is_one(run: World) -> None:
     assert (run.root / "incident" / "config-user.toml").read_text() == "lr = 0.5\n"
 
 
-def test_a_crash_leaves_its_papers(run: World) -> None:
+def test_a_crash_leaves_a_launch_record_in_the_incident_folder(run: World) -> None:
     target = run.launch("sh", "-c", "echo last words; exit 3")
     run.exit(target)
     wait_for(lambda: not is_alive(target.runner), "all gone")
@@ -159,7 +159,7 @@ def test_a_crash_leaves_its_papers(run: World) -> None:
     assert "echo last words" in text["launch.txt"]
 
 
-def test_without_the_right_to_look_the_rest_is_kept_and_said(run: World) -> None:
+def test_without_ptrace_permission_other_evidence_is_kept_and_the_reason_reported(run: World) -> None:
     """The probe as a program of its own, without the capability that lets root look into everything."""
     words: list[str] = []
     if os.geteuid() == 0:
@@ -188,7 +188,7 @@ def test_without_the_right_to_look_the_rest_is_kept_and_said(run: World) -> None
     assert "== threads" in kept
 
 
-def test_who_has_a_gpu_open_is_found_by_its_files(run: World) -> None:
+def test_gpu_holders_are_found_by_their_open_device_files(run: World) -> None:
     device = run.root / "dev" / "nvidia-uvm"
     device.parent.mkdir()
     device.touch()
@@ -199,7 +199,7 @@ def test_who_has_a_gpu_open_is_found_by_its_files(run: World) -> None:
     assert gpu_holders(spare={holder.pid}, devices=(str(device.parent / "nvidia"),)) == ()
 
 
-def test_a_holder_stuck_in_the_kernel_is_named_as_that(tmp_path: Path) -> None:
+def test_a_gpu_holder_stuck_in_the_kernel_is_named_as_such(tmp_path: Path) -> None:
     process = tmp_path / "77"
     (process / "fd").mkdir(parents=True)
     (process / "stat").write_text("77 (python (x)) D 1 77 77 0")

@@ -68,12 +68,12 @@ def test_memory_above_the_baseline_is_compared_with_the_tolerance_of_the_setting
     assert cleared(tmp_path, Card(0.0, 0.3 * GB + above), restart=restart).clear is clear
 
 
-def test_more_memory_than_the_tolerance_is_no_ghost() -> None:
+def test_gpu_memory_above_the_tolerance_is_not_ghost_utilisation() -> None:
     readings = [GpuReading(index=i, util_pct=100.0, mem_used_bytes=used) for i, used in enumerate((0.8 * GB, 0.9 * GB))]
     assert ghost_utilisation.ghosts(readings, {0: 0.3 * GB, 1: 0.3 * GB}, None, 0.5 * GB) == (0,)
 
 
-def test_a_ghost_is_calmed_by_opening_a_context(tmp_path: Path) -> None:
+def test_ghost_utilisation_is_cleared_by_opening_a_cuda_context(tmp_path: Path) -> None:
     mark = tmp_path / "opened"
     python = interpreter(tmp_path, f'case "$2" in *torch.cuda.synchronize*) touch {mark};; esac')
     report = cleared(tmp_path, Card(100.0, 0.4 * GB, mark), python)
@@ -91,14 +91,14 @@ def test_a_ghost_is_calmed_by_opening_a_context(tmp_path: Path) -> None:
         ("echo RuntimeError: CUDA error: unknown error >&2; exit 1", "status 1): RuntimeError: CUDA error"),
     ],
 )
-def test_a_ghost_that_stays_is_said_with_what_to_do(tmp_path: Path, script: str, said: str) -> None:
+def test_ghost_utilisation_that_stays_is_reported_with_advice(tmp_path: Path, script: str, said: str) -> None:
     report = cleared(tmp_path, Card(100.0, 0.4 * GB), interpreter(tmp_path, script))
     assert not report.clear
     assert said in report.touched
     assert "nvidia-smi --gpu-reset" in report.detail
 
 
-def test_without_an_interpreter_nothing_is_opened(tmp_path: Path) -> None:
+def test_no_cuda_context_is_opened_without_an_interpreter(tmp_path: Path) -> None:
     assert "interpreter is not known" in cleared(tmp_path, Card(100.0, 0.4 * GB)).touched
 
 
@@ -110,12 +110,12 @@ def test_without_an_interpreter_nothing_is_opened(tmp_path: Path) -> None:
         Card(None, 0.4 * GB),
     ],
 )
-def test_what_is_no_ghost_is_left_alone(tmp_path: Path, card: Card) -> None:
+def test_real_gpu_utilisation_is_not_taken_for_ghost_utilisation(tmp_path: Path, card: Card) -> None:
     report = cleared(tmp_path, card, interpreter(tmp_path, "exit 1"), baseline=30 * GB)
     assert (report.clear, report.ghosts, report.touched) == (True, (), "")
 
 
-def test_one_that_calms_down_by_itself_is_no_ghost() -> None:
+def test_utilisation_that_falls_by_itself_is_not_ghost_utilisation() -> None:
     looks = [(0,), (0,), ()]
     now = [0.0]
 
@@ -127,14 +127,14 @@ def test_one_that_calms_down_by_itself_is_no_ghost() -> None:
     assert now[0] == 2 * ghost_utilisation.POLL_S
 
 
-def test_an_interpreter_that_never_answers_costs_its_time_limit(tmp_path: Path) -> None:
+def test_an_interpreter_that_never_answers_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     python = interpreter(tmp_path, "exec sleep 600")
     said = ghost_utilisation.touch(python, cwd=str(tmp_path), env=os.environ, own=(0,), timeout_s=0.2)
     assert said == f"opening a context with {python[0]} took more than 0.2 s"
     assert "could not be started" in ghost_utilisation.touch(["/no/such"], cwd=str(tmp_path), env={}, own=None)
 
 
-def test_who_holds_the_memory_is_named(tmp_path: Path) -> None:
+def test_the_process_that_holds_gpu_memory_is_named(tmp_path: Path) -> None:
     users = ["train.py (pid 7) with 9.0 GB of GPU 0"]
     report = cleared(tmp_path, Card(0.0, 9 * GB), users=users)
     assert (report.clear, report.holders) == (False, tuple(users))

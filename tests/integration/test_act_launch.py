@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Iterator[World]:
         ("pass", (0, None)),
     ],
 )
-def test_the_way_it_ended_is_recorded(run: World, code: str, expected: tuple[int | None, int | None]) -> None:
+def test_exit_status_and_signal_are_recorded(run: World, code: str, expected: tuple[int | None, int | None]) -> None:
     target = run.launch(*python(code))
     record = run.exit(target)
     assert (record.code, record.signal) == expected
@@ -62,7 +62,7 @@ def test_arguments_environment_and_directory_arrive_unchanged(run: World) -> Non
     assert json.loads(run.log(target)) == [arguments, "x;y 'z' ✓\n\udcfe", str(run.root / "work dir")]
 
 
-def test_the_trainer_starts_with_a_clean_slate(run: World) -> None:
+def test_the_trainer_starts_with_default_signals_and_no_inherited_files(run: World) -> None:
     code = """if True:
         import json, os, signal
         print(json.dumps({
@@ -87,21 +87,21 @@ def test_the_trainer_starts_with_a_clean_slate(run: World) -> None:
     }
 
 
-def test_the_users_own_choice_of_buffering_stands(run: World) -> None:
+def test_a_users_pythonunbuffered_setting_is_kept(run: World) -> None:
     code = "import os; print(os.environ['PYTHONUNBUFFERED'])"
     target = run.launch(*python(code), env=dict(os.environ) | {"PYTHONUNBUFFERED": "0"})
     run.exit(target)
     assert run.log(target) == "0\n"
 
 
-def test_a_flood_of_output_is_complete_when_the_exit_is_seen(run: World) -> None:
+def test_a_large_output_is_complete_in_the_log_when_the_exit_is_recorded(run: World) -> None:
     target = run.launch(sys.executable, "-c", "import sys\nsys.stdout.write('line\\n' * 2_000_000)")
     assert run.exit(target).code == 0
     assert target.log is not None
     assert Path(target.log).stat().st_size == 10_000_000
 
 
-def test_records_are_private(run: World) -> None:
+def test_attempt_records_are_readable_by_the_owner_only(run: World) -> None:
     target = run.launch(*python("pass"))
     run.exit(target)
     folder = Path(target.directory)
@@ -151,7 +151,7 @@ def test_killing_the_runner_leaves_the_trainer_writing(run: World) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
-def test_what_ends_terminals_and_logins_does_not_end_the_runner(run: World, number: int) -> None:
+def test_the_runner_ignores_hup_int_and_term(run: World, number: int) -> None:
     target = run.launch(*python("import time\nprint('up', flush=True)\ntime.sleep(0.3)"))
     run.log_has(target, "up")
     assert target.runner is not None
@@ -159,7 +159,7 @@ def test_what_ends_terminals_and_logins_does_not_end_the_runner(run: World, numb
     assert run.exit(target).code == 0
 
 
-def test_the_runner_stays_for_the_orphans(run: World) -> None:
+def test_the_runner_lives_until_orphaned_workers_have_ended(run: World) -> None:
     code = "import subprocess; print('child=%d' % subprocess.Popen(['sleep', '600'], start_new_session=True).pid)"
     target = run.launch(*python(code))
     assert run.exit(target).code == 0
@@ -182,7 +182,7 @@ def test_the_runner_stays_for_the_orphans(run: World) -> None:
         (("python", "a\0b"), 126, "NUL"),
     ],
 )
-def test_a_command_that_cannot_start_is_one_sentence(
+def test_a_command_that_cannot_start_is_reported_in_one_sentence(
     run: World, argv: tuple[str, ...], code: int, sentence: str
 ) -> None:
     (run.root / "plain.txt").write_text("hello\n")
@@ -207,7 +207,7 @@ def test_a_log_that_cannot_be_opened_is_named(run: World) -> None:
         run.launch("true", log=str(run.root / "file" / "x.log"))
 
 
-def test_a_directory_is_used_once(run: World) -> None:
+def test_an_attempt_directory_is_used_once(run: World) -> None:
     target = run.launch("true")
     run.exit(target)
     with pytest.raises(LaunchError, match="belongs to an earlier launch"):
@@ -239,7 +239,7 @@ def test_a_folder_of_the_same_name_in_the_current_directory_is_not_taken_for_our
     assert run.exit(run.launch("true")).code == 0
 
 
-def test_nothing_is_left_behind_as_our_child(run: World) -> None:
+def test_a_launch_leaves_no_child_process(run: World) -> None:
     target = run.launch(*python(STAY))
     assert target.runner is not None
     assert os.getpid() not in {

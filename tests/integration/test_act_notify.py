@@ -12,7 +12,7 @@ from trainwatch.core.act.notify.notifier import KEPT_BYTES, notify
 EVENT = {"event": "incident", "title": "crash ✓", "incident": 3}
 
 
-def test_the_event_arrives_as_one_json_object(tmp_path: Path) -> None:
+def test_a_notify_command_gets_the_event_as_one_json_object(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     report = notify(
         python(f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read()); print('sent')"), EVENT, timeout_s=20
@@ -21,12 +21,12 @@ def test_the_event_arrives_as_one_json_object(tmp_path: Path) -> None:
     assert json.loads(heard.read_text()) == EVENT
 
 
-def test_a_failing_command_is_reported_with_its_last_words() -> None:
+def test_a_failing_notify_command_is_reported_with_its_last_output() -> None:
     report = notify(python("import sys; print('no route'); sys.exit(4)"), EVENT, timeout_s=20)
     assert (report.ok, report.code, report.detail) == (False, 4, "notify.command returned 4: no route")
 
 
-def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_hanging_notify_command_is_ended_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = f"""if True:
         import os, subprocess, time
@@ -39,20 +39,20 @@ def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
     wait_for(lambda: not any(lives(int(pid)) for pid in pids.read_text().split()), "both are gone")
 
 
-def test_a_command_that_never_reads_and_floods_us_is_harmless() -> None:
+def test_a_notify_command_that_never_reads_and_writes_without_end_is_ended() -> None:
     report = notify(["yes"], {"body": "x" * 1_000_000}, timeout_s=0.5)
     assert not report.ok
     assert 0 < len(report.output) <= KEPT_BYTES
 
 
-def test_a_child_that_keeps_the_output_open_does_not_hold_us() -> None:
+def test_a_notify_child_that_keeps_the_output_open_does_not_block() -> None:
     code = "import subprocess; p = subprocess.Popen(['sleep', '600'], start_new_session=True); print(p.pid)"
     report = notify(python(code), EVENT, timeout_s=20)
     assert report.ok
     os.kill(int(report.output), signal.SIGKILL)
 
 
-def test_what_cannot_be_run_is_a_sentence() -> None:
+def test_a_notify_command_that_cannot_run_is_reported_in_one_sentence() -> None:
     assert notify([], EVENT, timeout_s=1).detail == "no notification command is set (notify.command)"
     missing = notify(["no-such-notifier"], EVENT, timeout_s=1)
     assert missing.detail == "notify.command: not found: no-such-notifier; give the full path"

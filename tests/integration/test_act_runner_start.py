@@ -25,7 +25,9 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_runner_that_comes_too_late_starts_nothing(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_that_starts_after_the_launch_gave_up_starts_nothing(
+    run: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = run.root / "done"
     late = f'(sleep 0.5; "{sys.executable}" "$@"; sleep 0.5; touch "{done}") &'
     monkeypatch.setattr(sys, "executable", script(run.root / "late", late))
@@ -37,7 +39,7 @@ def test_a_runner_that_comes_too_late_starts_nothing(run: World, monkeypatch: py
     assert not trace.exists()
 
 
-def test_a_runner_that_cannot_start_is_reported_at_once_with_its_words(
+def test_a_runner_that_cannot_start_is_reported_with_its_error_output(
     run: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", script(run.root / "broken", "echo 'No module named trainwatch' >&2; exit 1"))
@@ -45,7 +47,7 @@ def test_a_runner_that_cannot_start_is_reported_at_once_with_its_words(
         run.launch("true")
 
 
-def test_an_order_that_cannot_be_written_is_a_sentence(run: World) -> None:
+def test_an_order_file_that_cannot_be_written_is_reported_in_one_sentence(run: World) -> None:
     (run.root / "attempts").write_text("a file where the folder should be")
     with pytest.raises(LaunchError, match=r"cannot write the launch order into .*check its owner"):
         run.launch("true")
@@ -57,7 +59,7 @@ WORKING = 'while [ "$1" != "--" ]; do shift; done; shift; [ "$1" = true ] || tou
 @pytest.mark.parametrize(
     ("text", "scoped"), [(WORKING, True), ('case "$*" in *"-- true") exit 0;; esac; exit 1', False)]
 )
-def test_a_scope_is_used_where_it_works_and_its_failure_costs_nothing(
+def test_a_systemd_scope_is_used_if_it_works_and_its_failure_does_not_stop_a_launch(
     run: World, monkeypatch: pytest.MonkeyPatch, text: str, scoped: bool
 ) -> None:
     tools = run.root / "bin"
@@ -88,7 +90,9 @@ def test_a_scope_is_used_where_it_works_and_its_failure_costs_nothing(
         ({"XDG_RUNTIME_DIR": "/nowhere", "PATH": os.environ["PATH"]}, True, "systemd-run "),
     ],
 )
-def test_why_there_is_no_scope_is_said(tmp_path: Path, environ: dict[str, str], lingers: bool, sentence: str) -> None:
+def test_the_reason_for_no_systemd_scope_is_reported(
+    tmp_path: Path, environ: dict[str, str], lingers: bool, sentence: str
+) -> None:
     if lingers:
         (tmp_path / getpass.getuser()).touch()
     why = scope.probe(environ, tmp_path)

@@ -54,7 +54,7 @@ def launched(run: World, code: str, word: str) -> AttemptTarget:
 
 
 @pytest.mark.parametrize("runner_lives", [True, False])
-def test_a_deaf_trainer_finishes_its_save_before_it_is_killed(run: World, runner_lives: bool) -> None:
+def test_a_trainer_that_ignores_signals_finishes_its_save_before_it_is_killed(run: World, runner_lives: bool) -> None:
     target = launched(run, SLOW_SAVE, "saving")
     if not runner_lives:
         assert target.runner is not None
@@ -65,13 +65,13 @@ def test_a_deaf_trainer_finishes_its_save_before_it_is_killed(run: World, runner
     assert (run.root / "out" / "net.safetensors").stat().st_size == 40_000
 
 
-def test_a_person_who_kills_does_not_wait(run: World) -> None:
+def test_an_operator_kill_does_not_wait_for_a_save(run: World) -> None:
     target = launched(run, SLOW_SAVE, "saving")
     assert stop_attempt(target, "kill", saves_to=str(run.root / "out")).gone
     assert not (run.root / "out" / "net.safetensors").exists()
 
 
-def test_a_save_that_stands_still_is_not_waited_for(run: World) -> None:
+def test_a_save_that_does_not_grow_is_not_waited_for(run: World) -> None:
     target = launched(run, STUCK_SAVE, "up")
     now = [0.0]
     watch = SaveWatch(str(run.root / "out"), lambda: now[0])
@@ -89,7 +89,7 @@ def test_a_save_that_stands_still_is_not_waited_for(run: World) -> None:
 
 
 @pytest.mark.parametrize(("folder", "counts"), [("out", True), (None, True), ("elsewhere", False)])
-def test_only_checkpoints_count(run: World, folder: str | None, counts: bool) -> None:
+def test_only_files_of_checkpoints_delay_a_kill(run: World, folder: str | None, counts: bool) -> None:
     target = launched(run, STUCK_SAVE, "up")
     watch = SaveWatch(None if folder is None else str(run.root / folder))
     assert watch.writing(members(target)) is counts

@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("by", ["runner", "supervisor"])
-def test_the_frame_it_sits_in_is_found(run: World, by: str) -> None:
+def test_the_frame_of_a_hung_process_is_found(run: World, by: str) -> None:
     target = run.launch(*python(STUCK))
     run.log_has(target, "up")
     if by == "supervisor":
@@ -54,7 +54,7 @@ def test_the_frame_it_sits_in_is_found(run: World, by: str) -> None:
     assert processes.read_process(pid).state == "S"  # type: ignore[union-attr]
 
 
-def test_without_py_spy_the_rest_is_still_there(run: World) -> None:
+def test_without_py_spy_other_evidence_is_still_captured(run: World) -> None:
     target = run.launch(*python(STUCK))
     run.log_has(target, "up")
     report = capture_stacks(target, run.root / "incident", py_spy="/no/such/py-spy")
@@ -63,7 +63,7 @@ def test_without_py_spy_the_rest_is_still_there(run: World) -> None:
     assert any(path.endswith(f"proc-{target.trainer.pid}.txt") for path in report.files)
 
 
-def test_a_slow_py_spy_is_given_up(run: World) -> None:
+def test_a_slow_py_spy_is_ended_at_its_time_limit(run: World) -> None:
     slow = run.root / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 600\n")
     slow.chmod(0o755)
@@ -73,7 +73,7 @@ def test_a_slow_py_spy_is_given_up(run: World) -> None:
     assert report.notes[0].startswith(f"py-spy took more than 0.3 s on process {target.trainer.pid} (")
 
 
-def test_a_py_spy_that_leaves_it_stopped_is_put_right(run: World) -> None:
+def test_a_trainer_that_py_spy_left_stopped_is_continued(run: World) -> None:
     rude = run.root / "rude"
     stopped = 'until grep -q "^State:.T" "/proc/$4/status"; do :; done'  # a signal takes effect when it is scheduled
     rude.write_text(f'#!/bin/sh\nkill -STOP "$4"\n{stopped}\necho "Thread 1: \\"MainThread\\""\n')
@@ -93,7 +93,7 @@ def test_a_paused_trainer_stays_paused(run: World) -> None:
     assert processes.read_process(target.trainer.pid).state == "T"  # type: ignore[union-attr]
 
 
-def test_a_dead_trainer_leaves_its_log_to_look_at(run: World) -> None:
+def test_stack_capture_of_a_dead_trainer_keeps_the_end_of_its_log(run: World) -> None:
     target = run.launch(*python("print('last words')"))
     run.exit(target)
     wait_for(lambda: not is_alive(target.runner), "all gone")
@@ -119,12 +119,12 @@ def test_frames_of_the_main_thread_come_first() -> None:
         (("main (my_threading.py:3)",), 0),
     ],
 )
-def test_the_frame_that_tells_is_not_the_waiting_itself(frames: tuple[str, ...], telling: int) -> None:
+def test_the_telling_frame_is_the_caller_of_the_waiting_frame(frames: tuple[str, ...], telling: int) -> None:
     assert telling_frame(frames) == frames[telling]
     assert telling_frame(()) is None
 
 
-def test_a_huge_log_costs_one_small_read(tmp_path: Path) -> None:
+def test_the_end_of_a_huge_log_is_found_with_one_small_read(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * 3_000_000 + b"\nlast\n")
     notes: list[str] = []

@@ -75,7 +75,7 @@ def kill_runner(target: AttemptTarget) -> None:
 
 
 @pytest.mark.parametrize("terminal", ["file", "pty"])
-def test_a_polite_trainer_saves_and_ends_at_the_first_signal(run: World, terminal: str) -> None:
+def test_a_trainer_that_handles_sigint_saves_and_ends_at_the_first_signal(run: World, terminal: str) -> None:
     target = started(run, POLITE, terminal=terminal)
     report = stop(target)
     assert (report.gone, report.signal, report.processes, report.by) == (True, "SIGINT", 1, "runner")
@@ -86,7 +86,7 @@ def test_a_polite_trainer_saves_and_ends_at_the_first_signal(run: World, termina
 
 
 @pytest.mark.parametrize("terminal", ["file", "pty"])
-def test_a_deaf_trainer_is_killed_after_both_graces(run: World, terminal: str) -> None:
+def test_a_trainer_that_ignores_signals_is_killed_after_both_grace_periods(run: World, terminal: str) -> None:
     target = started(run, DEAF, terminal=terminal)
     report = stop(target, interrupt=0.3, terminate=0.3)
     assert (report.gone, report.signal) == (True, "SIGKILL")
@@ -96,7 +96,7 @@ def test_a_deaf_trainer_is_killed_after_both_graces(run: World, terminal: str) -
     assert report.sentence.startswith("1 process ended by SIGKILL after ")
 
 
-def test_kill_asks_nobody(run: World) -> None:
+def test_kill_sends_sigkill_at_once(run: World) -> None:
     target = started(run, POLITE)
     report = stop(target, "kill")
     assert (report.gone, report.signal) == (True, "SIGKILL")
@@ -105,7 +105,7 @@ def test_kill_asks_nobody(run: World) -> None:
 
 
 @pytest.mark.parametrize("runner_lives", [True, False])
-def test_the_whole_tree_goes_also_from_other_sessions(run: World, runner_lives: bool) -> None:
+def test_stop_ends_the_whole_tree_also_in_other_sessions(run: World, runner_lives: bool) -> None:
     target = started(run, SCATTERED)
     pids = [target.trainer.pid, *(run.pid_said(target, name) for name in "abc")]
     assert sorted(process.pid for process in members(target)) == sorted(pids)
@@ -118,7 +118,7 @@ def test_the_whole_tree_goes_also_from_other_sessions(run: World, runner_lives: 
     assert not any(lives(pid) for pid in pids)
 
 
-def test_workers_left_by_a_crash_are_ended_too(run: World) -> None:
+def test_stop_ends_workers_left_by_a_crash(run: World) -> None:
     code = f"""if True:
         import subprocess, sys
         print("w=%d" % subprocess.Popen([sys.executable, "-c", {DEAF!r}]).pid, flush=True)
@@ -134,7 +134,7 @@ def test_workers_left_by_a_crash_are_ended_too(run: World) -> None:
     assert run.exit(target).stopped_by is None  # it crashed before anybody asked
 
 
-def test_a_stopped_runner_does_not_make_a_run_unstoppable(run: World) -> None:
+def test_a_run_whose_runner_is_stopped_can_be_stopped(run: World) -> None:
     target = started(run, POLITE)
     assert target.runner is not None
     os.kill(target.runner.pid, signal.SIGSTOP)
@@ -142,7 +142,7 @@ def test_a_stopped_runner_does_not_make_a_run_unstoppable(run: World) -> None:
     assert not lives(target.trainer.pid)
 
 
-def test_a_suspended_trainer_is_woken_so_that_it_can_react(run: World) -> None:
+def test_a_suspended_trainer_is_continued_before_it_is_signalled(run: World) -> None:
     target = started(run, POLITE)
     assert pause_attempt(target).ok
     assert processes.read_process(target.trainer.pid).state == "T"  # type: ignore[union-attr]
@@ -164,7 +164,7 @@ def test_a_kill_overtakes_a_gentle_stop(run: World) -> None:
     assert run.exit(target).stopped_by == "kill"
 
 
-def test_stopping_what_is_gone_is_no_trouble(run: World) -> None:
+def test_stopping_an_ended_attempt_succeeds(run: World) -> None:
     target = run.launch("true")
     run.exit(target)
     wait_for(lambda: not is_alive(target.runner), "the runner is gone")
@@ -172,7 +172,7 @@ def test_stopping_what_is_gone_is_no_trouble(run: World) -> None:
     assert (report.gone, report.signal, report.processes) == (True, None, 0)
 
 
-def test_an_adopted_process_is_ended_and_its_shell_is_not(run: World) -> None:
+def test_stop_of_an_adopted_process_spares_its_shell(run: World) -> None:
     """An adopted trainer sits in a shell's session, which must not be taken for its own."""
     script = f"{sys.executable} -c '{DEAF}' & echo pid=$!; wait; echo shell; sleep 600"
     log = run.root / "adopted.log"
@@ -211,7 +211,7 @@ def test_a_reused_pid_is_never_signalled(run: World) -> None:
         bystander.wait()
 
 
-def test_pause_stops_every_process_and_unpause_lets_all_go_on(run: World) -> None:
+def test_pause_stops_every_process_and_unpause_continues_all(run: World) -> None:
     target = started(run, SCATTERED)
     run.pid_said(target, "c")
     report = pause_attempt(target)
@@ -223,7 +223,7 @@ def test_pause_stops_every_process_and_unpause_lets_all_go_on(run: World) -> Non
     assert "T" not in {process.state for process in members(target)}
 
 
-def test_a_tree_that_breeds_while_it_is_ended_goes_too(run: World) -> None:
+def test_a_tree_that_forks_while_it_is_ended_is_ended_completely(run: World) -> None:
     """A watchdog parent that replaces each killed worker at once (elastic launchers do)."""
     code = """if True:
         import signal, subprocess, time
@@ -243,7 +243,7 @@ def test_a_tree_that_breeds_while_it_is_ended_goes_too(run: World) -> None:
     assert members(target) == []
 
 
-def test_a_process_whose_first_thread_ended_is_not_taken_for_gone(run: World) -> None:
+def test_a_process_whose_main_thread_ended_is_not_taken_for_ended(run: World) -> None:
     """A trainer that was killed while a thread hangs in the driver looks like a zombie; its GPU memory stays held."""
     code = """if True:
         import ctypes, signal, threading, time
@@ -260,7 +260,7 @@ def test_a_process_whose_first_thread_ended_is_not_taken_for_gone(run: World) ->
     assert not lives(target.trainer.pid)
 
 
-def test_losing_the_state_directory_harms_neither_training_nor_stopping(run: World) -> None:
+def test_a_deleted_state_directory_affects_neither_training_nor_stop(run: World) -> None:
     target = started(run, POLITE)
     shutil.rmtree(target.directory)
     report = stop(target, interrupt=10.0)

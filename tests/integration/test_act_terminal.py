@@ -71,19 +71,19 @@ class Person:
         os.close(self.slave)
 
 
-def test_the_trainer_has_a_terminal_of_the_ordered_size(run: World) -> None:
+def test_the_trainer_gets_a_terminal_of_the_configured_size(run: World) -> None:
     target = run.launch(*python(ECHO), terminal="pty", columns=133, rows=44)
     run.log_has(target, "True True 133 44")
 
 
-def test_output_is_complete_when_the_exit_is_seen(run: World) -> None:
+def test_pty_output_is_complete_in_the_log_when_the_exit_is_recorded(run: World) -> None:
     target = run.launch(*python("import sys\nsys.stdout.write('line\\n' * 200_000)\nsys.exit(7)"), terminal="pty")
     assert run.exit(target).code == 7
     assert target.log is not None
     assert Path(target.log).read_bytes() == b"line\r\n" * 200_000
 
 
-def test_a_person_sees_types_resizes_interrupts_and_leaves(run: World) -> None:
+def test_an_attached_terminal_shows_types_resizes_interrupts_and_detaches(run: World) -> None:
     target = run.launch(*python(ECHO), terminal="pty")
     run.log_has(target, "True True")
     person = Person(target.directory)
@@ -107,7 +107,7 @@ def test_a_person_sees_types_resizes_interrupts_and_leaves(run: World) -> None:
     run.log_has(target, "got añ✓")
 
 
-def test_two_people_see_the_same_and_the_end(run: World) -> None:
+def test_two_attached_terminals_show_the_same_output_and_the_end(run: World) -> None:
     target = run.launch(*python(ECHO), terminal="pty")
     run.log_has(target, "True True")
     people = [Person(target.directory), Person(target.directory, "--pane")]
@@ -128,7 +128,7 @@ def test_two_people_see_the_same_and_the_end(run: World) -> None:
     wait_for(lambda: not (Path(target.directory) / spool.SOCKET).exists(), "the socket is removed")
 
 
-def test_attaching_to_an_ended_attempt_is_a_sentence(run: World) -> None:
+def test_attaching_to_an_ended_attempt_is_refused_in_one_sentence(run: World) -> None:
     target = run.launch("true", terminal="pty")
     run.exit(target)
     wait_for(lambda: not is_alive(target.runner), "the runner is gone")
@@ -143,7 +143,7 @@ def test_attaching_to_an_ended_attempt_is_a_sentence(run: World) -> None:
     assert done.stderr.startswith("the trainer's terminal is closed")
 
 
-def test_who_does_not_read_is_dropped_and_the_trainer_does_not_wait(run: World) -> None:
+def test_a_client_that_does_not_read_is_dropped_and_the_trainer_goes_on(run: World) -> None:
     code = f"import sys\ninput()\nsys.stdout.write('x' * {CLIENT_BACKLOG_BYTES * 4})\nprint('all written', flush=True)"
     target = run.launch(*python(code), terminal="pty")
     with closing(connect(target.directory)) as idle, closing(connect(target.directory)) as link:
@@ -153,7 +153,7 @@ def test_who_does_not_read_is_dropped_and_the_trainer_does_not_wait(run: World) 
     assert "all written" in run.log(target)
 
 
-def test_nonsense_on_the_socket_harms_nobody(run: World) -> None:
+def test_malformed_data_on_the_terminal_socket_is_ignored(run: World) -> None:
     target = run.launch(*python(ECHO), terminal="pty")
     run.log_has(target, "True True")
     for nonsense in (b"d\xff\xff\xff\xff", b"w\0\0\0\1x", b"?\0\0\0\0", b"d\0\0"):
@@ -164,7 +164,7 @@ def test_nonsense_on_the_socket_harms_nobody(run: World) -> None:
         run.log_has(target, "got still here")
 
 
-def test_a_long_state_directory_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_long_state_directory_path_works_in_pty_mode(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
     with world(deep) as run:
@@ -174,7 +174,7 @@ def test_a_long_state_directory_is_no_obstacle(tmp_path: Path) -> None:
             run.log_has(target, "got deep")
 
 
-def test_a_full_disk_costs_output_and_is_noted() -> None:
+def test_a_full_disk_drops_pty_output_and_is_recorded() -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     read_end, write_end = os.pipe()
     try:

@@ -100,7 +100,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
             )
 
 
-def test_a_run_is_seen_in_a_session_of_its_name(desk: Desk) -> None:
+def test_a_run_is_shown_in_a_tmux_session_of_its_name(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     report = tmux.show(desk.spec("my run.v2:a"), target, desk.environ)
     assert (report.ok, report.session) == (True, "trainwatch-my-run-v2-a")
@@ -112,7 +112,7 @@ def test_a_run_is_seen_in_a_session_of_its_name(desk: Desk) -> None:
     assert tmux.find_sessions(desk.spec("my run.v2:a"), environ=desk.environ).own == report.session
 
 
-def test_options_of_the_user_are_left_alone(desk: Desk) -> None:
+def test_tmux_options_of_the_user_are_not_changed(desk: Desk) -> None:
     desk.tmux("-f", "/dev/null", "new-session", "-d", "-s", "mine", "sleep", "600")
     before = [
         desk.tmux("show-options", "-g"),
@@ -174,7 +174,7 @@ class Sitting:
 
 
 @pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
-def test_a_view_in_tmux_is_left_with_a_key_and_says_so_all_the_time(desk: Desk, key: bytes) -> None:
+def test_a_view_in_tmux_detaches_by_key_and_shows_the_key(desk: Desk, key: bytes) -> None:
     target = desk.run.launch(*python(TICKING))
     session = tmux.show(desk.spec(), target, desk.environ).session
     assert session is not None
@@ -192,7 +192,7 @@ def test_a_view_in_tmux_is_left_with_a_key_and_says_so_all_the_time(desk: Desk, 
 
 
 @pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
-def test_a_view_without_tmux_is_left_with_a_key(desk: Desk, key: bytes) -> None:
+def test_a_view_without_tmux_ends_by_key(desk: Desk, key: bytes) -> None:
     target = desk.run.launch(*python(TICKING))
     sitting = Sitting(attach_command(desk.spec(), target, desk.environ, plain=True), desk.environ)
     try:
@@ -233,7 +233,7 @@ def test_a_window_that_a_person_closed_is_opened_again(desk: Desk) -> None:
     assert sorted(desk.tmux("list-windows", "-t", f"={session}", "-F", "#{window_name}").split()) == ["own", "trainer"]
 
 
-def test_a_session_of_the_same_name_is_not_taken_for_ours(desk: Desk) -> None:
+def test_a_users_session_of_the_same_name_is_not_used(desk: Desk) -> None:
     desk.tmux("-f", "/dev/null", "new-session", "-d", "-s", "trainwatch-luca", "sleep", "600")
     target = desk.run.launch(*python(TICKING))
     report = tmux.show(desk.spec(), target, desk.environ)
@@ -244,7 +244,7 @@ def test_a_session_of_the_same_name_is_not_taken_for_ours(desk: Desk) -> None:
     assert is_alive(target.trainer)
 
 
-def test_a_view_that_somebody_looks_at_stays(desk: Desk) -> None:
+def test_an_attached_tmux_session_is_not_closed(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     session = tmux.show(desk.spec(), target, desk.environ).session
     assert session is not None
@@ -267,14 +267,14 @@ def test_a_view_that_somebody_looks_at_stays(desk: Desk) -> None:
     assert tmux.find_sessions(desk.spec(), environ=desk.environ).own is None
 
 
-def test_names_and_paths_with_hard_signs_survive(desk: Desk) -> None:
+def test_names_and_paths_with_special_characters_reach_tmux_unchanged(desk: Desk) -> None:
     target = desk.run.launch(*python("print('über ✓')"), log=str(desk.run.root / "a 'b\" $HOME;"))
     report = tmux.show(desk.spec("x;"), target, desk.environ)
     assert report.session == "trainwatch-x-"
     desk.shows("trainwatch-x-", "über ✓")
 
 
-def test_killing_the_tmux_server_costs_the_training_nothing(desk: Desk) -> None:
+def test_killing_the_tmux_server_does_not_affect_the_training(desk: Desk) -> None:
     code = "import time\nfor i in range(100):\n    print(i)\n    time.sleep(0.01)"
     target = desk.run.launch(*python(code))
     assert tmux.show(desk.spec(), target, desk.environ).ok
@@ -392,7 +392,7 @@ def test_without_a_popup_the_client_is_switched(tmp_path: Path) -> None:
     assert called.read_text().splitlines()[-1] == "-S/tmp/s switch-client -t =luca"
 
 
-def test_without_tmux_the_log_is_shown_plainly(desk: Desk) -> None:
+def test_without_tmux_attach_follows_the_log(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     environ = desk.environ | {"PATH": str(desk.run.root)}
     report = tmux.show(desk.spec(), target, environ)
@@ -411,7 +411,7 @@ def test_tmux_can_be_switched_off(desk: Desk) -> None:
     assert report.detail == "no tmux window: switched off (tmux.enabled)"
 
 
-def test_attach_knows_where_it_is(desk: Desk) -> None:
+def test_attach_inside_tmux_switches_the_client(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     spec = desk.spec()
     session = tmux.show(spec, target, desk.environ).session
@@ -432,7 +432,7 @@ def test_attach_knows_where_it_is(desk: Desk) -> None:
     assert is_log_view(attach_command(spec, target, desk.environ, plain=True))
 
 
-def test_nothing_to_attach_to_is_a_sentence(desk: Desk) -> None:
+def test_attach_without_an_attempt_is_refused_in_one_sentence(desk: Desk) -> None:
     with pytest.raises(RuntimeError, match="luca was never launched"):
         attach_command(desk.spec(), None, desk.environ)
     target = desk.run.launch("true")

@@ -49,7 +49,7 @@ def trainer(user: HandMade, session: str = "luca") -> tuple[int, PaneSeen]:
     return wait_for(look, "a trainer in the pane")
 
 
-def test_the_top_most_program_is_the_trainer(user: HandMade) -> None:
+def test_adopt_takes_the_topmost_program_of_a_pane(user: HandMade) -> None:
     (user.root / "train.sh").write_text(f"#!/bin/bash\n{sys.executable} counting.py\necho over\n")
     (user.root / "train.sh").chmod(0o755)
     user.session()
@@ -58,20 +58,20 @@ def test_the_top_most_program_is_the_trainer(user: HandMade) -> None:
     assert Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1] == b"counting.py"
 
 
-def test_a_pane_that_is_the_trainer_itself(user: HandMade) -> None:
+def test_adopt_takes_a_pane_whose_process_is_the_trainer(user: HandMade) -> None:
     user.session("luca", sys.executable, "counting.py")
     pid, pane = trainer(user)
     assert pid == pane.pid
 
 
-def test_only_shells_is_no_training(user: HandMade) -> None:
+def test_a_pane_with_only_shells_holds_no_training(user: HandMade) -> None:
     user.session()
     with pytest.raises(AdoptionError, match="only shells") as caught:
         trainer_in(panes(user), "luca")
     assert caught.value.kind == "missing"
 
 
-def test_several_are_named_and_one_pane_can_be_chosen(user: HandMade) -> None:
+def test_several_trainings_in_a_session_are_named_and_a_pane_can_be_chosen(user: HandMade) -> None:
     user.session("luca", sys.executable, "counting.py")
     user.tmux("split-window", "-d", "-t", "=luca:", "-c", str(user.root), sys.executable, "counting.py")
     both = panes(user)
@@ -93,7 +93,7 @@ def test_a_pane_is_found_by_its_terminal(user: HandMade) -> None:
     assert pane_on(Tmux(socket=user.socket), found.stdout.path, user.environ) == pane
 
 
-def test_no_line_is_lost_between_history_and_copy(user: HandMade) -> None:
+def test_pane_copy_loses_no_line_after_the_history(user: HandMade) -> None:
     user.session()
     user.type(f"{sys.executable} counting.py; echo the-end; read x")
     pid, pane = trainer(user)

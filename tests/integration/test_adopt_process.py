@@ -31,7 +31,7 @@ def running(user: HandMade, *argv: str, **more: object) -> Trainer:
     return look_at(made.pid)
 
 
-def test_all_that_a_restart_needs_is_found(user: HandMade) -> None:
+def test_adopt_finds_command_folder_environment_and_log(user: HandMade) -> None:
     with (user.root / "o.log").open("wb") as log:
         env = user.environ | {"WANDB_API_KEY": "s3cret", "TMUX_PANE": "%7", "OLDPWD": "/x"}
         found = running(user, stdout=log, stderr=log, env=env)
@@ -46,13 +46,13 @@ def test_all_that_a_restart_needs_is_found(user: HandMade) -> None:
     assert log_of(found, None).log == str(user.root / "o.log")
 
 
-def test_output_in_two_files_is_read_from_both(user: HandMade) -> None:
+def test_an_adopted_trainer_with_two_output_files_is_read_from_both(user: HandMade) -> None:
     with (user.root / "o.log").open("wb") as out, (user.root / "e.log").open("wb") as err:
         place = log_of(running(user, stdout=out, stderr=err), None)
     assert (place.log, place.more) == (str(user.root / "e.log"), (str(user.root / "o.log"),))
 
 
-def test_a_log_that_tee_writes_is_found(user: HandMade) -> None:
+def test_adopt_finds_a_log_written_by_tee(user: HandMade) -> None:
     shell = user.start("bash", "-c", 'python=$1; shift; $python "$@" 2>&1 | tee mine.txt', "x", *SLEEP)
     wait_for(lambda: (user.root / "mine.txt").exists() and (user.root / "mine.txt").stat().st_size, "tee writes")
     child = wait_for(
@@ -61,14 +61,14 @@ def test_a_log_that_tee_writes_is_found(user: HandMade) -> None:
     assert log_of(look_at(child), None).log == str(user.root / "mine.txt")
 
 
-def test_a_log_that_the_trainer_opened_itself_is_found(user: HandMade) -> None:
+def test_adopt_finds_a_log_that_the_trainer_opened(user: HandMade) -> None:
     code = "import time; f = open('own.log', 'a'); f.write('x'); f.flush(); time.sleep(600)"
     made = user.start(sys.executable, "-c", code, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: (user.root / "own.log").exists() and (user.root / "own.log").stat().st_size, "it writes")
     assert log_of(look_at(made.pid), None).log == str(user.root / "own.log")
 
 
-def test_a_deleted_log_is_named_and_another_is_asked_for(user: HandMade) -> None:
+def test_adopt_names_a_deleted_log_and_asks_for_another(user: HandMade) -> None:
     path = user.root / "o.log"
     with path.open("wb") as log:
         found = running(user, stdout=log, stderr=log)
@@ -78,7 +78,7 @@ def test_a_deleted_log_is_named_and_another_is_asked_for(user: HandMade) -> None
     assert caught.value.kind == "unclear"
 
 
-def test_output_that_nobody_can_read_asks_for_a_log(user: HandMade) -> None:
+def test_adopt_asks_for_a_log_if_the_output_is_not_readable(user: HandMade) -> None:
     found = running(user, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with pytest.raises(AdoptionError, match=r"/dev/null.*--log F"):
         log_of(found, None)
@@ -89,7 +89,7 @@ def test_output_that_nobody_can_read_asks_for_a_log(user: HandMade) -> None:
     assert caught.value.kind == "missing"
 
 
-def test_a_process_that_is_not_there_is_missing(user: HandMade) -> None:
+def test_adopt_of_a_missing_process_fails(user: HandMade) -> None:
     dead = user.start("true")
     wait_for(lambda: Path(f"/proc/{dead.pid}/stat").read_text().split(")")[1].split()[0] == "Z", "a zombie")
     for pid in (dead.pid, 2**22 - 3):
@@ -98,14 +98,14 @@ def test_a_process_that_is_not_there_is_missing(user: HandMade) -> None:
         assert caught.value.kind == "missing"
 
 
-def test_neither_ourselves_nor_our_parents_are_adopted() -> None:
+def test_adopt_refuses_itself_and_its_parents() -> None:
     for pid in (os.getpid(), os.getppid(), 1):
         with pytest.raises(AdoptionError) as caught:
             look_at(pid)
         assert caught.value.kind == "refused"
 
 
-def test_a_thread_names_its_process(user: HandMade) -> None:
+def test_adopt_of_a_thread_id_names_its_process(user: HandMade) -> None:
     code = "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); time.sleep(600)"
     made = user.start(sys.executable, "-c", code)
     tasks = wait_for(
@@ -115,13 +115,13 @@ def test_a_thread_names_its_process(user: HandMade) -> None:
         look_at(tasks[0])
 
 
-def test_a_command_line_that_was_written_over_is_none() -> None:
+def test_adopt_refuses_a_command_line_that_was_overwritten() -> None:
     assert _argv([b"ray::Trainer.train() step 7"]) == ()
     assert _argv([b"python", b"train.py", b"", b""]) == ("python", "train.py")
     assert _argv([b"python", b"--name", b"\xff"]) == ()
 
 
-def test_the_trainers_own_config_is_found_in_its_command(tmp_path: Path) -> None:
+def test_adopt_finds_the_trainers_config_in_its_command(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("x = 1")
     (tmp_path / "data.toml").write_text("x = 1")
     for words in (["--config_file", "a.toml"], ["--config=a.toml"], ["--config-file=a.toml"]):

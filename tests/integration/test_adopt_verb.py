@@ -32,7 +32,7 @@ def training(user: HandMade, *more: str, steps: int = 5000) -> "subprocess.Popen
 
 @pytest.mark.tmux
 @needs_tmux
-def test_a_training_in_tmux_is_adopted_and_brought_back(user: HandMade) -> None:
+def test_a_training_in_tmux_is_adopted_and_restarted_after_a_crash(user: HandMade) -> None:
     user.session()
     user.type(" ".join(user.train()))
     wait_for(user.checkpoints, "a checkpoint")
@@ -70,7 +70,7 @@ def test_stopping_an_adopted_training_spares_the_shell_around_it(user: HandMade)
     wait_for(lambda: "still-42" in user.tmux("capture-pane", "-p", "-t", "=luca:"), "the shell answers")
 
 
-def test_a_process_is_adopted_again_and_never_twice(user: HandMade) -> None:
+def test_adopting_the_same_process_again_reuses_the_run(user: HandMade) -> None:
     trainer = training(user)
     first = user.adopt("--pid", str(trainer.pid))
     now = user.reaches(1, 20)
@@ -92,7 +92,7 @@ def test_a_process_is_adopted_again_and_never_twice(user: HandMade) -> None:
     assert len(json.loads(user.cli("runs", "--json").stdout)["runs"]) == 1
 
 
-def test_its_end_without_a_status_is_judged_by_its_log(user: HandMade) -> None:
+def test_the_end_of_an_adopted_process_is_judged_by_its_log(user: HandMade) -> None:
     trainer = training(user, steps=150)
     watch = user.adopt("--pid", str(trainer.pid))
     user.reaches(1, 20)
@@ -101,7 +101,7 @@ def test_its_end_without_a_status_is_judged_by_its_log(user: HandMade) -> None:
     assert user.status()["state"] == "finished"
 
 
-def test_no_restart_beyond_the_limit(user: HandMade) -> None:
+def test_an_adopted_run_heeds_max_restarts(user: HandMade) -> None:
     trainer = training(user)
     watch = user.adopt("--pid", str(trainer.pid), "--max-restarts", "0")
     user.reaches(1, 20)
@@ -112,7 +112,7 @@ def test_no_restart_beyond_the_limit(user: HandMade) -> None:
     assert user.status()["attempt"] == 1
 
 
-def test_a_command_of_ones_own_says_how_to_resume(user: HandMade) -> None:
+def test_adopt_with_a_command_uses_its_resume_option(user: HandMade) -> None:
     trainer = training(user)
     command = (*user.train(), "--resume", "{resume}")
     user.adopt("--pid", str(trainer.pid), "--preset", "generic", "--name", "night", command=command)
@@ -124,7 +124,7 @@ def test_a_command_of_ones_own_says_how_to_resume(user: HandMade) -> None:
     assert after["incidents"][0]["resumed_step"] >= 20
 
 
-def test_secrets_of_the_environment_stay_private(user: HandMade) -> None:
+def test_adopt_does_not_show_secrets_of_the_environment(user: HandMade) -> None:
     with (user.root / "mine.log").open("wb") as log:
         env = user.environ | {"WANDB_API_KEY": "s3cr3t-value"}
         trainer = user.start(*user.train(), stdout=log, stderr=log, env=env)
@@ -135,7 +135,7 @@ def test_secrets_of_the_environment_stay_private(user: HandMade) -> None:
     assert holders[0].stat().st_mode & 0o777 == 0o600
 
 
-def test_what_cannot_be_adopted_is_said_in_one_line(user: HandMade) -> None:
+def test_adopt_reports_errors_in_one_line(user: HandMade) -> None:
     silent = user.start("sleep", "600", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: b"sleep" in Path(f"/proc/{silent.pid}/cmdline").read_bytes(), "exec")
     socket = ("--socket", user.socket)

@@ -15,7 +15,7 @@ from trainwatch.core.model.story import RunStory
 __all__ = ["world"]
 
 
-def test_a_finished_run_is_looked_over_and_a_damaged_checkpoint_is_found(world: World) -> None:
+def test_check_after_a_run_finds_a_damaged_checkpoint(world: World) -> None:
     world.write("--steps", "100", "--save-every", "20", "--crash-at", "50")
     assert world.headless().ends() == 0
     done = world.do("check", "--after", "--json")
@@ -51,7 +51,7 @@ def after(*losses: float, log: Path | None = None) -> After:
     ("losses", "result"),
     [((2.0, 1.0), "pass"), ((1.0, 1.0), "warn"), ((1.0, math.nan), "fail"), ((1.0,), "warn"), ((), "warn")],
 )
-def test_the_loss(losses: tuple[float, ...], result: str) -> None:
+def test_check_after_a_run_judges_the_loss(losses: tuple[float, ...], result: str) -> None:
     assert check_loss(after(*losses)).result == result
 
 
@@ -66,7 +66,7 @@ def test_the_loss(losses: tuple[float, ...], result: str) -> None:
         (None, "fail"),
     ],
 )
-def test_the_log(tmp_path: Path, text: str | None, result: str) -> None:
+def test_check_after_a_run_judges_the_log(tmp_path: Path, text: str | None, result: str) -> None:
     log = tmp_path / "train.log"
     if text is not None:
         log.write_bytes(text.encode())

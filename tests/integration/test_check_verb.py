@@ -52,7 +52,7 @@ def run_of(user: HandMade) -> RunDirectory:
 
 
 @needs_tmux
-def test_a_sound_project_passes_and_nothing_is_written(user: HandMade, checks: Checks) -> None:
+def test_check_passes_for_a_valid_project_and_writes_nothing(user: HandMade, checks: Checks) -> None:
     user.session("other")  # tmux makes a folder for its sockets
     before = sorted(user.root.rglob("*"))
     code, found = checks()
@@ -62,7 +62,7 @@ def test_a_sound_project_passes_and_nothing_is_written(user: HandMade, checks: C
     assert sorted(user.root.rglob("*")) == before
 
 
-def test_every_fault_is_named_with_what_to_do(user: HandMade, checks: Checks) -> None:
+def test_check_names_every_fault_with_a_fix(user: HandMade, checks: Checks) -> None:
     (user.root / "trainwatch.toml").write_text(
         '[run]\ncommand = ["no-such-python", "t.py", "--dataset_path", "./gone"]\n[notify]\ncommand = ["no-such-notifier"]\n'
     )
@@ -77,7 +77,7 @@ def test_every_fault_is_named_with_what_to_do(user: HandMade, checks: Checks) ->
     assert "./gone" in text.stdout
 
 
-def test_a_broken_config_is_a_failed_check(user: HandMade, checks: Checks) -> None:
+def test_check_fails_for_a_broken_config(user: HandMade, checks: Checks) -> None:
     (user.root / "trainwatch.toml").write_text(f"{PROJECT}[hang]\nmin_secs = 4\n")
     code, found = checks()
     assert code == 1
@@ -86,7 +86,7 @@ def test_a_broken_config_is_a_failed_check(user: HandMade, checks: Checks) -> No
     assert "gpu" in found
 
 
-def test_without_a_project_the_machine_is_checked(user: HandMade, checks: Checks) -> None:
+def test_check_without_a_project_checks_the_machine(user: HandMade, checks: Checks) -> None:
     (user.root / "trainwatch.toml").unlink()
     code, found = checks()
     assert code == 0
@@ -95,7 +95,7 @@ def test_without_a_project_the_machine_is_checked(user: HandMade, checks: Checks
 
 
 @needs_tmux
-def test_a_session_made_by_hand_is_offered_for_adoption(user: HandMade, checks: Checks) -> None:
+def test_check_offers_adoption_of_a_tmux_session(user: HandMade, checks: Checks) -> None:
     user.session("luca")
     _, found = checks()
     assert found["old sessions"]["result"] == "warn"
@@ -103,7 +103,7 @@ def test_a_session_made_by_hand_is_offered_for_adoption(user: HandMade, checks: 
 
 
 @needs_tmux
-def test_a_tmux_server_that_does_not_answer_is_a_warning(user: HandMade, checks: Checks) -> None:
+def test_check_warns_of_a_tmux_server_that_does_not_answer(user: HandMade, checks: Checks) -> None:
     user.session("luca")
     server = int(user.tmux("display-message", "-p", "#{pid}"))
     os.kill(server, signal.SIGSTOP)
@@ -115,7 +115,7 @@ def test_a_tmux_server_that_does_not_answer_is_a_warning(user: HandMade, checks:
     assert "the tmux server did not answer within 2 s" in found["old sessions"]["found"]
 
 
-def test_a_watched_run_says_so(user: HandMade, checks: Checks) -> None:
+def test_check_reports_a_run_that_is_supervised(user: HandMade, checks: Checks) -> None:
     run = run_of(user)
     run.path.mkdir(parents=True)
     with SupervisorLock(run.lock):
@@ -124,7 +124,7 @@ def test_a_watched_run_says_so(user: HandMade, checks: Checks) -> None:
     assert "already" in found["supervisor"]["found"]
 
 
-def test_a_trainer_that_nobody_watches_is_told_of(user: HandMade, checks: Checks) -> None:
+def test_check_reports_a_trainer_without_supervisor(user: HandMade, checks: Checks) -> None:
     with (user.root / "mine.log").open("wb") as log:
         trainer = user.start(*user.train(), stdout=log, stderr=log)
     wait_for(user.checkpoints, "a checkpoint")
@@ -142,7 +142,7 @@ def test_a_trainer_that_nobody_watches_is_told_of(user: HandMade, checks: Checks
     trainer.kill()
 
 
-def test_gpus_are_asked_through_the_driver(
+def test_check_reads_gpus_through_the_driver(
     user: HandMade, checks: Checks, fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user.environ |= {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
@@ -159,7 +159,7 @@ def test_gpus_are_asked_through_the_driver(
     assert f"(pid {me})" in found["gpu"]["found"]
 
 
-def test_a_driver_that_never_answers_costs_a_time_limit_only(fake_nvml: FakeNvml) -> None:
+def test_check_ends_a_driver_call_at_its_time_limit(fake_nvml: FakeNvml) -> None:
     fake_nvml.show("gpus = 1\nhang = 60000\n")
     seen = survey(0.5)
     assert seen.stuck

@@ -70,7 +70,7 @@ def every_kind_of_tensor() -> dict[str, Any]:
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.filterwarnings("ignore")
-def test_every_kind_of_tensor_is_listed(zipped: bool, tmp_path: Path) -> None:
+def test_every_kind_of_torch_tensor_is_listed(zipped: bool, tmp_path: Path) -> None:
     tensors = every_kind_of_tensor()
     path = tmp_path / "model_1.pt"
     torch.save(tensors, path, _use_new_zipfile_serialization=zipped)
@@ -94,7 +94,7 @@ def test_a_meta_tensor_has_no_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_nan_in_model_or_optimizer(zipped: bool, value: float, trained: Trained, tmp_path: Path) -> None:
+def test_nan_in_model_or_optimizer_is_nonfinite(zipped: bool, value: float, trained: Trained, tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     state = {"model": trained.model.state_dict(), "optimizer": trained.optimizer.state_dict(), "step": 1}
     torch.save(state, path, _use_new_zipfile_serialization=zipped)
@@ -108,7 +108,7 @@ def test_nan_in_model_or_optimizer(zipped: bool, value: float, trained: Trained,
     assert "tensor optimizer.state.2.exp_avg_sq" in (found.reason or "")
 
 
-def test_parts_of_a_storage_that_no_tensor_sees(tmp_path: Path) -> None:
+def test_values_of_a_storage_that_no_tensor_uses_are_ignored(tmp_path: Path) -> None:
     base = torch.full((10, 10), float("nan"))
     base[2:5, 3:7] = 1.0
     torch.save({"view": base[2:5, 3:7]}, tmp_path / "model_1.pt")
@@ -119,7 +119,7 @@ def test_parts_of_a_storage_that_no_tensor_sees(tmp_path: Path) -> None:
     assert verify(tmp_path / "model_1.pt", deep=True).verdict == "nonfinite"
 
 
-def test_a_bit_that_torch_does_not_notice(trained: Trained, tmp_path: Path) -> None:
+def test_a_flipped_bit_that_torch_loads_is_found(trained: Trained, tmp_path: Path) -> None:
     path = save_directory(tmp_path / "checkpoint-500", trained)
     raw = bytearray((path / "model.pt").read_bytes())
     at = raw.index(trained.model[0].weight.detach().numpy().tobytes())
@@ -133,7 +133,7 @@ def test_a_bit_that_torch_does_not_notice(trained: Trained, tmp_path: Path) -> N
     assert "has a wrong checksum" in (found.reason or "")
 
 
-def test_cut_anywhere_is_torn_or_corrupt(trained: Trained, tmp_path: Path) -> None:
+def test_a_torch_file_cut_anywhere_is_torn_or_corrupt(trained: Trained, tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     for zipped in (True, False):
         torch.save(trained.model.state_dict(), path, _use_new_zipfile_serialization=zipped)
@@ -143,7 +143,7 @@ def test_cut_anywhere_is_torn_or_corrupt(trained: Trained, tmp_path: Path) -> No
             assert verify(path, deep=False).verdict in {"torn", "corrupt"}, length
 
 
-def test_directories_and_objects(trained: Trained, tmp_path: Path) -> None:
+def test_directories_and_objects_of_torch_are_verified(trained: Trained, tmp_path: Path) -> None:
     save_directory(tmp_path / "checkpoint-epoch-118", trained)
     hugging = save_directory(tmp_path / "checkpoint-500", trained)
     (hugging / "model.pt").rename(hugging / "pytorch_model.bin")
@@ -172,7 +172,7 @@ def test_a_state_with_a_generator_of_numpy_is_complete(trained: Trained, tmp_pat
     assert (found.verdict, found.reason) == ("complete", None)
 
 
-def test_whole_modules_and_scripts(trained: Trained, tmp_path: Path) -> None:
+def test_whole_modules_and_torchscript_files_are_opaque_or_listed(trained: Trained, tmp_path: Path) -> None:
     torch.save(trained.model, tmp_path / "whole_500.pt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -190,7 +190,7 @@ class Evil:
         return os.system, ("true",)
 
 
-def test_an_evil_object_saved_by_torch(tmp_path: Path) -> None:
+def test_a_malicious_object_saved_by_torch_is_not_run(tmp_path: Path) -> None:
     torch.save({"w": torch.ones(2), "x": Evil()}, tmp_path / "model_1.pt")
 
     found = verify(tmp_path / "model_1.pt", deep=True)
@@ -199,7 +199,7 @@ def test_an_evil_object_saved_by_torch(tmp_path: Path) -> None:
     assert "posix.system" in (found.reason or "")
 
 
-def test_saved_without_checksums(trained: Trained, tmp_path: Path) -> None:
+def test_torch_files_without_checksums_are_complete_with_a_note(trained: Trained, tmp_path: Path) -> None:
     torch.serialization.set_crc32_options(compute_crc32=False)
     try:
         torch.save(trained.model.state_dict(), tmp_path / "model_1.pt")
@@ -221,7 +221,7 @@ def save_dcp(path: Path, trained: Trained) -> None:
         save({"model": model, "optim": optimizer, "step": 7, "note": {"a": "x"}}, checkpoint_id=str(path))
 
 
-def test_dcp(trained: Trained, tmp_path: Path) -> None:
+def test_distributed_checkpoints_of_torch_are_verified(trained: Trained, tmp_path: Path) -> None:
     path = tmp_path / "dcp"
     save_dcp(path, trained)
     found = verify(path, deep=True)

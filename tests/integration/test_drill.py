@@ -8,7 +8,7 @@ from trainwatch.cli.verb_drill import EXERCISES, _play, _row
 
 
 @pytest.mark.parametrize("name", ["CUDA error", "out of memory"])
-def test_an_exercise_is_caught_and_survived(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_drill_fault_is_detected_and_recovered(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
     exercise = next(e for e in EXERCISES if e.name == name)
     row = _row(exercise, _play(exercise))
@@ -16,7 +16,7 @@ def test_an_exercise_is_caught_and_survived(name: str, tmp_path: Path, monkeypat
     assert f"{exercise.kind} {exercise.class_}" in row["seen"]
 
 
-def test_the_table_does_not_pass_what_was_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drill_does_not_pass_a_fault_that_was_not_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trainwatch.core.model.story import RunStory
 
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))

@@ -13,7 +13,7 @@ STATUS_FIELDS = {
 
 
 @pytest.mark.timeout(200)
-def test_the_demo_ends_well_after_a_crash_and_a_hang(world: World) -> None:
+def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
     done = world.do("demo", "--headless", "--json", "--fake-gpu", patience_s=150)
 
     assert done.code == 0, done.err
@@ -57,7 +57,7 @@ def test_the_demo_ends_well_after_a_crash_and_a_hang(world: World) -> None:
     assert (row["run"], row["state"], row["attempt"], row["step"]) == ("demo", "finished", 3, 400)
 
 
-def test_a_quick_job_crashes_hangs_and_finishes_all_the_same(world: World) -> None:
+def test_a_short_run_finishes_after_a_crash_and_a_hang(world: World) -> None:
     world.write("--steps", "120", "--save-every", "20", "--crash-at", "50", "--hang-at", "90", "--deaf")
 
     watcher = world.headless()

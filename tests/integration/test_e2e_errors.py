@@ -29,7 +29,7 @@ def empty(world: World, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_command_in_an_empty_directory_needs_no_config(world: World, empty: Path) -> None:
+def test_run_in_an_empty_directory_needs_no_config(world: World, empty: Path) -> None:
     done = world.do("run", "--", sys.executable, "-c", 'print("x")', cwd=empty)
 
     assert done.code == 0, done.err
@@ -42,7 +42,7 @@ def test_a_command_in_an_empty_directory_needs_no_config(world: World, empty: Pa
     assert [row["state"] for row in world.do("runs", "--json").json["runs"]] == ["finished", "finished"]
 
 
-def test_arguments_reach_the_command_as_they_are(world: World, empty: Path) -> None:
+def test_run_passes_arguments_unchanged(world: World, empty: Path) -> None:
     words = ["--headless", "a b", "c;d", "é\"'$HOME", "", "--", "-x"]
     code = "import json, sys; print(json.dumps(sys.argv[1:]))"
     done = world.do("run", "--name", "words", "--", sys.executable, "-c", code, *words, cwd=empty)
@@ -59,7 +59,7 @@ def test_arguments_reach_the_command_as_they_are(world: World, empty: Path) -> N
         (["./folder"], ("./folder",)),
     ],
 )
-def test_a_command_that_cannot_run_is_said_before_anything_is_made(
+def test_run_refuses_a_command_that_cannot_start_and_creates_nothing(
     world: World, empty: Path, command: list[str], words: tuple[str, ...]
 ) -> None:
     (empty / "notes.txt").write_text("x")
@@ -68,13 +68,13 @@ def test_a_command_that_cannot_run_is_said_before_anything_is_made(
     assert world.runs() == []
 
 
-def test_a_command_of_the_config_that_cannot_run_is_said_with_its_line(world: World) -> None:
+def test_a_config_command_that_cannot_start_is_reported_with_its_line(world: World) -> None:
     world.write(command=["no-such-program", "x"])
     one_line(world.do("--headless"), 2, "no-such-program", "trainwatch.toml:")
     assert world.runs() == []
 
 
-def test_a_command_that_vanishes_later_is_given_up(world: World) -> None:
+def test_a_command_that_disappears_later_is_given_up(world: World) -> None:
     program = world.project / "trainer"
     program.write_text(f"#!/bin/sh\nrm '{program}'\necho 'RuntimeError: CUDA error: unknown error' >&2\nexit 1\n")
     program.chmod(0o755)
@@ -87,13 +87,13 @@ def test_a_command_that_vanishes_later_is_given_up(world: World) -> None:
     assert world.story().state == "given_up"
 
 
-def test_no_command(world: World, empty: Path) -> None:
+def test_run_without_a_command_is_a_usage_error(world: World, empty: Path) -> None:
     one_line(world.do("run", cwd=empty), 2, "no command", "trainwatch run -- ")
     one_line(world.do("run", "--", cwd=empty), 2, "no command", "trainwatch run -- ")
     assert world.runs() == []
 
 
-def test_a_wrong_key_is_named_with_file_line_and_the_nearest_key(world: World) -> None:
+def test_an_unknown_config_key_is_reported_with_file_line_and_nearest_key(world: World) -> None:
     world.write()
     config = world.project / "trainwatch.toml"
     config.write_text(config.read_text().replace("max_restarts", "max_restart"))
@@ -106,7 +106,7 @@ def test_a_wrong_key_is_named_with_file_line_and_the_nearest_key(world: World) -
     assert world.runs() == []
 
 
-def test_neither_project_nor_run(world: World, empty: Path) -> None:
+def test_verbs_without_project_and_run_exit_with_not_found(world: World, empty: Path) -> None:
     for words in (["--headless"], ["status"], ["events"], ["stop", "--yes"], ["resume"], ["attach"], ["ack"]):
         one_line(world.do(*words, cwd=empty), 3, "trainwatch run")
     one_line(world.do("status", "nobody", cwd=empty), 3, "nobody")
@@ -114,14 +114,14 @@ def test_neither_project_nor_run(world: World, empty: Path) -> None:
     assert world.do("runs", "--json", cwd=empty).json == {"runs": []}
 
 
-def test_an_output_directory_that_the_trainer_makes_later_is_watched(world: World) -> None:
+def test_an_output_directory_created_later_is_watched(world: World) -> None:
     world.write("--steps", "40", output_dir="deep/below/out")
     done = world.do("--headless")
     assert done.code == 0, done.err
     assert world.story().checkpoints[-1].step == 40
 
 
-def test_an_output_directory_that_cannot_be_made_is_said(world: World) -> None:
+def test_an_output_directory_that_cannot_be_created_is_reported(world: World) -> None:
     (world.project / "out").write_text("a file")
     world.write("--diary", str(world.project / "diary"))
     one_line(world.do("--headless"), 2, "out", "is no folder", "trainwatch.toml:")
@@ -130,7 +130,7 @@ def test_an_output_directory_that_cannot_be_made_is_said(world: World) -> None:
     one_line(done, 2, "out", "is no folder")
 
 
-def test_without_tmux_everything_works_and_it_is_said_once(world: World, tmp_path: Path) -> None:
+def test_a_run_works_without_tmux_and_reports_it_once(world: World, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "sh").symlink_to("/bin/sh")
@@ -141,14 +141,14 @@ def test_without_tmux_everything_works_and_it_is_said_once(world: World, tmp_pat
     assert done.err == ""
 
 
-def test_a_log_that_cannot_be_read(world: World, empty: Path) -> None:
+def test_an_unreadable_log_is_reported(world: World, empty: Path) -> None:
     (empty / "folder").mkdir()
     for verb in ("diagnose", "progress"):
         one_line(world.do(verb, "folder", cwd=empty), 2, "folder", "directory")
         one_line(world.do(verb, "missing.log", cwd=empty), 3, "missing.log")
 
 
-def test_an_extra_log_that_cannot_be_read_is_said_and_harms_nothing(world: World) -> None:
+def test_an_unreadable_extra_log_is_reported_and_the_run_goes_on(world: World) -> None:
     (world.project / "folder.log").mkdir()
     world.write("--steps", "30", logs=["folder.log"])
     done = world.do("--headless")
@@ -156,7 +156,7 @@ def test_an_extra_log_that_cannot_be_read_is_said_and_harms_nothing(world: World
     assert "folder.log: the log cannot be read" in done.out
 
 
-def test_verbs_that_need_a_supervisor_say_that_there_is_none(world: World) -> None:
+def test_verbs_that_need_a_supervisor_exit_with_5_without_one(world: World) -> None:
     world.write("--steps", "10")
     assert world.do("--headless").code == 0
     for words in (
@@ -171,7 +171,7 @@ def test_verbs_that_need_a_supervisor_say_that_there_is_none(world: World) -> No
         one_line(world.do(*words), 5, "no supervisor", "trainwatch resume")
 
 
-def test_a_state_folder_that_cannot_be_written_is_said(world: World, tmp_path: Path) -> None:
+def test_an_unwritable_state_folder_is_reported(world: World, tmp_path: Path) -> None:
     world.write("--steps", "10")
     (tmp_path / "file").write_text("")
     done = world.do("--headless", env={"TRAINWATCH_HOME": str(tmp_path / "file")})
@@ -180,7 +180,7 @@ def test_a_state_folder_that_cannot_be_written_is_said(world: World, tmp_path: P
     assert len(done.err.strip().splitlines()) == 1
 
 
-def test_a_closed_pipe_ends_quietly(world: World) -> None:
+def test_a_closed_output_pipe_ends_the_command_without_an_error(world: World) -> None:
     world.write("--steps", "10")
     assert world.do("--headless").code == 0
     reader, writer = os.pipe()

@@ -28,7 +28,7 @@ def seen(world: World, what: str, wanted: Any) -> Any:
     return until(look, what)
 
 
-def test_a_failing_driver_does_not_end_the_watch(world: World, driver: FakeNvml) -> None:
+def test_a_failing_gpu_driver_does_not_end_supervision(world: World, driver: FakeNvml) -> None:
     driver.show("gpus = 8\n")
     world.write("--steps", "5000", "--step-time", "0.02", "--save-every", "50", gpus=[0, 1])
     watcher = world.headless()
@@ -71,7 +71,7 @@ def card(used: int, *more: str, util: int = 0) -> str:
     )
 
 
-def test_memory_that_stays_held_is_told_with_its_holder_and_the_run_goes_on(world: World, driver: FakeNvml) -> None:
+def test_held_gpu_memory_is_reported_with_its_holder_and_the_run_restarts(world: World, driver: FakeNvml) -> None:
     """The baseline counts what others had before the launch; what is above it is somebody's, by name."""
     driver.show(card(4000))
     world.write("--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60")
@@ -86,7 +86,7 @@ def test_memory_that_stays_held_is_told_with_its_holder_and_the_run_goes_on(worl
     assert "going on all the same" in watcher.said
 
 
-def test_a_ghost_is_recognised_and_the_journal_tells_what_was_tried(world: World, driver: FakeNvml) -> None:
+def test_ghost_utilisation_is_recognised_and_recorded_in_the_journal(world: World, driver: FakeNvml) -> None:
     driver.show(card(300))
     (world.short / "torch.py").write_text("raise ImportError")  # the real one takes its time to say that it sees no GPU
     world.env["PYTHONPATH"] = str(world.short)

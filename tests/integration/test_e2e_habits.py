@@ -9,7 +9,7 @@ from trainwatch.core.store.trace_reading import TraceReading
 __all__ = ["world"]
 
 
-def test_a_second_run_of_a_command_begins_with_what_the_first_one_learned(world: World) -> None:
+def test_a_second_run_of_a_command_starts_with_learned_habits(world: World) -> None:
     trainer = [sys.executable, str(TRAINER), "--output-dir"]
     words = ["run", "--headless", "--output-dir"]
     first = world.begin(*words, "out/1", "--name", "one", "--", *trainer, "out/1", "--steps", "30")

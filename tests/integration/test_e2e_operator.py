@@ -28,7 +28,7 @@ def command_of(world: World, number: int) -> str:
     return line.replace(b"\0", b" ").decode()
 
 
-def test_stop_holds_and_resume_goes_on(world: World) -> None:
+def test_stop_holds_restarts_until_resume(world: World) -> None:
     world.write(*LONG)
     first = world.headless()
     world.at_step(30)
@@ -57,7 +57,7 @@ def test_stop_holds_and_resume_goes_on(world: World) -> None:
     assert len(world.lives()) == 2
 
 
-def test_resume_starts_a_supervisor_where_none_is_and_takes_the_checkpoint_that_is_named(world: World) -> None:
+def test_resume_starts_a_supervisor_and_uses_the_named_checkpoint(world: World) -> None:
     world.write(*LONG)
     first = world.headless()
     world.at_step(70)
@@ -82,7 +82,7 @@ def test_resume_starts_a_supervisor_where_none_is_and_takes_the_checkpoint_that_
     world.in_state("stopped")
 
 
-def test_a_damaged_checkpoint_that_is_named_is_refused(world: World) -> None:
+def test_resume_refuses_a_damaged_checkpoint(world: World) -> None:
     world.write(*LONG)
     world.headless()
     world.at_step(50)
@@ -100,7 +100,7 @@ def test_a_damaged_checkpoint_that_is_named_is_refused(world: World) -> None:
     assert len(world.lives()) == 1
 
 
-def test_a_finished_run_stays_finished_where_the_checkpoint_that_is_named_is_damaged(world: World) -> None:
+def test_a_refused_resume_leaves_a_finished_run_finished(world: World) -> None:
     world.write("--steps", "45", "--save-every", "20")
     assert world.headless().ends() == 0
     checkpoint = world.out / "net-step00000040.safetensors"
@@ -125,7 +125,7 @@ def test_restart_begins_the_next_attempt(world: World) -> None:
     assert world.steps(2)[0] == world.steps(1)[-1] + 1
 
 
-def test_kill_overtakes_a_stop_that_is_under_way(world: World) -> None:
+def test_an_operator_kill_overtakes_a_running_stop(world: World) -> None:
     world.write(*LONG, "--deaf", more={"restart": {"interrupt_grace_s": 60, "terminate_grace_s": 60}})
     world.headless()
     world.at_step(10)
@@ -139,7 +139,7 @@ def test_kill_overtakes_a_stop_that_is_under_way(world: World) -> None:
     assert not world.alive(1)
 
 
-def test_pause_really_stops_the_tree_and_no_hang_is_declared(world: World) -> None:
+def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
     world.write(*LONG)
     watcher = world.headless()
     world.at_step(30)
@@ -174,7 +174,7 @@ def test_a_paused_run_can_be_adopted_and_stopped(world: World) -> None:
     assert world.story().incidents == ()
 
 
-def test_a_profile_is_taken_at_the_next_checkpoint_or_now(world: World) -> None:
+def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: World) -> None:
     folder = world.project / "profiles"
     folder.mkdir()
     (folder / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.01"]\n')
@@ -202,7 +202,7 @@ def test_a_profile_is_taken_at_the_next_checkpoint_or_now(world: World) -> None:
     assert "--step-time 0.03" in command_of(world, 3)
 
 
-def test_ack_and_wait(world: World) -> None:
+def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
     world.write(*LONG, "--hang-at", "30", "--deaf")
     watcher = world.headless()
     world.at_step(25)
@@ -224,7 +224,7 @@ def test_a_finished_run_is_not_started_again(world: World) -> None:
     assert len(world.lives()) == 1
 
 
-def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
+def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(world: World) -> None:
     world.write(*LONG, "--save-every", "2000")
     world.headless()
     world.at_step(5)
@@ -246,7 +246,7 @@ def test_what_makes_no_sense_is_refused_with_what_would(world: World) -> None:
     assert "pause: nothing is running that could be paused" in world.do("events").out, "the journal has it, too"
 
 
-def test_a_profile_that_the_script_does_not_know_gives_way_to_the_settings_that_ran(world: World) -> None:
+def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world: World) -> None:
     # Given a run that is fine, and a script that refuses flags it does not know
     world.write(*LONG)
     world.headless()

@@ -39,7 +39,7 @@ def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None
     assert "10 steps lost" in by_event["recovery"]["body"]
 
 
-def test_a_trainer_that_fails_each_time_is_given_up_and_people_hear_why(world: World) -> None:
+def test_a_trainer_that_always_fails_is_given_up_and_notified_with_the_reason(world: World) -> None:
     world.write("--fail-at-once", "cuda", more=told(world) | {"restart": {"max_restarts": 2, "backoff_s": [0, 0.3]}})
     watcher = world.headless()
     assert watcher.ends() == 1
@@ -61,7 +61,7 @@ def test_a_trainer_that_fails_each_time_is_given_up_and_people_hear_why(world: W
     world.in_state("given_up")
 
 
-def test_what_no_retry_can_mend_is_given_up_at_once(world: World) -> None:
+def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> None:
     world.write("--fail-at-once", "import")
     watcher = world.headless()
     assert watcher.ends() == 1
@@ -72,7 +72,7 @@ def test_what_no_retry_can_mend_is_given_up_at_once(world: World) -> None:
     assert len(world.lives()) == 1
 
 
-def test_a_notifier_that_fails_or_hangs_harms_nothing(world: World) -> None:
+def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: World) -> None:
     world.write("--steps", "60", "--crash-at", "30", more={"notify": {"command": ["sleep", "60"], "timeout_s": 0.5}})
     assert world.headless().ends() == 0
     world.write("--steps", "60", "--crash-at", "30", name="other", more={"notify": {"command": ["no-such-notifier"]}})
@@ -82,7 +82,7 @@ def test_a_notifier_that_fails_or_hangs_harms_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
-def test_a_signal_ends_the_watch_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
+def test_sigterm_ends_the_supervisor_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
     world.write(*LONG)
     watcher = world.headless()
     world.at_step(10)
@@ -94,7 +94,7 @@ def test_a_signal_ends_the_watch_and_leaves_the_trainer(world: World, number: in
     assert world.alive(1)
 
 
-def test_with_stop_trainer_a_signal_ends_it_too(world: World) -> None:
+def test_sigterm_with_stop_trainer_ends_the_trainer_too(world: World) -> None:
     world.write(*LONG)
     watcher = world.headless("--stop-trainer")
     world.at_step(10)
@@ -105,7 +105,7 @@ def test_with_stop_trainer_a_signal_ends_it_too(world: World) -> None:
     assert world.story().state == "stopped"
 
 
-def test_detached_runs_go_on_by_themselves(world: World) -> None:
+def test_a_detached_run_is_supervised_without_a_terminal(world: World) -> None:
     trainer = [sys.executable, "-c", "import time; print('a', flush=True); time.sleep(1); print('b')"]
     done = world.do("run", "--detach", "--name", "bg", "--", *trainer)
     assert done.code == 0, done
@@ -124,7 +124,7 @@ def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
     assert json.loads(json.dumps(records)) == records
 
 
-def test_a_checkpoint_saved_in_the_last_moment_is_the_one_resumed_from(world: World) -> None:
+def test_a_checkpoint_saved_just_before_the_end_is_resumed_from(world: World) -> None:
     world.write("--steps", "80", "--save-every", "40", "--crash-at", "40", more={"watch": {"settle_s": 30}})
     assert world.headless().ends() == 0
     assert [a.resume_step for a in world.story().attempts] == [None, 40]

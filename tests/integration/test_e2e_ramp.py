@@ -5,7 +5,7 @@ from tests.fakes.e2e_world import World, world
 __all__ = ["world"]
 
 
-def test_a_run_climbs_falls_and_remembers(world: World) -> None:
+def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: World) -> None:
     folder = world.project / "profiles"
     folder.mkdir()
     for name, flags in (("calm", '"0.03"'), ("brisk", '"0.02"'), ("hot", '"0.01", "--crash-at", "80"')):

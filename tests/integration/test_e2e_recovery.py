@@ -19,7 +19,7 @@ def hashes(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_resume_that_the_trainer_ignores_is_ended_and_said(world: World) -> None:
+def test_a_resume_that_the_trainer_ignores_is_stopped_and_reported(world: World) -> None:
     world.write("--steps", "400", "--save-every", "40", "--crash-at", "90", "--forget")
 
     watcher = world.headless()
@@ -66,7 +66,7 @@ def effective(world: World) -> list[list[str]]:
     return [line.split() for line in (world.out / "effective.txt").read_text().splitlines()]
 
 
-def test_out_of_memory_is_cured_by_half_the_batch_with_the_effective_batch_kept(world: World) -> None:
+def test_out_of_memory_halves_the_batch_and_keeps_the_effective_batch(world: World) -> None:
     config = kohya(world, batch=8, epochs=2)
     before = hashlib.sha256(config.read_bytes()).hexdigest()
 
@@ -84,7 +84,7 @@ def test_out_of_memory_is_cured_by_half_the_batch_with_the_effective_batch_kept(
     assert hashlib.sha256(config.read_bytes()).hexdigest() == before
 
 
-def test_where_nothing_may_be_changed_it_is_proposed_and_a_person_can_say_yes(world: World) -> None:
+def test_a_remedy_that_may_not_be_applied_is_proposed_and_can_be_accepted(world: World) -> None:
     kohya(world, batch=4, epochs=1, more={"remedies": {"apply": "none"}})
 
     watcher = world.headless()
@@ -98,7 +98,7 @@ def test_where_nothing_may_be_changed_it_is_proposed_and_a_person_can_say_yes(wo
     assert [row[:2] for row in effective(world)] == [["4", "1"], ["2", "2"]]
 
 
-def test_weights_go_on_with_the_epochs_that_are_left(world: World) -> None:
+def test_a_weights_only_resume_trains_the_remaining_epochs(world: World) -> None:
     kohya(world, "--crash-in-epoch", "3", batch=2, epochs=5)
 
     watcher = world.headless()
@@ -116,7 +116,7 @@ def test_weights_go_on_with_the_epochs_that_are_left(world: World) -> None:
     assert [i.open for i in story.incidents] == [False]
 
 
-def test_nothing_that_an_attempt_saved_is_written_over_by_the_next(world: World) -> None:
+def test_a_later_attempt_does_not_overwrite_earlier_checkpoints(world: World) -> None:
     kohya(world, "--crash-in-epoch", "3", "--crash-twice", batch=2, epochs=6)
 
     watcher = world.headless()
@@ -138,7 +138,7 @@ def test_nothing_that_an_attempt_saved_is_written_over_by_the_next(world: World)
     assert world.status()["overall"] == {"step": 6 * 16, "total_steps": 6 * 16}
 
 
-def test_a_compiler_that_fails_is_switched_off_by_the_environment(world: World) -> None:
+def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World) -> None:
     kohya(world, "--needs-no-compile", batch=2, epochs=1)
 
     watcher = world.headless()

@@ -11,7 +11,7 @@ def names(world: World) -> list[str]:
     return sorted(p.name for p in world.out.glob("*.safetensors"))
 
 
-def test_only_this_runs_older_sound_checkpoints_go(world: World) -> None:
+def test_retention_deletes_only_older_verified_checkpoints_of_this_run(world: World) -> None:
     world.write(
         "--steps",
         "400",

@@ -35,7 +35,7 @@ def goes_on_without_a_gap(world: World, number: int = 1) -> None:
     assert world.alive(number)
 
 
-def test_a_supervisor_that_is_killed_is_replaced_without_a_second_trainer(world: World) -> None:
+def test_a_killed_supervisor_is_replaced_without_a_second_trainer(world: World) -> None:
     world.write(*LONG)
     first = world.headless()
     world.at_step(10)
@@ -58,7 +58,7 @@ def test_a_supervisor_that_is_killed_is_replaced_without_a_second_trainer(world:
     assert world.lives() == [pid]
 
 
-def test_a_run_whose_watchers_and_trainer_are_gone_is_not_called_running(world: World) -> None:
+def test_a_run_without_supervisor_and_trainer_is_not_shown_as_running(world: World) -> None:
     world.write(*LONG)
     watch = world.headless()
     world.at_step(5)
@@ -75,7 +75,7 @@ def test_a_run_whose_watchers_and_trainer_are_gone_is_not_called_running(world: 
     assert status["reason"] == "nobody watches, and the trainer of try 1 is gone without a word"
 
 
-def test_a_killed_screen_harms_nobody(world: World) -> None:
+def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:
     world.write(*LONG)
     world.headless()
     world.at_step(5)
@@ -100,7 +100,7 @@ def test_a_killed_screen_harms_nobody(world: World) -> None:
 
 
 @pytest.mark.tmux
-def test_a_killed_tmux_server_harms_nobody(world: World) -> None:
+def test_killing_the_tmux_server_does_not_affect_the_run(world: World) -> None:
     world.write(*LONG, more={"tmux": {"enabled": True, "socket": "own"}})
     watcher = world.headless()
     tmux = ["tmux", "-L", "own"]
@@ -141,7 +141,7 @@ def test_a_stopped_tmux_server_does_not_prevent_a_launch(world: World) -> None:
 
 
 @pytest.mark.parametrize("talk", [0, 5000], ids=["short log", "log of many chunks"])
-def test_a_trainer_that_crashes_unwatched_is_understood_and_resumed(world: World, talk: int) -> None:
+def test_a_crash_without_a_supervisor_is_diagnosed_and_resumed_later(world: World, talk: int) -> None:
     world.write("--steps", "100", "--save-every", "20", "--crash-at", "50", "--hold-at", "30", "--talk", str(talk))
     first = world.headless()
     world.at_step(30)
@@ -163,7 +163,7 @@ def test_a_trainer_that_crashes_unwatched_is_understood_and_resumed(world: World
     assert len(world.lives()) == 2
 
 
-def test_a_trainer_that_finishes_unwatched_is_finished(world: World) -> None:
+def test_a_trainer_that_ends_without_a_supervisor_is_finished(world: World) -> None:
     world.write("--steps", "60", "--hold-at", "30")
     first = world.headless()
     world.at_step(30)
@@ -194,9 +194,7 @@ def decided(world: World) -> bool:
     "moment", [decided, paper(spool.ORDER), paper(spool.CLAIM), paper(spool.START)],
     ids=["decided", "ordered", "claimed", "started"],
 )  # fmt: skip
-def test_a_supervisor_killed_while_it_launches_leaves_one_trainer(
-    world: World, moment: Callable[[World], bool]
-) -> None:
+def test_a_supervisor_killed_during_a_launch_leaves_one_trainer(world: World, moment: Callable[[World], bool]) -> None:
     world.write(*LONG)
     first = world.headless()
     until(lambda: moment(world), "the moment")
@@ -211,7 +209,7 @@ def test_a_supervisor_killed_while_it_launches_leaves_one_trainer(
     assert world.story().attempts[-1].pid == world.lives()[-1]
 
 
-def test_a_supervisor_told_to_leave_while_it_launches_leaves_one_trainer(world: World) -> None:
+def test_a_supervisor_that_is_terminated_during_a_launch_leaves_one_trainer(world: World) -> None:
     world.write(*LONG)
     first = world.headless()
     until(lambda: decided(world), "the decision")
@@ -273,7 +271,7 @@ def test_a_runner_that_died_before_it_launched_is_not_waited_for(stuck_runner: t
     assert settle_launch(folder) is None
 
 
-def test_a_trainer_whose_runner_died_before_it_could_say_so_is_found(stuck_runner: tuple[Path, int]) -> None:
+def test_a_trainer_whose_runner_died_before_start_json_is_found(stuck_runner: tuple[Path, int]) -> None:
     folder, runner = stuck_runner
     with (folder / "train.log").open("rb"):
         until((folder / spool.START).exists, "the start")
@@ -286,7 +284,7 @@ def test_a_trainer_whose_runner_died_before_it_could_say_so_is_found(stuck_runne
 
 
 @pytest.mark.parametrize("verb", ["stop", "kill"])
-def test_what_a_person_ended_stays_ended_when_the_supervisor_dies_on_the_way(world: World, verb: str) -> None:
+def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: World, verb: str) -> None:
     """Killed in the middle of the stop ladder: the next one goes on with it and does not restart the training."""
     world.write(*LONG, "--deaf")
     first = world.headless()
@@ -310,7 +308,7 @@ def test_what_a_person_ended_stays_ended_when_the_supervisor_dies_on_the_way(wor
     assert len(world.lives()) == 1
 
 
-def test_a_restart_goes_on_when_the_supervisor_dies_in_the_stop_ladder(world: World) -> None:
+def test_a_restart_continues_if_the_supervisor_dies_during_the_stop(world: World) -> None:
     world.write(*LONG, "--hang-at", "50", "--deaf")
     first = world.headless()
     until(lambda: world.decisions(StopAttempt), "the stop of the hung trainer")
@@ -325,7 +323,7 @@ def test_a_restart_goes_on_when_the_supervisor_dies_in_the_stop_ladder(world: Wo
     assert len(world.lives()) == 2
 
 
-def test_a_restart_goes_on_when_the_supervisor_dies_in_the_backoff(world: World) -> None:
+def test_a_restart_continues_if_the_supervisor_dies_during_the_backoff(world: World) -> None:
     world.write(*LONG, "--crash-at", "50", more={"restart": {"backoff_s": [1]}})
     first = world.headless()
     world.in_state("backing_off")
@@ -341,7 +339,7 @@ def test_a_restart_goes_on_when_the_supervisor_dies_in_the_backoff(world: World)
 
 
 @pytest.mark.parametrize("name", [spool.ORDER, spool.START])
-def test_a_resume_that_was_not_written_down_any_more_is_known_as_one(world: World, name: str) -> None:
+def test_a_resume_missing_from_the_journal_is_recognised_by_its_order(world: World, name: str) -> None:
     world.write(*LONG, "--crash-at", "50")
     first = world.headless()
     until(lambda: any((run.attempt(2) / name).exists() for run in world.runs()), "the second launch")
@@ -357,7 +355,7 @@ def test_a_resume_that_was_not_written_down_any_more_is_known_as_one(world: Worl
     assert len(world.lives()) == 2
 
 
-def test_a_supervisor_that_is_killed_again_and_again_loses_nothing(world: World) -> None:
+def test_repeated_kills_of_the_supervisor_lose_no_step_and_no_checkpoint(world: World) -> None:
     world.write("--steps", "160", "--save-every", "20", "--crash-at", "50", "--crash-at", "110")
     codes = []
     for _ in range(12):

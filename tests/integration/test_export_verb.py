@@ -26,7 +26,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     return RunDirectory.create(tmp_path / "home", spec)
 
 
-def test_secrets_stay_at_home(run: RunDirectory, tmp_path: Path) -> None:
+def test_an_exported_trace_holds_no_secrets(run: RunDirectory, tmp_path: Path) -> None:
     writer = TraceWriter(run.trace)
     writer.write(Meta(t=0, command=("train.py", "--api-key", "xyzzy-1234", TOKEN), settings={"hang": {"min_s": 8.0}}))
     changes = (Change(where="env", key="WANDB_API_KEY", after="plugh-5678"), Change(where="flag", key="--lr", after=1))
@@ -49,7 +49,7 @@ def test_secrets_stay_at_home(run: RunDirectory, tmp_path: Path) -> None:
     assert "step 3/9" in lines[2]["text"]
 
 
-def test_nothing_is_overwritten(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_never_overwrites_a_file(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run.trace.write_bytes(msgspec.json.encode(Tick(t=0)) + b"\n")
     (tmp_path / "mine").write_text("precious")
     assert main(["export", "luca", "--trace", str(tmp_path / "mine")]) == 2

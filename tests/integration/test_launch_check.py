@@ -36,19 +36,19 @@ def free(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=int(count)))
 
 
-def test_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_check_passes_for_a_valid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 500e9)
     assert before_launch(planned(tmp_path)) == (READY, ())
 
 
-def test_an_output_folder_that_cannot_be_holds(tmp_path: Path) -> None:
+def test_launch_is_held_if_the_output_folder_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found, _ = before_launch(planned(tmp_path, output_dir=str(tmp_path / "file" / "out")))
     assert found.held is not None
     assert "is no folder; choose another run.output_dir" in found.held
 
 
-def test_no_room_for_one_checkpoint_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_waits_for_disk_space_for_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 0.5e9)
     assert before_launch(planned(tmp_path))[0] == READY, "its checkpoints may be small: it is only said"
     assert before_launch(planned(tmp_path, preset="kohya"))[0].need_bytes == 0.87e9
@@ -56,7 +56,7 @@ def test_no_room_for_one_checkpoint_is_waited_for(tmp_path: Path, monkeypatch: p
     assert before_launch(planned(tmp_path))[0].need_bytes == checklist.LEAST_BYTES
 
 
-def test_warnings_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_warnings_are_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 500e9)
     told: list[str] = []
     command = ("python3", "train.py", "--train_data_dir", "nowhere")
@@ -68,7 +68,7 @@ def test_warnings_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [t.partition(": ")[2].partition(":")[0] for t in told] == ["script", "data"]
 
 
-def test_missing_apprise_is_said_before_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_apprise_is_reported_before_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 500e9)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     _, warnings = before_launch(planned(tmp_path, settings=Settings(notify=Notify(urls=("ntfy://secret-topic",)))))
@@ -77,7 +77,7 @@ def test_missing_apprise_is_said_before_the_launch(tmp_path: Path, monkeypatch: 
     assert "secret" not in warnings[0]
 
 
-def test_a_look_that_breaks_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_raises_does_not_hold_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     def broken(_plan: LaunchPlan) -> Any:
@@ -90,7 +90,7 @@ def test_a_look_that_breaks_holds_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     assert "odd" in told[0]
 
 
-def test_a_run_whose_output_folder_is_gone_is_not_launched_again(world: World) -> None:
+def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: World) -> None:
     (world.project / "file").touch()
     world.write("--steps", "2000", output_dir="file/out")
     refused = world.do("--headless")

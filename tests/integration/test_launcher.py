@@ -26,7 +26,7 @@ def here(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def test_without_a_file_there_is_nothing_but_a_command(here: World) -> None:
+def test_launch_screen_without_a_project_offers_a_command_only(here: World) -> None:
     launcher = FolderLauncher()
     assert launcher.offers() == ()
     assert launcher.preset_of("accelerate launch train_network.py") == "preset kohya: recognised from the command"
@@ -43,13 +43,13 @@ def test_without_a_file_there_is_nothing_but_a_command(here: World) -> None:
     assert here.runs() == [], "looking makes no run"
 
 
-def test_a_broken_file_is_told_with_file_line_and_key(here: World) -> None:
+def test_launch_screen_reports_a_config_error_with_file_line_and_key(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\ncommand = ["true"]\n[watch]\nintervall_s = 1\n')
     with pytest.raises(RuntimeError, match=r"trainwatch\.toml:4.*intervall_s"):
         FolderLauncher().offers()
 
 
-def test_checks_come_one_by_one_and_tell_what_is_missing(here: World) -> None:
+def test_launch_screen_lists_checks_one_by_one(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "nowhere.py"]\n')
     seen: list[LaunchCheck] = []
     FolderLauncher().check(LaunchOrder(run="a"), seen.append, lambda: True)
@@ -62,7 +62,7 @@ def test_checks_come_one_by_one_and_tell_what_is_missing(here: World) -> None:
     assert len(seen) > len(last)
 
 
-def test_a_start_is_a_supervised_run_that_is_offered_as_started_then(here: World) -> None:
+def test_launch_screen_starts_a_supervised_run(here: World) -> None:
     here.write("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
     launcher = FolderLauncher()
     (offer,) = launcher.offers()
@@ -76,7 +76,7 @@ def test_a_start_is_a_supervised_run_that_is_offered_as_started_then(here: World
     assert len(here.lives()) == 1
 
 
-def test_a_typed_command_is_started_and_one_that_cannot_be_is_refused(here: World) -> None:
+def test_launch_screen_starts_a_typed_command_or_refuses_it(here: World) -> None:
     launcher = FolderLauncher()
     with pytest.raises(RuntimeError, match="nothing was started"):
         launcher.start(LaunchOrder(command="no-such-program-at-all --x"))
@@ -87,7 +87,7 @@ def test_a_typed_command_is_started_and_one_that_cannot_be_is_refused(here: Worl
     here.in_state("finished")
 
 
-def test_the_screens_trial_is_the_verb_and_can_be_called_off(here: World) -> None:
+def test_a_trial_from_the_screen_runs_the_verb_and_can_be_cancelled(here: World) -> None:
     class OffError(Exception):
         pass
 
@@ -125,7 +125,7 @@ def trial_runs(world: World) -> list[RunDirectory]:
     return [RunDirectory(p) for p in folder.iterdir() if (p / "journal.jsonl").exists()] if folder.is_dir() else []
 
 
-def test_only_profiles_that_fit_are_offered_without_a_ladder(here: World) -> None:
+def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "train.py"]\n')
     generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
     assert "balanced" not in generic, "it is for kohya: it could not be applied"

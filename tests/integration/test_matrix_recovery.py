@@ -63,7 +63,7 @@ RESUME_KEYS = {"kohya": "network_weights", "dit": "resume", "hf": "resume_from_c
 
 
 @pytest.mark.parametrize("framework", ["kohya", "dit", "hf"])
-def test_every_fault_has_its_cause_its_remedy_and_its_way_back(framework: str, tmp_path: Path) -> None:
+def test_every_fault_is_diagnosed_and_recovered_with_its_remedy(framework: str, tmp_path: Path) -> None:
     faults = tuple(FAULTS) if CHOSEN == "all" else tuple(CHOSEN.split()) or ONCE[framework]
     light = not CHOSEN and framework not in HEAVY
 

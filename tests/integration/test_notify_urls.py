@@ -58,7 +58,7 @@ def desk() -> Iterator[Desk]:
     made.server.server_close()
 
 
-def test_a_notice_arrives(desk: Desk) -> None:
+def test_a_notice_arrives_at_the_service(desk: Desk) -> None:
     report = notify_urls([desk.url], "give_up", "luca: given up ✓", "3 restarts", timeout_s=30)
     assert (report.ok, report.detail) == (True, "notified 1 service")
     [heard] = desk.heard
@@ -70,7 +70,7 @@ def test_a_notice_without_a_body_arrives(desk: Desk) -> None:
     assert desk.heard[0]["type"] == "success"
 
 
-def test_each_service_stands_alone_and_no_secret_is_told(desk: Desk) -> None:
+def test_a_failing_service_does_not_affect_others_and_no_secret_is_logged(desk: Desk) -> None:
     other = Desk()
     other.status = 500
     report = notify_urls([desk.url, other.url, f"nonsense://{SECRET}"], "incident", "crash", "why", timeout_s=30)
@@ -85,7 +85,7 @@ def test_each_service_stands_alone_and_no_secret_is_told(desk: Desk) -> None:
     assert TOPIC not in repr(report)
 
 
-def test_a_service_that_is_silent_costs_its_time_and_no_more(desk: Desk) -> None:
+def test_a_service_that_does_not_answer_is_ended_at_its_time_limit(desk: Desk) -> None:
     desk.silent.set()
     report = notify_urls([desk.url], "incident", "crash", "why", timeout_s=3.0)
     assert not report.ok
@@ -93,7 +93,9 @@ def test_a_service_that_is_silent_costs_its_time_and_no_more(desk: Desk) -> None
     assert SECRET not in repr(report)
 
 
-def test_without_apprise_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, desk: Desk) -> None:
+def test_without_apprise_the_message_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, desk: Desk
+) -> None:
     bare = tmp_path / "bare.py"
     text = notify_module.CHILD.read_text()
     bare.write_text(f"import sys\nsys.modules['apprise'] = None\n{text.replace('from __future__', '#')}")
@@ -111,7 +113,7 @@ def test_without_apprise_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         ("mailto://ann:geheimnis@example.org?to=bob@example.org", ["geheimnis"], ["example.org"]),
     ],
 )
-def test_what_of_a_url_is_secret(url: str, hidden: list[str], shown: list[str]) -> None:
+def test_secret_parts_of_notify_urls_are_redacted(url: str, hidden: list[str], shown: list[str]) -> None:
     found = url_secrets([url])
     assert set(hidden) <= set(found)
     assert not set(shown) & set(found)
@@ -119,7 +121,7 @@ def test_what_of_a_url_is_secret(url: str, hidden: list[str], shown: list[str]) 
 
 
 @pytest.mark.parametrize("value", ['["tgram:secrettoken"]', '"tgram://secrettoken/1"', '["://secrettoken"]', "[3]"])
-def test_a_bad_url_is_a_problem_of_the_config_that_does_not_show_it(tmp_path: Path, value: str) -> None:
+def test_an_invalid_notify_url_is_a_config_error_without_the_url(tmp_path: Path, value: str) -> None:
     path = tmp_path / "trainwatch.toml"
     path.write_text(f'[run]\ncommand = ["python"]\n[notify]\nurls = {value}\n')
     with pytest.raises(ConfigError) as caught:
@@ -128,7 +130,7 @@ def test_a_bad_url_is_a_problem_of_the_config_that_does_not_show_it(tmp_path: Pa
     assert "secrettoken" not in str(caught.value)
 
 
-def test_a_run_tells_and_nothing_that_it_shows_has_the_secret(world: World, desk: Desk) -> None:
+def test_notify_urls_of_a_run_are_not_shown_anywhere(world: World, desk: Desk) -> None:
     dead = "json://127.0.0.1:9/unheard-of-secret"
     world.write("--steps", "25", more={"notify": {"urls": [desk.url, dead], "timeout_s": 25}})
     assert world.headless().ends(60.0) == 0

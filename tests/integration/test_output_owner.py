@@ -38,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def test_a_held_lock_claims_the_folder_under_any_of_its_names(home: Path, tmp_path: Path) -> None:
+def test_a_locked_output_folder_is_recognised_under_any_path(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (tmp_path / "link").symlink_to(out)
@@ -64,7 +64,7 @@ def test_a_held_lock_claims_the_folder_under_any_of_its_names(home: Path, tmp_pa
     require_own_output_to_start(known)
 
 
-def test_a_project_whose_folder_is_taken_makes_no_run(
+def test_a_project_whose_output_folder_is_in_use_creates_no_run(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = RunDirectory.create(home, spec("first", tmp_path / "out"))
@@ -75,7 +75,7 @@ def test_a_project_whose_folder_is_taken_makes_no_run(
     assert [path.name for path in (home / "runs").iterdir()] == ["first"]
 
 
-def test_neither_adopt_nor_the_launch_screen_takes_a_folder_that_is_taken(
+def test_adopt_and_launch_screen_refuse_an_output_folder_in_use(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = RunDirectory.create(home, spec("first", tmp_path / "out"))

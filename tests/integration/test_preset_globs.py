@@ -38,7 +38,7 @@ def spec(tmp_path: Path) -> RunSpec:
     )  # fmt: skip
 
 
-def test_lists_hold_what_matches(spec: RunSpec, tmp_path: Path) -> None:
+def test_checkpoint_globs_select_what_lists_show(spec: RunSpec, tmp_path: Path) -> None:
     expected = ["epoch-1.safetensors"]
     assert [c.name for c in list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).checkpoints] == expected
     assert [c.name for c in RunCheckpoints(spec).listing().checkpoints] == expected
@@ -49,12 +49,12 @@ def test_lists_hold_what_matches(spec: RunSpec, tmp_path: Path) -> None:
     assert [c.name for c in look_after(run).listing.checkpoints] == expected
 
 
-def test_samples_are_what_matches(spec: RunSpec) -> None:
+def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
     assert [s.name for s in find_run_samples(spec, definitions_of(spec).preset_of(spec))] == ["a.png"]
     assert [s.name for s in newest_samples(spec)] == ["a.png"]
 
 
-def test_the_supervisor_watches_what_matches(spec: RunSpec) -> None:
+def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec) -> None:
     inbox = ListInbox()
     globs = definitions_of(spec).preset_of(spec).checkpoint_globs
     sensors = _sensors(spec, globs, inbox, RunClock(), lambda _text: None)  # type: ignore[arg-type]

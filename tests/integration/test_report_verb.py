@@ -61,7 +61,7 @@ def say(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> Say:
     return call
 
 
-def test_the_night_is_told(say: Say) -> None:
+def test_report_describes_the_whole_run(say: Say) -> None:
     code, out, err = say("luca")
     assert (code, err) == (0, "")
     assert out.startswith("# luca: given up\n")
@@ -72,7 +72,7 @@ def test_the_night_is_told(say: Say) -> None:
     assert "q1w2e3r4t5" not in out
 
 
-def test_json_is_one_object(say: Say) -> None:
+def test_report_as_json_is_one_object(say: Say) -> None:
     for words in (("--json",), ("--format", "json")):
         code, out, _ = say(*words)
         made = json.loads(out)
@@ -83,7 +83,9 @@ def test_json_is_one_object(say: Say) -> None:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("r.md", "# luca"), ("r.html", "<!doctype html>"), ("r.json", "{")])
-def test_a_file_by_its_ending_and_never_over_another(say: Say, tmp_path: Path, name: str, begins: str) -> None:
+def test_report_format_follows_the_file_suffix_and_never_overwrites(
+    say: Say, tmp_path: Path, name: str, begins: str
+) -> None:
     assert say("-o", name)[0] == 0
     path = tmp_path / name
     text = path.read_text()
@@ -95,20 +97,20 @@ def test_a_file_by_its_ending_and_never_over_another(say: Say, tmp_path: Path, n
     assert path.read_text() == "mine"
 
 
-def test_a_dangling_link_is_not_written_through(say: Say, tmp_path: Path) -> None:
+def test_report_does_not_write_through_a_dangling_link(say: Say, tmp_path: Path) -> None:
     (tmp_path / "r.md").symlink_to(tmp_path / "elsewhere.md")
     assert say("-o", "r.md")[0] == 2
     assert not (tmp_path / "elsewhere.md").exists()
 
 
-def test_what_is_not_there_is_said(say: Say) -> None:
+def test_report_names_missing_sources(say: Say) -> None:
     assert say("nobody")[0] == 3
     code, _, err = say("-o", "no/such/folder/r.md")
     assert code == 3
     assert "no/such/folder/r.md" in err
 
 
-def test_last_words_are_the_last_traceback(tmp_path: Path) -> None:
+def test_report_shows_the_last_traceback(tmp_path: Path) -> None:
     log = tmp_path / "l.log"
     log.write_text("Traceback (most recent call last):\nold\n" + "x\n" * 30)
     assert last_words(str(log))[0] == "Traceback (most recent call last):"
@@ -121,7 +123,7 @@ def test_last_words_are_the_last_traceback(tmp_path: Path) -> None:
     assert last_words(str(tmp_path / "none.log")) == ()
 
 
-def test_windows_is_told_by_the_kernel() -> None:
+def test_report_recognises_wsl_by_the_kernel_release() -> None:
     assert wsl("6.1.0-18-amd64", {}) is None
     assert wsl("5.15.167.4-microsoft-standard-WSL2", {"WSL_DISTRO_NAME": "Ubuntu"}) == "WSL2, distribution Ubuntu"
     assert wsl("4.4.0-19041-Microsoft", {}) == "WSL1, distribution unknown"

@@ -31,7 +31,7 @@ def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
         yield made
 
 
-def test_a_night_by_keys_alone(world: World, person: Terminal) -> None:
+def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: Terminal) -> None:
     person.trainwatch()
     person.see("plan · job", "preset", "command")
     person.press("Enter")  # waits for the checks; on a busy machine it asks whether to go without the last ones
@@ -88,7 +88,7 @@ def test_a_night_by_keys_alone(world: World, person: Terminal) -> None:
     assert world.alive(4)
 
 
-def test_inside_a_tmux_of_ones_own_attaching_leads_there_and_back(world: World) -> None:
+def test_attach_inside_a_users_tmux_switches_there_and_back(world: World) -> None:
     world.write("--steps", "5000", "--step-time", "0.05", more={"tmux": {"enabled": True}})
     world.headless()
     world.at_step(1)

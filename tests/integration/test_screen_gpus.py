@@ -46,7 +46,7 @@ def steps_of(text: str) -> int:
     return int(found.group(1).replace(",", "")) if found else 0
 
 
-def test_a_driver_that_hangs_from_the_start_keeps_nobody_waiting(
+def test_a_gpu_driver_that_hangs_at_start_does_not_delay_the_screen(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:
     driver.show("gpus = 8\nhang = 600000\n")
@@ -62,7 +62,7 @@ def test_a_driver_that_hangs_from_the_start_keeps_nobody_waiting(
     assert world.story().state == "running"
 
 
-def test_each_silent_or_lost_gpu_is_named_and_the_others_go_on(
+def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:
     healthy = "gpus = 8\n[gpu *]\nutil_gpu = 77\n"
@@ -100,7 +100,7 @@ def test_each_silent_or_lost_gpu_is_named_and_the_others_go_on(
     ],
     ids=["mismatch", "not_loaded", "none"],
 )
-def test_a_driver_that_refuses_says_why(
+def test_a_gpu_driver_error_is_shown_with_its_reason(
     world: World, driver: FakeNvml, person: Terminal, state: str, said: str
 ) -> None:
     driver.show(state)

@@ -12,7 +12,7 @@ from trainwatch.core.app.runs.watched_run import watched_run
 __all__ = ["world"]
 
 
-def test_a_watched_run_is_opened_without_reading_settings(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervised_run_is_opened_without_reading_settings(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(world.home))
     monkeypatch.chdir(world.project)
     assert watched_run() is None, "no project here"
@@ -37,9 +37,7 @@ def test_a_watched_run_is_opened_without_reading_settings(world: World, monkeypa
     assert watched_run() is None, "nobody looks after it"
 
 
-def test_a_home_that_cannot_be_read_is_left_to_those_who_say_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_state_folder_is_reported_by_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trainwatch.toml").write_text("[run]\n")
     monkeypatch.chdir(tmp_path)
 
@@ -52,7 +50,7 @@ def test_a_home_that_cannot_be_read_is_left_to_those_who_say_why(
 
 @pytest.mark.tmux
 @NO_TMUX
-def test_sizes_that_a_shell_exported_do_not_win_over_the_terminals(world: World) -> None:
+def test_exported_lines_and_columns_do_not_override_the_terminal_size(world: World) -> None:
     world.write("--steps", "5000", "--step-time", "0.05")
     world.headless()
     world.at_step(1)

@@ -118,7 +118,7 @@ def age(path: Path) -> None:
         os.utime(each, (each.stat().st_mtime - 3600,) * 2)
 
 
-def test_what_is_there_is_reported_at_once(make: Make, inbox: ListInbox, out: Path) -> None:
+def test_existing_checkpoints_are_reported_at_once(make: Make, inbox: ListInbox, out: Path) -> None:
     (out / "lora-000002.safetensors").write_bytes(WHOLE)
     (out / "lora-000004.safetensors").write_bytes(b"half")
     (out / "checkpoint-500").mkdir()
@@ -135,7 +135,7 @@ def test_what_is_there_is_reported_at_once(make: Make, inbox: ListInbox, out: Pa
     assert (newest.step, newest.size_bytes, newest.mtime) == (500, 7.0, (out / "checkpoint-500").stat().st_mtime)
 
 
-def test_a_file_that_grows_and_becomes_whole(make: Make, inbox: ListInbox, out: Path) -> None:
+def test_a_growing_checkpoint_is_reported_until_it_is_complete(make: Make, inbox: ListInbox, out: Path) -> None:
     sensor = make()
     wait_until(lambda: sensor.means == "events", "the watch")
     path = out / "lora-000004.safetensors"
@@ -152,7 +152,7 @@ def test_a_file_that_grows_and_becomes_whole(make: Make, inbox: ListInbox, out: 
     assert torn.reason == "it is cut off"
 
 
-def test_an_atomic_rename_is_whole_at_once_and_temporary_names_are_none(
+def test_an_atomically_renamed_checkpoint_is_complete_and_temporary_names_are_ignored(
     make: Make, inbox: ListInbox, structure: Structure, out: Path, tmp_path: Path
 ) -> None:
     sensor = make()
@@ -168,7 +168,7 @@ def test_an_atomic_rename_is_whole_at_once_and_temporary_names_are_none(
     assert not {"model.ckpt.tmp", ".hidden.pt", "tmp-checkpoint-500"} & set(structure.asked)
 
 
-def test_a_directory_is_one_checkpoint(make: Make, inbox: ListInbox, out: Path) -> None:
+def test_a_checkpoint_directory_is_one_checkpoint(make: Make, inbox: ListInbox, out: Path) -> None:
     sensor = make()
     wait_until(lambda: sensor.means == "events", "the watch")
     folder = out / "checkpoint-epoch-3"
@@ -182,7 +182,7 @@ def test_a_directory_is_one_checkpoint(make: Make, inbox: ListInbox, out: Path) 
     wait_for(inbox, folder.name, "removed")
 
 
-def test_a_checkpoint_that_is_written_over_is_judged_again(make: Make, inbox: ListInbox, out: Path) -> None:
+def test_an_overwritten_checkpoint_is_inspected_again(make: Make, inbox: ListInbox, out: Path) -> None:
     path = out / "last.pt"
     path.write_bytes(WHOLE)
     age(path)
@@ -197,7 +197,7 @@ def test_a_checkpoint_that_is_written_over_is_judged_again(make: Make, inbox: Li
     assert wait_for(inbox, path.name, "complete/complete").count("growing/writing") >= 1
 
 
-def test_a_directory_that_appears_late_vanishes_and_comes_back(make: Make, inbox: ListInbox, out: Path) -> None:
+def test_an_output_directory_may_appear_late_vanish_and_return(make: Make, inbox: ListInbox, out: Path) -> None:
     out.rmdir()
     sensor = make(WATCH)
     assert sensor.means is None
@@ -212,7 +212,7 @@ def test_a_directory_that_appears_late_vanishes_and_comes_back(make: Make, inbox
 
 
 @pytest.mark.parametrize("kind", ["9p", "nfs4", "fuse.sshfs"])
-def test_where_events_never_come_it_polls(
+def test_a_directory_without_file_events_is_polled(
     make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(directory_events, "POLL_S", 0.1)
@@ -222,7 +222,7 @@ def test_where_events_never_come_it_polls(
     wait_for(inbox, "a.pt", "complete/complete")
 
 
-def test_lost_events_are_made_up_for_by_the_full_look(
+def test_lost_file_events_are_found_by_the_periodic_scan(
     make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_watch_left(self: object) -> None:
@@ -240,7 +240,7 @@ def test_lost_events_are_made_up_for_by_the_full_look(
     assert trouble[0].startswith(f"{out}: no file events (inotify instance limit reached); it is looked at every 0.3 s")
 
 
-def test_links_that_leave_the_directory_are_not_followed(
+def test_links_that_leave_the_output_directory_are_not_followed(
     make: Make, inbox: ListInbox, structure: Structure, out: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "secret.pt").write_bytes(WHOLE)
@@ -256,7 +256,7 @@ def test_links_that_leave_the_directory_are_not_followed(
     assert set(structure.asked) == {"last.pt", "step-7.pt"}
 
 
-def test_nothing_is_inspected_when_nothing_changes(
+def test_unchanged_checkpoints_are_not_inspected_again(
     make: Make, inbox: ListInbox, structure: Structure, out: Path
 ) -> None:
     (out / "checkpoint-5").mkdir()
@@ -286,7 +286,7 @@ def test_nothing_is_inspected_when_nothing_changes(
     assert len(inbox.of(CheckpointEvent)) == 2
 
 
-def test_a_structure_that_cannot_be_read_is_told_and_nothing_stops(
+def test_an_unreadable_checkpoint_is_reported_and_watching_goes_on(
     inbox: ListInbox, structure: Structure, out: Path
 ) -> None:
     def failing(path: Path) -> Checkpoint | None:
@@ -313,7 +313,7 @@ def test_a_structure_that_cannot_be_read_is_told_and_nothing_stops(
     assert trouble[0] == f"{out / 'bad.pt'}: cannot be inspected (Input/output error); it is not resumed from"
 
 
-def test_a_signature_changes_with_what_is_inside(out: Path) -> None:
+def test_a_directory_signature_changes_with_its_content(out: Path) -> None:
     folder = out / "checkpoint-1" / "deep"
     folder.mkdir(parents=True)
     before = signature(out / "checkpoint-1")
@@ -325,7 +325,7 @@ def test_a_signature_changes_with_what_is_inside(out: Path) -> None:
     assert signature(out / "nothing") is None
 
 
-def test_no_directory_is_nothing_to_do(inbox: ListInbox, structure: Structure) -> None:
+def test_a_run_without_output_directory_watches_nothing(inbox: ListInbox, structure: Structure) -> None:
     sensor = CheckpointDir(
         inbox=inbox,
         clock=RunClock(),
@@ -339,7 +339,7 @@ def test_no_directory_is_nothing_to_do(inbox: ListInbox, structure: Structure) -
     assert inbox.of(CheckpointEvent) == []
 
 
-def test_with_the_real_structure_checks(inbox: ListInbox, out: Path) -> None:
+def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: Path) -> None:
     sensor = CheckpointDir(
         inbox=inbox,
         clock=RunClock(),
@@ -370,7 +370,7 @@ def test_with_the_real_structure_checks(inbox: ListInbox, out: Path) -> None:
     assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {path.name, folder.name}
 
 
-def test_only_names_that_match_the_globs_are_watched(
+def test_only_names_that_match_checkpoint_globs_are_watched(
     make: Make, inbox: ListInbox, structure: Structure, out: Path
 ) -> None:
     (out / "before.weights").write_bytes(WHOLE)

@@ -85,7 +85,7 @@ def only_exit(inbox: ListInbox) -> Exit:
     return exits[0]
 
 
-def test_a_recorded_exit(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
+def test_an_exit_record_is_reported(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
     worlds.append(world := World(RUNNER, "record", tmp_path))
     with running(sensor := watch(inbox)):
         sensor.follow(world.target)
@@ -96,7 +96,7 @@ def test_a_recorded_exit(inbox: ListInbox, worlds: list[World], tmp_path: Path) 
     assert 0 <= end.died_t <= end.t
 
 
-def test_a_stuck_runner_does_not_hide_the_end(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
+def test_a_trainers_end_is_seen_if_its_runner_is_stuck(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
     worlds.append(world := World(STUCK_RUNNER, "", tmp_path))
     with running(sensor := watch(inbox, runner_patience_s=0.2)):
         sensor.follow(world.target)
@@ -106,7 +106,7 @@ def test_a_stuck_runner_does_not_hide_the_end(inbox: ListInbox, worlds: list[Wor
     assert (end.code, end.signal) == (7, None)
 
 
-def test_a_signal_is_read_from_the_zombie(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
+def test_the_signal_of_a_zombie_is_read_from_proc(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
     worlds.append(world := World(STUCK_RUNNER, "", tmp_path))
     with running(sensor := watch(inbox, runner_patience_s=0.2)):
         sensor.follow(world.target)
@@ -115,7 +115,9 @@ def test_a_signal_is_read_from_the_zombie(inbox: ListInbox, worlds: list[World],
     assert (end.code, end.signal) == (None, signal.SIGKILL)
 
 
-def test_a_dead_runner_and_then_a_dead_trainer(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
+def test_the_end_of_a_trainer_is_seen_after_its_runner_died(
+    inbox: ListInbox, worlds: list[World], tmp_path: Path
+) -> None:
     worlds.append(world := World(RUNNER, "none", tmp_path))
     with running(sensor := watch(inbox, grace_s=0.1)):
         sensor.follow(world.target)
@@ -129,7 +131,7 @@ def test_a_dead_runner_and_then_a_dead_trainer(inbox: ListInbox, worlds: list[Wo
     assert (end.code, end.signal) in {(None, None), (None, signal.SIGKILL)}
 
 
-def test_one_that_had_ended_before_we_came(inbox: ListInbox, tmp_path: Path) -> None:
+def test_an_attempt_that_ended_before_the_supervisor_started_is_reported(inbox: ListInbox, tmp_path: Path) -> None:
     record = ExitRecord(attempt=1, wall=0.0, signal=9)
     (tmp_path / "exit.json").write_bytes(msgspec.json.encode(record))
     gone = ProcessIdentity(boot_id="another boot", pid=os.getpid(), start_ticks=1)
@@ -139,7 +141,7 @@ def test_one_that_had_ended_before_we_came(inbox: ListInbox, tmp_path: Path) -> 
         assert (end.code, end.signal, end.died_t) == (None, 9, 0.0)
 
 
-def test_the_log_is_drained_before_the_exit_is_told(inbox: ListInbox, tmp_path: Path) -> None:
+def test_the_log_is_read_to_its_end_before_the_exit_is_reported(inbox: ListInbox, tmp_path: Path) -> None:
     (tmp_path / "exit.json").write_bytes(msgspec.json.encode(ExitRecord(attempt=1, wall=0.0, code=0)))
     seen: list[int] = []
     sensor = ExitWatch(inbox=inbox, clock=RunClock(), before_exit=lambda: seen.append(len(inbox.of(Exit))))
@@ -149,7 +151,7 @@ def test_the_log_is_drained_before_the_exit_is_told(inbox: ListInbox, tmp_path: 
     assert seen == [0]
 
 
-def test_a_damaged_record_is_told_and_waited_out(inbox: ListInbox, tmp_path: Path) -> None:
+def test_a_damaged_exit_record_is_reported_and_read_again(inbox: ListInbox, tmp_path: Path) -> None:
     (tmp_path / "exit.json").write_text('{"attempt": 1, "wa')
     gone = ProcessIdentity(boot_id="another boot", pid=1, start_ticks=1)
     trouble: list[str] = []
@@ -162,7 +164,7 @@ def test_a_damaged_record_is_told_and_waited_out(inbox: ListInbox, tmp_path: Pat
     assert "exit.json cannot be read" in trouble[0]
 
 
-def test_attempts_one_after_another_and_none(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
+def test_exits_of_successive_attempts_are_reported(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
     targets: list[AttemptTarget] = []
     with running(sensor := watch(inbox)):
         for number in range(2):
@@ -177,7 +179,7 @@ def test_attempts_one_after_another_and_none(inbox: ListInbox, worlds: list[Worl
             sensor.follow(None)
 
 
-def test_identity_tells_zombies_and_reused_pids() -> None:
+def test_process_identity_recognises_zombies_and_reused_pids() -> None:
     with python("import sys; sys.stdin.read(1)") as process:
         found = identity(process.pid)
         assert is_alive(found)

@@ -10,14 +10,14 @@ def record(text: str, sequence: int = 1) -> bytes:
     return f"6,{sequence},5140900,-;{text}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:01:00.0\n".encode()
 
 
-def test_a_record_is_its_first_line() -> None:
+def test_a_kernel_record_is_its_first_line() -> None:
     assert parse_record(record("NVRM: Xid (PCI:0000:01:00): 79")) == "NVRM: Xid (PCI:0000:01:00): 79"
     assert parse_record(rb"4,5,6,-;caf\xc3\xa9") == "caf\xc3\xa9"
     assert parse_record(b" SUBSYSTEM=pci") is None
     assert parse_record(b"") is None
 
 
-def test_lines_of_note_are_told_and_a_flood_is_bounded(tmp_path: Path) -> None:
+def test_relevant_kernel_lines_are_reported_and_bounded_in_number(tmp_path: Path) -> None:
     pipe = tmp_path / "kmsg"
     os.mkfifo(pipe)
     keep = os.open(pipe, os.O_RDWR)
@@ -48,7 +48,7 @@ def _empty(fd: int) -> bool:
     return waiting == 0
 
 
-def test_where_it_may_not_be_read_it_says_so_once(tmp_path: Path) -> None:
+def test_an_unreadable_kernel_log_is_reported_once(tmp_path: Path) -> None:
     trouble: list[str] = []
     sensor = KernelLog(inbox=ListInbox(), clock=RunClock(), device=str(tmp_path / "none"), on_trouble=trouble.append)
     with running(sensor):
@@ -57,6 +57,6 @@ def test_where_it_may_not_be_read_it_says_so_once(tmp_path: Path) -> None:
     assert "kernel log cannot be read" in trouble[0]
 
 
-def test_the_real_one_is_left_at_once() -> None:
+def test_the_real_kernel_log_reader_stops_at_once() -> None:
     with running(KernelLog(inbox=ListInbox(), clock=RunClock())):
         pass

@@ -71,7 +71,7 @@ def test_rotation_truncation_and_copytruncate_lose_nothing(tail: LogTail, inbox:
     wait_until(lambda: text(inbox).endswith("4\nit was cut and grew again beyond the place\n"), "the regrown file")
 
 
-def test_further_logs_begin_at_their_end(inbox: ListInbox, tmp_path: Path) -> None:
+def test_extra_logs_are_read_from_their_end(inbox: ListInbox, tmp_path: Path) -> None:
     old, new = tmp_path / "old.log", tmp_path / "new.log"
     append(old, b"an earlier training: step 99\n")
     sensor = LogTail(inbox=inbox, clock=RunClock(), logs=[str(old), str(new)], poll_s=0.01)
@@ -83,7 +83,7 @@ def test_further_logs_begin_at_their_end(inbox: ListInbox, tmp_path: Path) -> No
         wait_until(lambda: text(inbox, str(new)) == "metrics\n", "all of the new file")
 
 
-def test_adoption_begins_near_the_end(inbox: ListInbox, tmp_path: Path) -> None:
+def test_the_log_of_an_adopted_trainer_is_read_from_near_its_end(inbox: ListInbox, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     with log.open("wb") as file:
         file.truncate(10 << 30)  # ten sparse gigabytes
@@ -100,9 +100,7 @@ def test_adoption_begins_near_the_end(inbox: ListInbox, tmp_path: Path) -> None:
     assert len(text(inbox)) <= 400
 
 
-def test_the_next_attempt_is_read_from_its_start_after_the_last_one_s_end(
-    tail: LogTail, inbox: ListInbox, tmp_path: Path
-) -> None:
+def test_the_next_attempts_log_is_read_from_its_start(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
     first, second = tmp_path / "1.log", tmp_path / "2.log"
     append(first, b"first\n")
     tail.follow(target(US, log=str(first)))
@@ -113,7 +111,7 @@ def test_the_next_attempt_is_read_from_its_start_after_the_last_one_s_end(
     wait_until(lambda: text(inbox) == "first\nlast words\nsecond\n", "both")
 
 
-def test_drain_means_that_all_is_in_the_inbox(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+def test_drain_returns_when_all_log_text_is_in_the_inbox(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     tail.follow(target(US, log=str(log)))
     for number in range(20):
@@ -123,7 +121,7 @@ def test_drain_means_that_all_is_in_the_inbox(tail: LogTail, inbox: ListInbox, t
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe"])
-def test_what_is_no_file_is_told_once_and_read_when_it_becomes_one(
+def test_a_log_path_that_is_not_a_file_is_reported_once(
     tail: LogTail, inbox: ListInbox, trouble: list[str], tmp_path: Path, kind: str
 ) -> None:
     log = tmp_path / "train.log"
@@ -139,7 +137,7 @@ def test_what_is_no_file_is_told_once_and_read_when_it_becomes_one(
     wait_until(lambda: text(inbox) == "now\n", "the file")
 
 
-def test_a_burst_is_reduced_without_growing_memory(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+def test_a_log_burst_is_reduced_with_bounded_memory(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     tail.follow(target(US, log=str(log)))
     append(log, b"before\n")

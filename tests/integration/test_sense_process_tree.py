@@ -44,7 +44,7 @@ def go_on(process: object) -> None:
     stdin.flush()
 
 
-def test_work_of_members_that_come_and_go_is_counted_once() -> None:
+def test_cpu_of_short_lived_processes_is_counted_once() -> None:
     inbox, clock = ListInbox(), HandClock()
     sensor = ProcessTree(inbox=inbox, clock=clock, interval_s=1.0)
 
@@ -106,7 +106,7 @@ sys.stdin.readline()
 """
 
 
-def test_workers_that_outlive_the_trainer_hang_below_the_runner() -> None:
+def test_workers_that_outlive_the_trainer_stay_in_the_tree() -> None:
     with python(ORPHANING_RUNNER) as runner:
         trainer_pid, worker_pid = (int(pid) for pid in said(runner).split())
         try:
@@ -119,7 +119,7 @@ def test_workers_that_outlive_the_trainer_hang_below_the_runner() -> None:
             os.kill(worker_pid, 9)
 
 
-def test_the_thread_samples_while_an_attempt_is_followed() -> None:
+def test_processes_are_sampled_while_an_attempt_runs() -> None:
     inbox = ListInbox()
     sensor = ProcessTree(inbox=inbox, clock=RunClock(), interval_s=0.02)
     with running(sensor):

@@ -97,7 +97,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @pytest.mark.parametrize("shell", ["sh", "dash", "bash"])
-def test_every_posix_shell_can_read_it(shell: str) -> None:
+def test_the_setup_script_parses_in_every_posix_shell(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     posix = ["--posix"] if shell == "bash" else []
@@ -110,7 +110,7 @@ def test_both_scripts_can_be_executed() -> None:
     assert os.access(REPOSITORY / ".ci" / "run", os.X_OK)
 
 
-def test_usage_names_every_verb_and_installs_nothing(checkout: Checkout) -> None:
+def test_usage_lists_every_verb_and_installs_nothing(checkout: Checkout) -> None:
     done = checkout.call()
     assert done.returncode == 0
     for verb in ("demo", "test", "check", "setup", "clean"):
@@ -118,13 +118,13 @@ def test_usage_names_every_verb_and_installs_nothing(checkout: Checkout) -> None
     assert not checkout.asked.exists()
 
 
-def test_a_first_call_makes_the_environment_and_hands_the_words_on(checkout: Checkout) -> None:
+def test_the_first_call_creates_the_environment_and_passes_arguments(checkout: Checkout) -> None:
     done = checkout.call("status", "my run")
     assert (done.returncode, done.stdout) == (0, "trainwatch was asked: status my run\n"), done.stderr
     assert (checkout.path / ".venv" / ".made-by-trainwatch").exists()
 
 
-def test_a_second_call_installs_nothing_and_needs_no_index(checkout: Checkout) -> None:
+def test_the_second_call_installs_nothing_and_needs_no_index(checkout: Checkout) -> None:
     checkout.call("runs")
     checkout.asked.unlink()
     done = checkout.call("runs", PIP_FAILS="1")
@@ -133,7 +133,7 @@ def test_a_second_call_installs_nothing_and_needs_no_index(checkout: Checkout) -
     assert checkout.questions("-m") == []
 
 
-def test_it_can_be_called_through_links(checkout: Checkout, tmp_path: Path) -> None:
+def test_the_setup_script_works_through_symbolic_links(checkout: Checkout, tmp_path: Path) -> None:
     near = checkout.path.parent / "near link"
     near.symlink_to("train watch/trainwatch.sh")
     far = tmp_path / "far"
@@ -142,7 +142,7 @@ def test_it_can_be_called_through_links(checkout: Checkout, tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (0, "trainwatch was asked: runs\n"), done.stderr
 
 
-def test_links_that_a_clone_left_as_text_are_repaired(checkout: Checkout) -> None:
+def test_links_left_as_text_files_by_a_clone_are_repaired(checkout: Checkout) -> None:
     package = checkout.path / "src" / "trainwatch"
     (package / "core").unlink()
     (package / "core").write_text("../../core")  # what git writes with core.symlinks = false
@@ -154,7 +154,7 @@ def test_links_that_a_clone_left_as_text_are_repaired(checkout: Checkout) -> Non
     assert [(package / name).readlink() for name in LINKS] == [Path("../..") / name for name in LINKS]
 
 
-def test_somebody_elses_file_in_the_place_of_a_link_is_left_alone(checkout: Checkout) -> None:
+def test_a_foreign_file_in_the_place_of_a_link_is_not_touched(checkout: Checkout) -> None:
     place = checkout.path / "src" / "trainwatch" / "core"
     place.unlink()
     place.write_text("my notes\n")
@@ -164,7 +164,7 @@ def test_somebody_elses_file_in_the_place_of_a_link_is_left_alone(checkout: Chec
     assert place.read_text() == "my notes\n"
 
 
-def test_without_an_index_it_says_so_and_the_next_call_tries_again(checkout: Checkout) -> None:
+def test_an_unreachable_package_index_is_reported_and_the_next_call_retries(checkout: Checkout) -> None:
     done = checkout.call("runs", PIP_FAILS="1")
     assert done.returncode == 1
     assert "is a package index reachable?" in done.stderr.splitlines()[-1]
@@ -172,7 +172,7 @@ def test_without_an_index_it_says_so_and_the_next_call_tries_again(checkout: Che
     assert (again.returncode, again.stdout) == (0, "trainwatch was asked: runs\n"), again.stderr
 
 
-def test_a_half_made_environment_of_its_own_is_made_anew(checkout: Checkout) -> None:
+def test_an_incomplete_environment_of_the_script_is_recreated(checkout: Checkout) -> None:
     checkout.call("runs")
     (checkout.path / ".venv" / "bin" / "python").unlink()
     done = checkout.call("runs")
@@ -181,7 +181,7 @@ def test_a_half_made_environment_of_its_own_is_made_anew(checkout: Checkout) -> 
     assert list(checkout.path.glob(".venv.before-*")) == []
 
 
-def test_an_environment_that_somebody_else_made_is_put_aside_and_not_cleared(checkout: Checkout) -> None:
+def test_a_foreign_environment_is_moved_aside_and_not_deleted(checkout: Checkout) -> None:
     (checkout.path / ".venv").mkdir()
     (checkout.path / ".venv" / "precious").write_text("mine")
     done = checkout.call("runs")
@@ -190,7 +190,7 @@ def test_an_environment_that_somebody_else_made_is_put_aside_and_not_cleared(che
     assert (aside / "precious").read_text() == "mine"
 
 
-def test_a_checkout_that_was_moved_is_installed_again(checkout: Checkout) -> None:
+def test_a_moved_checkout_is_installed_again(checkout: Checkout) -> None:
     checkout.call("runs")
     checkout.asked.unlink()
     checkout.path = checkout.path.rename(checkout.path.with_name("moved"))
@@ -213,7 +213,7 @@ def test_new_dependencies_are_installed_and_new_lint_rules_are_not(checkout: Che
 
 
 @pytest.mark.skipif(shutil.which("flock") is None, reason="no flock here: nobody waits")
-def test_two_calls_at_once_install_once(checkout: Checkout, tmp_path: Path) -> None:
+def test_two_concurrent_calls_install_once(checkout: Checkout, tmp_path: Path) -> None:
     go = tmp_path / "go"
     both = [
         subprocess.Popen(
@@ -241,14 +241,14 @@ def test_two_calls_at_once_install_once(checkout: Checkout, tmp_path: Path) -> N
     assert len(checkout.questions("-m pip install")) == 1
 
 
-def test_no_training_inherits_the_lock(checkout: Checkout) -> None:
+def test_a_training_does_not_inherit_the_setup_lock(checkout: Checkout) -> None:
     done = checkout.call("descriptors")
     assert done.returncode == 0, done.stderr
     assert {"0", "1", "2"} <= set(done.stdout.split())
     assert "9" not in done.stdout.split()
 
 
-def test_without_python_and_without_the_right_to_install_one_it_says_what_to_do(checkout: Checkout) -> None:
+def test_without_python_and_root_the_script_says_what_to_install(checkout: Checkout) -> None:
     (checkout.bin / "python3.11").unlink()
     (checkout.bin / "id").unlink()
     checkout.offer("id", "#!/bin/sh\necho 1000\n")
@@ -264,7 +264,7 @@ def test_without_python_and_without_the_right_to_install_one_it_says_what_to_do(
     ]
 
 
-def test_without_tmux_it_says_so_and_goes_on(checkout: Checkout) -> None:
+def test_without_tmux_the_script_reports_it_and_continues(checkout: Checkout) -> None:
     (checkout.bin / "tmux").unlink()
     done = checkout.call("demo", "--headless")
     assert (done.returncode, done.stdout) == (0, "trainwatch was asked: demo --headless\n")
@@ -272,7 +272,7 @@ def test_without_tmux_it_says_so_and_goes_on(checkout: Checkout) -> None:
     assert "all works without it but the tmux window" in done.stderr
 
 
-def test_a_package_manager_is_heard_only_when_it_fails(checkout: Checkout) -> None:
+def test_package_manager_output_is_shown_only_on_failure(checkout: Checkout) -> None:
     (checkout.bin / "tmux").unlink()
     checkout.offer("sudo", '#!/bin/sh\nexec "$@"\n')
     checkout.offer("apt-get", "#!/bin/sh\necho chatter; echo more chatter >&2\n")

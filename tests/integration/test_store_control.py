@@ -68,7 +68,7 @@ def answer(client: socket.socket) -> dict[str, object]:
     return decoded
 
 
-def test_a_command_gets_there_and_its_answer_back(run: RunDirectory, serve: Serve) -> None:
+def test_a_control_command_is_delivered_and_answered(run: RunDirectory, serve: Serve) -> None:
     server = serve(echo)
     assert send(run, Request()) == Reply(ok=True, message="ping", data={"n": 1})
     assert send(run, Request(command=Command(t=0, verb="stop"))).message == "stop"
@@ -78,7 +78,7 @@ def test_a_command_gets_there_and_its_answer_back(run: RunDirectory, serve: Serv
     assert json.loads(run.control.read_bytes()) == {"version": 1, "socket": str(server.path), "pid": os.getpid()}
 
 
-def test_nobody_there_is_said_at_once(run: RunDirectory, serve: Serve) -> None:
+def test_a_missing_supervisor_is_reported_at_once(run: RunDirectory, serve: Serve) -> None:
     with pytest.raises(NoSupervisor, match=r"no supervisor is running for r; `trainwatch resume r` starts one"):
         send(run, Request())
     server = serve(echo)
@@ -92,7 +92,7 @@ def test_nobody_there_is_said_at_once(run: RunDirectory, serve: Serve) -> None:
         send(run, Request())
 
 
-def test_a_dead_supervisor_s_socket_is_nobody_and_is_replaced(run: RunDirectory, serve: Serve, tmp_path: Path) -> None:
+def test_the_socket_of_a_dead_supervisor_is_replaced(run: RunDirectory, serve: Serve, tmp_path: Path) -> None:
     code = (
         "import sys, signal\nfrom pathlib import Path\nfrom trainwatch.core.store.run_directory import RunDirectory\n"
         "from trainwatch.core.store.control_server import ControlServer\n"
@@ -113,7 +113,7 @@ def test_a_dead_supervisor_s_socket_is_nobody_and_is_replaced(run: RunDirectory,
     assert send(run, Request()).ok
 
 
-def test_a_client_waits_for_a_supervisor_that_is_just_starting(run: RunDirectory, serve: Serve) -> None:
+def test_a_client_waits_for_a_starting_supervisor(run: RunDirectory, serve: Serve) -> None:
     with SupervisorLock(run.lock):
         with pytest.raises(SupervisorSilent, match="does not listen"):
             send(run, Request(), timeout_s=0.1)
@@ -125,7 +125,7 @@ def test_a_client_waits_for_a_supervisor_that_is_just_starting(run: RunDirectory
     assert replies[0].ok
 
 
-def test_a_supervisor_that_does_not_answer_is_not_asked_twice(run: RunDirectory, serve: Serve) -> None:
+def test_a_command_is_not_repeated_to_a_supervisor_that_does_not_answer(run: RunDirectory, serve: Serve) -> None:
     seen: list[Request] = []
     go_on = threading.Event()
 
@@ -142,7 +142,7 @@ def test_a_supervisor_that_does_not_answer_is_not_asked_twice(run: RunDirectory,
     assert len(seen) == 2
 
 
-def test_several_clients_and_several_requests_at_once(serve: Serve) -> None:
+def test_several_clients_and_requests_are_answered_at_once(serve: Serve) -> None:
     server = serve(echo)
     clients = [connect(server) for _ in range(10)]
     for client in clients:
@@ -154,7 +154,7 @@ def test_several_clients_and_several_requests_at_once(serve: Serve) -> None:
         client.close()
 
 
-def test_rude_clients_get_a_sentence_and_hurt_nobody(run: RunDirectory, serve: Serve) -> None:
+def test_malformed_requests_are_answered_with_an_error(run: RunDirectory, serve: Serve) -> None:
     def handle(request: Request) -> Reply:
         if request.command is not None:
             raise RuntimeError("disk on fire")
@@ -180,13 +180,13 @@ def test_rude_clients_get_a_sentence_and_hurt_nobody(run: RunDirectory, serve: S
     silent.close()
 
 
-def test_idle_clients_are_dropped(serve: Serve) -> None:
+def test_idle_control_clients_are_dropped(serve: Serve) -> None:
     with connect(serve(echo, idle_s=0.0, look_s=0.02)) as client:
         client.sendall(b'{"half a')
         assert client.recv(1) == b""
 
 
-def test_no_more_than_so_many_clients(serve: Serve, run: RunDirectory) -> None:
+def test_the_number_of_control_clients_is_bounded(serve: Serve, run: RunDirectory) -> None:
     server = serve(echo)
     clients = [connect(server) for _ in range(control_server.CLIENTS)]
     for client in clients:
@@ -201,7 +201,7 @@ def test_no_more_than_so_many_clients(serve: Serve, run: RunDirectory) -> None:
         client.close()
 
 
-def test_a_removed_runtime_folder_is_noticed(run: RunDirectory, serve: Serve) -> None:
+def test_a_removed_socket_folder_is_recreated(run: RunDirectory, serve: Serve) -> None:
     """Logging out removes XDG_RUNTIME_DIR under a supervisor that goes on."""
     server = serve(echo, look_s=0.02)
     assert server.path is not None
@@ -210,7 +210,7 @@ def test_a_removed_runtime_folder_is_noticed(run: RunDirectory, serve: Serve) ->
         assert send(run, Request(), timeout_s=10).ok
 
 
-def test_stopping_delivers_the_last_answer(run: RunDirectory, serve: Serve) -> None:
+def test_the_control_server_delivers_its_last_answer_when_it_stops(run: RunDirectory, serve: Serve) -> None:
     stopper: list[threading.Thread] = []
 
     def handle(_: Request) -> Reply:
@@ -223,7 +223,7 @@ def test_stopping_delivers_the_last_answer(run: RunDirectory, serve: Serve) -> N
     stopper[0].join()
 
 
-def test_sockets_go_where_only_we_can_reach_them(tmp_path: Path) -> None:
+def test_control_sockets_are_reachable_by_the_owner_only(tmp_path: Path) -> None:
     assert socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)}) == tmp_path / "trainwatch"
     long = tmp_path / ("x" * 100)
     long.mkdir()

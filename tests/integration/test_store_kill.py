@@ -34,7 +34,7 @@ while True:
 """
 
 
-def test_nothing_promised_is_lost(tmp_path: Path) -> None:
+def test_acknowledged_journal_records_survive_kill_9(tmp_path: Path) -> None:
     for round_number, promised_at_least in enumerate((1, 60, 150), 1):
         home = tmp_path / str(round_number)
         home.mkdir()

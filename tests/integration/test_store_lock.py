@@ -37,7 +37,7 @@ def holder(path: Path) -> Iterator["subprocess.Popen[str]"]:
         process.communicate()
 
 
-def test_a_second_supervisor_is_refused_and_told_who(tmp_path: Path) -> None:
+def test_a_second_supervisor_is_refused_with_the_owners_pid(tmp_path: Path) -> None:
     path = tmp_path / "supervisor.lock"
     with holder(path) as process:
         assert holder_pid(path) == process.pid
@@ -47,7 +47,7 @@ def test_a_second_supervisor_is_refused_and_told_who(tmp_path: Path) -> None:
         assert is_held(path)
 
 
-def test_the_lock_ends_with_its_holder_however_it_dies(tmp_path: Path) -> None:
+def test_the_lock_is_released_however_its_holder_dies(tmp_path: Path) -> None:
     path = tmp_path / "supervisor.lock"
     with holder(path) as process:
         process.send_signal(signal.SIGKILL)
@@ -61,14 +61,14 @@ def test_the_lock_ends_with_its_holder_however_it_dies(tmp_path: Path) -> None:
     assert holder_pid(path) is None
 
 
-def test_a_stale_pid_that_is_somebody_else_now_is_not_believed(tmp_path: Path) -> None:
+def test_a_reused_pid_in_the_lock_file_is_not_taken_for_the_holder(tmp_path: Path) -> None:
     path = tmp_path / "supervisor.lock"
     path.write_text(f"{os.getppid()}\n")
     assert holder_pid(path) is None
     assert holder_pid(tmp_path / "never") is None
 
 
-def test_programs_we_start_do_not_inherit_it(tmp_path: Path) -> None:
+def test_child_processes_do_not_inherit_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "supervisor.lock"
     lock = SupervisorLock(path)
     lock.acquire()
@@ -87,7 +87,7 @@ def test_programs_we_start_do_not_inherit_it(tmp_path: Path) -> None:
         child.communicate()
 
 
-def test_asking_who_holds_it_disturbs_no_one_who_takes_it(tmp_path: Path) -> None:
+def test_reading_the_lock_holder_does_not_block_acquiring_it(tmp_path: Path) -> None:
     path = tmp_path / "supervisor.lock"
     path.touch()
     ask = "import sys\nfrom pathlib import Path\nfrom trainwatch.core.store.lock import is_held\nprint(flush=True)\n"
@@ -104,7 +104,7 @@ def test_asking_who_holds_it_disturbs_no_one_who_takes_it(tmp_path: Path) -> Non
         asker.communicate()
 
 
-def test_a_removed_lock_file_does_not_let_two_in(tmp_path: Path) -> None:
+def test_a_deleted_lock_file_does_not_admit_a_second_supervisor(tmp_path: Path) -> None:
     path = tmp_path / "supervisor.lock"
     first = SupervisorLock(path)
     first.acquire()

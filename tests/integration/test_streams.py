@@ -17,18 +17,18 @@ def verb(tmp_path: Path, shell: str, **env: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("shell", ["$T runs >&-", "$T runs --json >&-", "$T runs >&- 2>&-"])
-def test_a_closed_output_swallows_the_answer(tmp_path: Path, shell: str) -> None:
+def test_a_closed_stdout_discards_output_without_an_error(tmp_path: Path, shell: str) -> None:
     done = verb(tmp_path, shell)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_closed_input_is_named(tmp_path: Path) -> None:
+def test_a_closed_stdin_is_reported(tmp_path: Path) -> None:
     done = verb(tmp_path, "$T progress - <&-")
     assert done.returncode == 2
     assert done.stderr == b"trainwatch: -: standard input is closed; give the log's path\n"
 
 
-def test_a_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_behind_stdout_is_reported_in_one_line(tmp_path: Path) -> None:
     done = verb(tmp_path, "$T presets --json >/dev/full")
     assert done.returncode == 1
     assert done.stderr == b"trainwatch: what was to be written: No space left on device\n"
@@ -41,7 +41,7 @@ def test_characters_that_the_terminal_lacks_are_replaced(tmp_path: Path) -> None
     assert b"unspecified launch failure ? na?ve" in done.stdout
 
 
-def test_a_file_name_that_is_no_text_hides_no_other(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_does_not_hide_others(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     for name in (b"bad\xff\xfe-000007.safetensors", b"good-000008.safetensors", b"two\nlines-000009.safetensors"):
@@ -54,7 +54,7 @@ def test_a_file_name_that_is_no_text_hides_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["", "status", "--headless", "run -- true", "init", "stop --yes", "profiles"])
-def test_a_working_folder_that_was_deleted_is_named(tmp_path: Path, words: str) -> None:
+def test_a_deleted_working_folder_is_reported(tmp_path: Path, words: str) -> None:
     done = verb(tmp_path, f"mkdir gone; cd gone; rmdir ../gone; $T {words}")
     assert done.returncode == 2
     assert done.stderr == b"trainwatch: the working folder does not exist any more: cd to one that does\n"

@@ -70,7 +70,7 @@ def step_of(path: Path) -> int:
         return int(file.metadata()["ss_steps"])
 
 
-def test_the_loss_falls_and_the_output_is_tqdms(tmp_path: Path) -> None:
+def test_char_trainer_loss_falls_and_output_is_tqdm(tmp_path: Path) -> None:
     done = train(tmp_path, "--epoch-steps", "200", "--save-every-n-epochs", "1", "--save-every", "200", steps=400)
     assert done.returncode == 0
     bars = [line for line in done.stderr.replace("\r", "\n").split("\n") if line]
@@ -86,7 +86,7 @@ def test_the_loss_falls_and_the_output_is_tqdms(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_resumed_run_is_bit_for_bit_the_uninterrupted_one(tmp_path: Path, workers: str) -> None:
+def test_char_trainer_resume_is_bit_identical(tmp_path: Path, workers: str) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert train(whole).returncode == 0
     crashed = train(broken, "--crash-at", "33", "--loader-workers", workers)
@@ -99,14 +99,14 @@ def test_a_resumed_run_is_bit_for_bit_the_uninterrupted_one(tmp_path: Path, work
     assert step_of(broken / "demo.safetensors") == 60
 
 
-def test_out_of_memory_reads_as_pytorchs(tmp_path: Path) -> None:
+def test_char_trainer_out_of_memory_message_is_pytorchs(tmp_path: Path) -> None:
     done = train(tmp_path, "--oom-at", "10")
     assert done.returncode == 1
     assert "\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB." in done.stderr
     assert train(tmp_path, "--oom-at", "10").returncode == 0
 
 
-def test_nan_stays_in_the_loss_and_in_the_checkpoints(tmp_path: Path) -> None:
+def test_char_trainer_nan_stays_in_loss_and_checkpoints(tmp_path: Path) -> None:
     done = train(tmp_path, "--nan-at", "30")
     assert done.returncode == 0
     assert "avr_loss=nan" in done.stderr
@@ -116,14 +116,14 @@ def test_nan_stays_in_the_loss_and_in_the_checkpoints(tmp_path: Path) -> None:
     assert "nan" not in train(tmp_path, "--nan-at", "30").stderr
 
 
-def test_a_killed_loader_worker_ends_the_run(tmp_path: Path) -> None:
+def test_char_trainer_ends_if_a_loader_worker_is_killed(tmp_path: Path) -> None:
     done = train(tmp_path, "--kill-loader-at", "30")
     assert done.returncode == 1
     assert "exited unexpectedly" in done.stderr
     assert train(tmp_path, "--kill-loader-at", "30").returncode == 0
 
 
-def test_a_torn_save_is_newest_and_unusable(tmp_path: Path) -> None:
+def test_char_trainer_leaves_a_torn_newest_checkpoint(tmp_path: Path) -> None:
     assert train(tmp_path, "--torn-save-at", "30").returncode == 1
     torn = tmp_path / "demo-step00000030.safetensors"
     refused = train(tmp_path, "--resume", str(torn))
@@ -132,7 +132,9 @@ def test_a_torn_save_is_newest_and_unusable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_ends(tmp_path: Path, started: list[subprocess.Popen[bytes]], number: int) -> None:
+def test_char_trainer_saves_and_ends_at_a_signal(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]], number: int
+) -> None:
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, "--step-time", "0.05", "--loader-workers", "1")
     wait_for("avr_loss=", log)
@@ -143,7 +145,9 @@ def test_a_signal_saves_and_ends(tmp_path: Path, started: list[subprocess.Popen[
 
 
 @pytest.mark.parametrize(("fault", "busy"), [("--hang-at", False), ("--spin-at", True), ("--hang-loader-at", False)])
-def test_a_hang_is_a_real_one(tmp_path: Path, started: list[subprocess.Popen[bytes]], fault: str, busy: bool) -> None:
+def test_char_trainer_hang_is_a_real_deadlock(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]], fault: str, busy: bool
+) -> None:
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, fault, "30")
     marker = out / f".fault-{fault.removeprefix('--').removesuffix('-at')}-fired"
@@ -163,7 +167,7 @@ def test_a_hang_is_a_real_one(tmp_path: Path, started: list[subprocess.Popen[byt
     assert train(out, fault, "30").returncode == 0
 
 
-def test_a_finished_run_that_does_not_exit(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_char_trainer_can_finish_without_exiting(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, "--exit-hang")
     wait_for("model saved.", log)
@@ -174,7 +178,9 @@ def test_a_finished_run_that_does_not_exit(tmp_path: Path, started: list[subproc
     assert train(out, "--exit-hang").returncode == 0
 
 
-def test_a_slow_save_grows_under_another_name(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_char_trainer_slow_save_grows_under_a_temporary_name(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, "--slow-save", "1")
     wait_for("saving checkpoint", log)
@@ -186,6 +192,6 @@ def test_a_slow_save_grows_under_another_name(tmp_path: Path, started: list[subp
     assert not (out / "demo-step00000020.safetensors").exists()
 
 
-def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
+def test_char_trainer_reports_bad_options_in_one_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone.safetensors"
     assert train(tmp_path, "--resume", str(gone)).stderr == f"error: --resume {gone}: no such file\n"

@@ -63,7 +63,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, done.stdout + done.stderr.replace("\r", "\n")
 
 
-def test_output_and_directories_are_those_of_the_guides(whole: tuple[Path, str]) -> None:
+def test_dit_trainer_output_and_directories_match_the_preset(whole: tuple[Path, str]) -> None:
     out, text = whole
     assert "Step 6, Loss: " in text
     assert ", LR: " in text
@@ -76,7 +76,7 @@ def test_output_and_directories_are_those_of_the_guides(whole: tuple[Path, str])
     assert (state["global_step"], state["current_epoch"]) == (3, 0)
 
 
-def test_a_resumed_run_is_the_uninterrupted_one(whole: tuple[Path, str], tmp_path: Path) -> None:
+def test_dit_trainer_resume_continues_the_same_run(whole: tuple[Path, str], tmp_path: Path) -> None:
     crashed = train(tmp_path, "--kill-loader-at", "5")
     assert crashed.returncode == 1
     assert "is killed by signal: Killed" in crashed.stderr
@@ -90,7 +90,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(whole: tuple[Path, str], tmp_pat
         assert all(torch.equal(mine[key], theirs[key]) for key in theirs)
 
 
-def test_a_torn_checkpoint_cannot_be_resumed(whole: tuple[Path, str], tmp_path: Path) -> None:
+def test_dit_trainer_cannot_resume_a_torn_checkpoint(whole: tuple[Path, str], tmp_path: Path) -> None:
     torn = tmp_path / "checkpoint-4"
     shutil.copytree(whole[0] / "checkpoint-4", torn)
     os.truncate(torn / "optimizer.pt", 700)
@@ -99,7 +99,7 @@ def test_a_torn_checkpoint_cannot_be_resumed(whole: tuple[Path, str], tmp_path: 
     assert refused.stderr.startswith(f"error: --resume {torn}: cannot be loaded: ")
 
 
-def test_without_its_state_file_the_epoch_comes_from_the_name_and_a_signal_saves(
+def test_dit_trainer_takes_the_epoch_from_the_name_and_saves_at_a_signal(
     whole: tuple[Path, str], tmp_path: Path
 ) -> None:
     source = tmp_path / "checkpoint-epoch-1"

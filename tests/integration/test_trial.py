@@ -40,7 +40,9 @@ def fingerprint(folder: Path) -> dict[str, str]:
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_of_the_whole_ladder_writes_only_to_its_scratch_folder(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(world)
     before = fingerprint(world.project)
 
@@ -76,7 +78,7 @@ def test_a_trial_of_the_whole_ladder_touches_nothing(world: World, monkeypatch: 
     assert "brisk measured here: " in found.found
 
 
-def test_a_profile_that_fails_says_so(world: World) -> None:
+def test_a_trial_of_a_failing_profile_reports_the_failure(world: World) -> None:
     prepare(world)
     done = world.do("trial", "--profile", "fatal", "--minutes", "5", patience_s=60.0)
     assert done.code == 1, done
@@ -85,7 +87,7 @@ def test_a_profile_that_fails_says_so(world: World) -> None:
     assert "exit code 1" in done.out
 
 
-def test_a_trainer_that_cannot_be_sent_elsewhere_is_refused(world: World) -> None:
+def test_a_trial_is_refused_if_the_output_cannot_be_redirected(world: World) -> None:
     own = str(world.out)
     prepare(world, "--output-dir", "somewhere-else")
     done = world.do("trial", "--profile", "brisk", "--steps", "40", patience_s=60.0)
@@ -106,7 +108,7 @@ def test_a_trainer_that_cannot_be_sent_elsewhere_is_refused(world: World) -> Non
     assert not (world.out / "x").exists()
 
 
-def test_not_beside_a_live_run_unless_asked_and_an_interrupt_leaves_nothing(world: World) -> None:
+def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(world: World) -> None:
     prepare(world)
     world.headless()
     world.in_state("running")
@@ -133,7 +135,7 @@ def test_not_beside_a_live_run_unless_asked_and_an_interrupt_leaves_nothing(worl
         (("--profile", "calm", "--steps", "0"), "--steps: must be at least 1"),
     ],
 )
-def test_nonsense_is_refused(world: World, words: tuple[str, ...], said: str) -> None:
+def test_trial_refuses_invalid_options(world: World, words: tuple[str, ...], said: str) -> None:
     prepare(world)
     done = world.do("trial", *words)
     assert done.code == 2

@@ -75,7 +75,7 @@ def test_the_wheel_runs_from_where_it_is_installed(installed: Path, tmp_path: Pa
     assert "kohya" in ask("presets", "list")
 
 
-def test_the_sdist_can_build_test_and_explain_itself(built: Path) -> None:
+def test_the_sdist_holds_tests_docs_and_build_files(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
