@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..model.checkpoint import Checkpoint, CheckpointListing
-from ..model.checkpoint_names import INDEX_SUFFIX, is_part, is_temporary, read_name, tensor_format
+from ..model.checkpoint import Checkpoint, CheckpointListing, age_order, newest_complete
+from ..model.checkpoint_names import INDEX_SUFFIX, is_part, is_temporary, tensor_format
 from ..model.path_globs import matches
 from .inspection import inspect
 from .layouts.recognition import is_checkpoint_directory
@@ -30,20 +30,14 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = ()) -> CheckpointLi
         if checkpoint is not None:
             found.append(checkpoint)
     found.sort(key=_age_order, reverse=True)
-    resume = next((checkpoint.path for checkpoint in found if checkpoint.verdict == "complete"), None)
-    return CheckpointListing(checkpoints=tuple(found), resume_point=resume)
+    resume = newest_complete(found)
+    return CheckpointListing(checkpoints=tuple(found), resume_point=None if resume is None else resume.path)
 
 
-def _age_order(checkpoint: Checkpoint) -> tuple[float, bool, int, int, bool, str]:
-    """Older before newer: by time, the final one after numbered ones, then by count; a link before its target."""
-    return (
-        checkpoint.mtime,
-        read_name(checkpoint.name).is_final,
-        -1 if checkpoint.step is None else checkpoint.step,
-        -1 if checkpoint.epoch is None else checkpoint.epoch,
-        not Path(checkpoint.path).is_symlink(),
-        checkpoint.name,
-    )
+def _age_order(checkpoint: Checkpoint) -> tuple[object, ...]:
+    """As ``age_order``; a link before its target."""
+    order = age_order(checkpoint.name, checkpoint.mtime, checkpoint.step, checkpoint.epoch)
+    return (*order, not Path(checkpoint.path).is_symlink(), checkpoint.name)
 
 
 def _is_inside(path: Path, real: Path) -> bool:

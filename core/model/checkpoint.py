@@ -1,8 +1,11 @@
 """A saved state of the training and what is known about its soundness."""
 
+from collections.abc import Container, Iterable
 from typing import Literal
 
 import msgspec
+
+from .checkpoint_names import read_name
 
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
 """complete: resume from it. writing: still growing. torn: cut off. corrupt: damaged. nonfinite: NaN/Inf inside.
@@ -43,3 +46,17 @@ class CheckpointListing(msgspec.Struct, frozen=True, kw_only=True):
 
     checkpoints: tuple[Checkpoint, ...]
     resume_point: str | None
+
+
+def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> tuple[float, bool, int, int]:
+    """Sort key: older before newer.
+
+    The time of modification counts, whatever the order of discovery. Ties: the final one (no number in its name) is
+    the newest, the others go by step, then by epoch.
+    """
+    return mtime, read_name(name).is_final, -1 if step is None else step, -1 if epoch is None else epoch
+
+
+def newest_complete(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
+    """The checkpoint to resume from: the newest complete one whose path is not in ``skipped``, or None."""
+    return next((c for c in newest_first if c.verdict == "complete" and c.path not in skipped), None)

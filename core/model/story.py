@@ -5,7 +5,7 @@ from typing import assert_never
 import msgspec
 
 from .attempt import AttemptStory
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, age_order
 from .decision import Decision, NotifyPeople
 from .fact import (
     AttemptEnded,
@@ -322,7 +322,11 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnde
 def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunStory:
     known = fact.checkpoint
     others = tuple(c for c in story.checkpoints if c.path != known.path)
-    checkpoints = others if fact.removed else tuple(sorted((*others, known), key=lambda c: (c.mtime, c.step or -1)))
+    checkpoints = (
+        others
+        if fact.removed
+        else tuple(sorted((*others, known), key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch)))
+    )
     times = {known.path: t, **story.checkpoint_times}
     before = next((c for c in story.checkpoints if c.path == known.path), None)
     aside = story.set_aside

@@ -1,10 +1,10 @@
 """The checkpoints screen: what lies on the disk, what was proven in this sitting, and what a job found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoint import Checkpoint, newest_complete
 from ..model.checkpoint_jobs import Delta, Overview, Prune
 from ..model.health import Level
 from . import quantity
@@ -48,12 +48,15 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checkpoint_rows(
-    checkpoints: Sequence[Checkpoint], proofs: Mapping[str, Proof], now_wall: float
+    checkpoints: Sequence[Checkpoint], proofs: Mapping[str, Proof], now_wall: float, skipped: Container[str] = ()
 ) -> tuple[CheckpointRow, ...]:
-    """Newest first, as given. A proof counts while the checkpoint is the one that was proven."""
+    """Newest first, as given. A proof counts while the checkpoint is the one that was proven.
+
+    ``skipped``: paths that a restart does not take.
+    """
     known = [(c, _proof(c, proofs)) for c in checkpoints]
-    resume = next((c.path for c, p in known if (p.checkpoint if p else c).verdict == "complete"), None)
-    return tuple(_row(c, p, resume, now_wall) for c, p in known)
+    resume = newest_complete([c if p is None else p.checkpoint for c, p in known], skipped)
+    return tuple(_row(c, p, None if resume is None else resume.path, now_wall) for c, p in known)
 
 
 def _proof(c: Checkpoint, proofs: Mapping[str, Proof]) -> Proof | None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoint import Checkpoint, newest_complete
 from ..model.health import Level
 from . import quantity
 from .situation import Situation
@@ -39,8 +39,7 @@ def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
 
 def resume_point(now: Situation) -> Checkpoint | None:
     """The newest complete checkpoint that a restart may take, or None."""
-    aside = now.story.set_aside
-    return next((c for c in reversed(now.story.checkpoints) if c.verdict == "complete" and c.path not in aside), None)
+    return newest_complete(reversed(now.story.checkpoints), now.story.set_aside)
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:

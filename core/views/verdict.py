@@ -8,6 +8,7 @@ from ..model.health import Level
 from ..model.incident import Incident
 from ..model.run import TERMINAL_STATES
 from . import quantity
+from .checkpoints import resume_point
 from .situation import Situation, live_progress, run_progress
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
@@ -171,9 +172,9 @@ def _backing_off(now: Situation) -> Verdict:
         when = f"restarting in {quantity.countdown(story.until_t - now.now_t)}"
     else:
         when = "restarting"
-    good = [c for c in story.checkpoints if c.verdict == "complete"]
-    if good and good[-1].step is not None:
-        when += f" from step {quantity.count(good[-1].step)}"
+    resume = resume_point(now)
+    if resume is not None and resume.step is not None:
+        when += f" from step {quantity.count(resume.step)}"
     return _after_trouble(now, (when,))
 
 

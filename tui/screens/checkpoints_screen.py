@@ -124,7 +124,7 @@ class CheckpointsScreen(PlaceScreen):
             self.reload()
         self._story_seen = story
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self.checkpoints, self.kept.proofs, wall)
+        self.rows = checkpoint_rows(self.checkpoints, self.kept.proofs, wall, self.now.story.set_aside)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.kept.chosen), 0)
         self.table.cursor = at
         self.table.show_checkpoints(self.rows, self.kept.marked, self.message())

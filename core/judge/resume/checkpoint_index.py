@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict
+from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order
 from ...model.observation import CheckpointEvent
 from ...model.resuming import Telling
 
@@ -96,8 +96,8 @@ def with_event(
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
         left=None if old else _seen_late(shelf, event, created_wall),
     )
-    if before is not None and complete and before.complete and event.mtime is not None and before.mtime == event.mtime:
-        # A rescan found it unchanged: when it was written, and what was found wrong with it, stays what it was.
+    if before is not None and complete and before.complete and _is_unchanged(before, entry):
+        # It was found again, unchanged: when it was written, and what was found wrong with it, stays what it was.
         entry = msgspec.structs.replace(
             entry,
             t=before.t,
@@ -108,6 +108,12 @@ def with_event(
             aside=before.aside,
         )
     return msgspec.structs.replace(shelf, known=(*others, entry)[-KEPT:])
+
+
+def _is_unchanged(before: Known, now: Known) -> bool:
+    if now.mtime is not None or before.mtime is not None:
+        return before.mtime == now.mtime
+    return now.step is not None and (before.step, before.size_bytes) == (now.step, now.size_bytes)
 
 
 def _seen_late(shelf: Shelf, event: CheckpointEvent, created_wall: float) -> str | None:
@@ -184,14 +190,15 @@ def left_behind(shelf: Shelf, path: str | None, telling: Telling) -> tuple[str, 
 
 def damaged_after(shelf: Shelf, good: Known | None) -> tuple[Known, ...]:
     """The run's own ones that are not whole and not told of yet, newer than ``good`` (None = all), oldest first."""
-    since = (float("-inf"), 0.0, 0) if good is None else _age_order(good)
+    since = (float("-inf"), False, 0, 0) if good is None else _age_order(good)
     found = [k for k in shelf.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
     return tuple(sorted(found, key=_age_order))
 
 
-def _age_order(known: Known) -> tuple[float, float, int]:
-    # Modification time orders; where it is unknown, the time it became complete does. Ties by step.
-    return (known.mtime if known.mtime is not None else known.t, known.t, known.step if known.step is not None else -1)
+def _age_order(known: Known) -> tuple[float, bool, int, int]:
+    """``age_order``; without a time of modification by the time at which it became complete."""
+    mtime = known.t if known.mtime is None else known.mtime
+    return age_order(base_name(known.path), mtime, known.step, known.epoch)
 
 
 def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkpoint:

@@ -1,0 +1,133 @@
+"""The newest complete checkpoint is the newest by its time of modification, not the one that was found last."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import World
+from tests.fakes.checkpoint_layouts import safetensors_file
+from tests.unit.test_judge_recovery import crash, running, save
+from trainwatch.core.checkpoints import list_checkpoints
+from trainwatch.core.judge.resume.checkpoint_index import Shelf, newest_good, with_event
+from trainwatch.core.model.checkpoint import Checkpoint, age_order, newest_complete
+from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
+from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.views.checkpoint_table import checkpoint_rows
+from trainwatch.core.views.checkpoints import checkpoint_views, resume_point
+from trainwatch.core.views.situation import Situation
+from trainwatch.core.views.verdict import verdict
+
+OLD, NEW = "out/step-20", "out/step-40"
+
+
+def event(t: float, path: str, step: int | None, mtime: float | None = None, size: float = 1e6) -> CheckpointEvent:
+    return CheckpointEvent(t=t, path=path, event="complete", step=step, size_bytes=size, mtime=mtime)
+
+
+def shelf(*events: CheckpointEvent) -> Shelf:
+    known = Shelf()
+    for each in events:
+        known = with_event(known, each, position=None, created_wall=1000.0)
+    return known
+
+
+def newest(*events: CheckpointEvent) -> str | None:
+    found = newest_good(shelf(*events))
+    return None if found is None else found.path
+
+
+@pytest.mark.parametrize("again_t", [200.0, 300.0])
+@pytest.mark.parametrize(("old_mtime", "new_mtime"), [(1100.0, 1200.0), (None, None)])
+def test_an_older_checkpoint_that_is_announced_again_last_is_not_the_newest(
+    old_mtime: float | None, new_mtime: float | None, again_t: float
+) -> None:
+    new = event(200.0, NEW, 40, new_mtime)
+    assert newest(event(100.0, OLD, 20, old_mtime), new, event(again_t, OLD, 20, old_mtime)) == NEW
+
+
+def test_an_older_checkpoint_that_is_announced_first_after_the_newer_is_not_the_newest() -> None:
+    assert newest(event(200.0, NEW, 40, 1200.0), event(300.0, OLD, 20, 1100.0)) == NEW
+
+
+def test_checkpoints_of_the_same_time_go_by_step() -> None:
+    assert newest(event(200.0, NEW, 40, 1200.0), event(300.0, OLD, 20, 1200.0)) == NEW
+
+
+@pytest.mark.parametrize("rewritten", [event(300.0, OLD, 60), event(300.0, OLD, 20, size=2e6)])
+def test_a_checkpoint_that_was_written_anew_is_the_newest(rewritten: CheckpointEvent) -> None:
+    assert newest(event(100.0, OLD, 20), event(200.0, NEW, 40), rewritten) == OLD
+
+
+def test_a_restart_goes_on_from_the_newest_although_an_older_one_was_announced_last() -> None:
+    world: World = save(save(save(running(), OLD, 20), NEW, 40), OLD, 20)
+    assert crash(world).of(StartAttempt)[-1].resume_from == NEW
+
+
+def test_a_new_look_at_the_folder_lists_the_newest_first(tmp_path: Path) -> None:
+    for name, mtime in (("z-000002.safetensors", 1000.0), ("a-000004.safetensors", 2000.0)):
+        path = safetensors_file(tmp_path).rename(tmp_path / name)
+        os.utime(path, (mtime, mtime))
+    assert list_checkpoints(tmp_path).resume_point == str(tmp_path / "a-000004.safetensors")
+
+
+def checkpoint(path: str, mtime: float, step: int | None = None, **more: object) -> Checkpoint:
+    return Checkpoint(
+        path=path, name=path, kind="directory", step=step, epoch=None, size_bytes=1, mtime=mtime,
+        **({"verdict": "complete"} | more),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def story(*facts: Fact) -> RunStory:
+    told = RunStory(state="backing_off")
+    for seq, fact in enumerate(facts, 1):
+        told = apply(told, Record(seq=seq, t=float(seq), wall=1000.0 + seq, fact=fact))
+    return told
+
+
+FACTS = (
+    CheckpointKnown(checkpoint=checkpoint(OLD, 1100.0, 20)),
+    CheckpointKnown(checkpoint=checkpoint(NEW, 1200.0, 40)),
+    CheckpointKnown(checkpoint=checkpoint(OLD, 1100.0, 20)),
+)
+
+
+def test_screens_show_the_newest_as_the_resume_point_although_an_older_one_was_announced_last() -> None:
+    now = Situation(story=story(*FACTS), now_wall=1300.0)
+    point = resume_point(now)
+    assert point is not None
+    assert point.path == NEW
+    assert [(view.path, view.resume) for view in checkpoint_views(now)] == [(NEW, True), (OLD, False)]
+    assert "restarting from step 40" in " ".join(verdict(now).clauses).lower()
+
+
+def test_a_checkpoint_that_is_set_aside_is_no_resume_point_on_any_screen() -> None:
+    now = Situation(story=story(*FACTS, CheckpointsSetAside(paths=(NEW,), why="went back")), now_wall=1300.0)
+    point = resume_point(now)
+    assert point is not None
+    assert point.path == OLD
+    assert "restarting from step 20" in " ".join(verdict(now).clauses).lower()
+    rows = checkpoint_rows(tuple(reversed(now.story.checkpoints)), {}, 1300.0, now.story.set_aside)
+    assert [(row.path, row.resume) for row in rows] == [(NEW, False), (OLD, True)]
+
+
+def test_the_newest_complete_skips_what_is_not_complete() -> None:
+    torn = checkpoint("torn", 3.0, verdict="torn")
+    assert newest_complete([torn, checkpoint("b", 2.0), checkpoint("a", 1.0)]) == checkpoint("b", 2.0)
+    assert newest_complete([torn]) is None
+
+
+def test_the_order_of_age() -> None:
+    oldest, no_step, epoch, step, later, final = ordered = (
+        ("luca-000009", 1.0, 9, 9),
+        ("luca-000001", 2.0, None, None),
+        ("luca-000001", 2.0, None, 1),
+        ("luca-000001", 2.0, 0, None),
+        ("luca-000001", 2.0, 5, None),
+        ("luca", 2.0, None, None),
+    )
+    shuffled = (final, step, no_step, later, oldest, epoch)
+    assert tuple(sorted(shuffled, key=lambda of: age_order(*of))) == ordered
