@@ -15,11 +15,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.types import CSSPathType
 
-from ..core.model.ports import Attacher, LogReader
+from ..core.model.ports import Attacher, Launcher, LogReader, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
-from .doors import OpenRun, RunPicker, Starter
-from .launching import Launcher
 from .places import PLACES, SIDE_PLACES
 from .screen_state import Remembered, keep, recall
 from .screens.dashboard_screen import Dashboard
@@ -56,7 +54,7 @@ class TrainwatchApp(App[None]):
         run: OpenRun | None,
         log_reader: LogReader,
         *,
-        starter: Starter | None = None,
+        starter: SupervisorStarter | None = None,
         attacher: Attacher | None = None,
         picker: RunPicker | None = None,
         launcher: Launcher | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..core.model.run import LIVE_STATES
-from ..core.views.situation import Situation
+from ..core.model.situation import Situation
 
 
 class KeyContext(msgspec.Struct, frozen=True, kw_only=True):

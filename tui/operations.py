@@ -8,6 +8,7 @@ from textual.app import App
 
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import NO_PROFILE, Profile
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.wire import Reply
 from trainwatch.core.views.dashboard import DashboardView
 from trainwatch.core.views.price import (
@@ -19,9 +20,8 @@ from trainwatch.core.views.price import (
     stop_price,
 )
 from trainwatch.core.views.remedies import remedy_rows
-from trainwatch.core.views.situation import Situation
 
-from .doors import OpenRun, Starter
+from ..core.model.ports import OpenRun, SupervisorStarter
 from .keys import KeyContext
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Operated(Protocol):
     run: OpenRun
     now: Situation
     view: DashboardView
-    starter: Starter | None
+    starter: SupervisorStarter | None
 
     @property
     def app(self) -> App[Any]:

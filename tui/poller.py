@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.model.ports import LogPage, LogReader
-from ..core.views.situation import Situation
-from .doors import Feed
+from ..core.model.ports import Feed, LogPage, LogReader
+from ..core.model.situation import Situation
 from .ui.series import Columns, SeriesCache, Wish
 
 LOG_LINES = 400

@@ -5,12 +5,11 @@ from typing import Any, ClassVar, Protocol
 
 from textual.app import App
 
-from trainwatch.core.views.situation import Situation
+from trainwatch.core.model.situation import Situation
 
-from .doors import OpenRun, RunPicker
+from ..core.model.ports import Launcher, OpenRun, RunPicker
 from .job import Jobs
 from .keys import KeyContext
-from .launching import Launcher
 from .operations import Operations
 
 

@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..core.model.observation import Command
+from ..core.model.ports import Point
 from ..core.model.settings import Health
+from ..core.model.situation import Situation
 from ..core.model.story import RunStory, apply
 from ..core.model.wire import Reply, Request
 from ..core.store.journal import JournalFollower, JournalTooNew
 from ..core.store.lock import holder_pid
 from ..core.store.run_directory import RunDirectory
-from ..core.views.situation import Situation
-from .doors import Point
 
 if TYPE_CHECKING:
     from ..core.store.history_reader import HistoryReader

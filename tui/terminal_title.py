@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 
 from ..core.model.settings import Screen as ScreenSettings
+from ..core.model.situation import Situation
 from ..core.views.header import HeaderView
-from ..core.views.situation import Situation
 from ..core.views.words import STATE_WORDS
 from .ui.cells import plain
 from .ui.glyphs import Glyphs

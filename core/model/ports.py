@@ -1,13 +1,24 @@
-"""The doors between packages: what supervisor and screens need from others, as Protocols. cli/wiring.py opens them."""
+"""The Protocols between packages: what supervisor and screens need; wiring passes the implementations in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from .checkpoint_jobs import CheckpointJobs
 from .decision import Decision
-from .observation import Observation, Outcome
+from .incident import EvidenceFile
+from .launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from .log_lines import LogBrowser, LogStamps
+from .observation import Command, Observation, Outcome
+from .profile import Change, Profile
 from .run import ProcessIdentity
+from .run_card import RunCard, RunPlan
+from .sample import Sample
+from .settings import Screen as ScreenSettings
+from .situation import Situation
+from .trial import TrialResult
+from .wire import Reply
 
 
 class Clock(Protocol):
@@ -108,10 +119,10 @@ class LogReader(Protocol):
 
 
 class SupervisorStarter(Protocol):
-    """Starts a detached supervisor for a run (key S, verb resume)."""
+    """Starts a detached supervisor for a run."""
 
-    def start(self, run_id: str) -> None:
-        """Returns once it holds the lock. Raises RuntimeError with a sentence when it cannot."""
+    def start(self, run_id: str, then: Command | None = None) -> None:
+        """Returns once it holds the run's lock; ``then`` is its first command. Raises RuntimeError with a sentence."""
         ...
 
 
@@ -120,4 +131,149 @@ class Attacher(Protocol):
 
     def command(self, run_id: str) -> Sequence[str]:
         """argv to run in the foreground. Raises RuntimeError with a sentence when there is none."""
+        ...
+
+
+Point = tuple[float, float, float, float]
+"""(t, min, mean, max) of a metric, t in run seconds."""
+
+
+class Feed(Protocol):
+    """One run, read from outside. Called from one thread, never from the screen's own; calls may block."""
+
+    def poll(self) -> Situation:
+        """The state of the run now. I/O errors are not raised: what cannot be read is None or keeps its last value."""
+        ...
+
+    def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
+        """At most ``points`` of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first."""
+        ...
+
+    def send(self, command: Command) -> Reply:
+        """Send a command to the supervisor. ``ok=False`` with a sentence if not accepted. Any thread."""
+        ...
+
+
+class IncidentFiles(Protocol):
+    """The evidence files of an incident: stack dumps, process states, the end of the log."""
+
+    def files(self, incident: int) -> Sequence[EvidenceFile]:
+        """Sorted by name; empty if there are none. May block; called in a thread. Raises OSError."""
+        ...
+
+
+class LaunchSettings(Protocol):
+    """The settings that a launch would use; nothing is written. May block (reads the trainer's config)."""
+
+    def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
+        """The value that a launch would use for each key; None if it is not set anywhere. Raises RuntimeError."""
+        ...
+
+    def changes(self, profile: Profile | None) -> Sequence[Change]:
+        """Everything that a launch with this profile would change in the user's own config, flags and environment.
+
+        Raises RuntimeError with a sentence.
+        """
+        ...
+
+
+class Trials(Protocol):
+    """Trials of a profile for some minutes, beside the run. All methods may block; called in threads."""
+
+    def rivals(self) -> Sequence[str]:
+        """Live runs that a trial would slow down or take memory from, as sentences."""
+        ...
+
+    def results(self) -> Mapping[str, TrialResult]:
+        """The newest result of each profile that was measured on this machine."""
+        ...
+
+    def attempt(
+        self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
+    ) -> TrialResult:
+        """Run a trial to its end. ``beside``: despite rivals. ``progress`` (seconds, total seconds) may raise.
+
+        Raises RuntimeError with a sentence.
+        """
+        ...
+
+
+class SampleFolder(Protocol):
+    """The run's sample images."""
+
+    @property
+    def directory(self) -> str | None:
+        """The output directory that is searched for images; None: not configured."""
+        ...
+
+    def newest(self) -> Sequence[Sample]:
+        """Newest first. May block; called in a thread. Raises RuntimeError with a sentence."""
+        ...
+
+
+class Launcher(Protocol):
+    """All methods may block and are called in threads. They raise RuntimeError with one or more sentences."""
+
+    def offers(self) -> Sequence[LaunchOffer]:
+        """The runs of this folder's ``trainwatch.toml``; none without one. A broken file raises, with its lines."""
+        ...
+
+    def preset_of(self, command: str) -> str:
+        """The framework that a command belongs to, in words."""
+        ...
+
+    def plan(self, order: LaunchOrder) -> LaunchPreview:
+        """What a launch would do; nothing is written."""
+        ...
+
+    def check(self, order: LaunchOrder, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
+        """Run all checks; ``seen`` is called for each when it begins and when it is done.
+
+        Ends early if ``wanted`` returns False.
+        """
+        ...
+
+    def start(self, order: LaunchOrder) -> str:
+        """Launch it under a detached supervisor, as ``trainwatch run --detach`` does. Returns the run's id."""
+        ...
+
+
+class LogAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """How the run's logs are read. ``extra``: paths of its logs other than those of its attempts."""
+
+    browser: LogBrowser
+    stamps: LogStamps | None = None
+    extra: tuple[str, ...] = ()
+
+
+class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that the screen can show: its ports in one value. ``plan``: what the first start would launch."""
+
+    run_id: str
+    name: str
+    feed: Feed
+    profiles: Sequence[Profile] = ()
+    plan: RunPlan | None = None
+    logs: LogAccess | None = None
+    ladder: tuple[str, ...] = ()
+    """Names of profiles, safest first; empty = no ladder is configured."""
+    incident_files: IncidentFiles | None = None
+    checkpoints: CheckpointJobs | None = None
+    launch: LaunchSettings | None = None
+    samples: SampleFolder | None = None
+    trials: Trials | None = None
+    screen: ScreenSettings = ScreenSettings()
+    keep_last: int = 0
+    """How many checkpoints retention keeps; 0 = all."""
+
+
+class RunPicker(Protocol):
+    """The runs of this machine."""
+
+    def runs(self) -> Sequence[RunCard]:
+        """All known ones, newest first. May block; called in a thread."""
+        ...
+
+    def open(self, run_id: str) -> OpenRun:
+        """Open one. Raises RuntimeError with a sentence when it cannot be read."""
         ...

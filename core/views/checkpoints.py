@@ -4,8 +4,8 @@ import msgspec
 
 from ..model.checkpoint import Checkpoint, newest_complete
 from ..model.health import Level
+from ..model.situation import Situation
 from . import quantity
-from .situation import Situation
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",

@@ -3,8 +3,9 @@
 import msgspec
 
 from ..model.run import LIVE_STATES
+from ..model.situation import Situation
 from . import quantity
-from .situation import Situation, fraction, run_progress
+from .run_progress import fraction, run_progress
 from .verdict import Verdict, unwatched, verdict
 
 

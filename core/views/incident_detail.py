@@ -8,11 +8,11 @@ from ..model.attempt import AttemptStory
 from ..model.health import Level
 from ..model.incident import Incident
 from ..model.profile import Change
+from ..model.situation import Situation
 from ..model.story import ActionStory, RunStory
 from . import quantity
 from .incidents import IncidentView, incident_view
 from .remedies import of_incident
-from .situation import Situation
 from .words import shown
 
 Part = Literal[

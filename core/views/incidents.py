@@ -5,8 +5,8 @@ import msgspec
 from ..model.attempt import AttemptStory
 from ..model.health import Level
 from ..model.incident import Incident
+from ..model.situation import Situation
 from . import quantity
-from .situation import Situation
 from .words import title_of
 
 KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}

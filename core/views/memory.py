@@ -2,10 +2,11 @@
 
 import msgspec
 
+from ..model.situation import Situation
 from . import quantity
 from .level import Bounds, level_of
 from .meter import Meter
-from .situation import Situation, bounds_now
+from .run_progress import bounds_now
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,10 +6,11 @@ import msgspec
 
 from ..model.checkpoint import Checkpoint
 from ..model.run import LIVE_STATES
+from ..model.situation import Situation
 from . import quantity
 from .checkpoints import resume_point, step_words, steps_since
 from .remedies import back_words, remedy_rows
-from .situation import Situation, live_progress
+from .run_progress import live_progress
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..model.profile import Change, Profile
+from ..model.situation import Situation
 from ..model.trial import TrialResult
 from . import quantity
-from .situation import Situation
 from .timeline import checkpoint_t
 from .words import shown
 

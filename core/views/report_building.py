@@ -12,13 +12,14 @@ from ..model.incident import Incident
 from ..model.profile import Change
 from ..model.record import Record
 from ..model.redact import Redaction, url_secrets
+from ..model.situation import Situation
 from ..model.story import RunStory
 from . import quantity
 from .checkpoints import step_words
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
 from .report_decisions import waiting_for_a_person
 from .report_summary import SummaryNumbers, summary_sentence
-from .situation import Situation, live_progress, overall_step, run_progress
+from .run_progress import live_progress, overall_step, run_progress
 from .status import ettr
 from .words import title_of
 

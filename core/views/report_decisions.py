@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from ..model.situation import Situation
 from . import quantity
-from .situation import Situation
 from .verdict import unwatched
 from .words import title_of
 

@@ -1,11 +1,9 @@
 """The list of all runs of this machine."""
 
-from typing import Protocol
-
 import msgspec
 
 from ..model.health import Level
-from ..model.run import RunState
+from ..model.run_card import RunCard
 from . import quantity
 from .words import STATE_WORDS
 
@@ -40,43 +38,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     incident: str
 
 
-class RunFacts(Protocol):
-    """What is known of a run without opening it (a card of the screen's picker)."""
-
-    @property
-    def id(self) -> str:
-        """Its folder's name."""
-
-    @property
-    def name(self) -> str:
-        """As people call it."""
-
-    @property
-    def state(self) -> RunState:
-        """Of its journal."""
-
-    @property
-    def watched(self) -> bool:
-        """A supervisor holds it."""
-
-    @property
-    def created_wall(self) -> float:
-        """Epoch seconds."""
-
-    @property
-    def step(self) -> int | None:
-        """Newest, None = unknown."""
-
-    @property
-    def total_steps(self) -> int | None:
-        """None = unknown."""
-
-    @property
-    def last_incident(self) -> str | None:
-        """Its reason."""
-
-
-def run_row(card: RunFacts, now_wall: float) -> RunRow:
+def run_row(card: RunCard, now_wall: float) -> RunRow:
     """Put a run into words."""
     alone = not card.watched and card.state not in SETTLED
     step, total_steps = card.step, card.total_steps

@@ -9,7 +9,7 @@ from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
 from ..model.run import LIVE_STATES
 from ..model.story import RunStory
-from .situation import over_run
+from .run_progress import over_run
 from .words import title_of
 
 

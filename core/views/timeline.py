@@ -7,9 +7,10 @@ from typing import Literal
 import msgspec
 
 from ..model.checkpoint import Checkpoint
+from ..model.situation import Situation
 from . import quantity
 from .checkpoints import step_words
-from .situation import Situation, live_progress
+from .run_progress import live_progress
 from .verdict import newest_trouble
 
 MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "incident", "profile"]

@@ -7,9 +7,10 @@ import msgspec
 from ..model.health import Level
 from ..model.incident import Incident
 from ..model.run import TERMINAL_STATES
+from ..model.situation import Situation
 from . import quantity
 from .checkpoints import resume_point
-from .situation import Situation, live_progress, run_progress
+from .run_progress import live_progress, run_progress
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0

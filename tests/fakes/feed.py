@@ -22,14 +22,14 @@ from trainwatch.core.model.fact import (
 )
 from trainwatch.core.model.incident import Evidence, Incident
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
-from trainwatch.core.model.ports import LogPage
+from trainwatch.core.model.ports import LogPage, OpenRun, Point
 from trainwatch.core.model.profile import Change, Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.run_card import RunCard, RunPlan
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.model.wire import Reply
-from trainwatch.core.views.situation import Situation
-from trainwatch.tui.doors import OpenRun, Point, RunCard, RunPlan
 
 WALL0 = 1_763_767_200.0
 """2025-11-21 23:20 UTC."""

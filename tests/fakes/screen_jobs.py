@@ -20,11 +20,11 @@ from trainwatch.core.model.decision import (
 from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileChanged
 from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.profile import Change, Profile
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
-from trainwatch.core.views.situation import Situation
-from trainwatch.tui.doors import OpenRun
 
 DUMP = """\
 Process {pid}: python train_network.py --config_file sdxl.toml

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PROFILES, FakePicker, FakeReader, FakeStarter, open_run
-from trainwatch.core.views.situation import Situation
+from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 
 

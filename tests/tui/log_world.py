@@ -9,10 +9,10 @@ import msgspec
 from textual.pilot import Pilot
 
 from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeReader, FakeStarter, healthy
+from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.doors import LogDoor, OpenRun
 from trainwatch.tui.screens.log_screen import LogScreen
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB"
@@ -76,8 +76,8 @@ class LogWorld:
         with self.second.open("ab") as file:
             file.write(text.encode())
 
-    def app(self, *, door: LogDoor | None = None) -> TrainwatchApp:
-        door = door or LogDoor(browser=LogLines(), stamps=Stamps(self.folder), extra=(str(self.extra),))
+    def app(self, *, door: LogAccess | None = None) -> TrainwatchApp:
+        door = door or LogAccess(browser=LogLines(), stamps=Stamps(self.folder), extra=(str(self.extra),))
         run = OpenRun(run_id="luca-1", name="luca", feed=self.feed, profiles=PROFILES, plan=PLAN, logs=door)
         return TrainwatchApp(run, FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
 

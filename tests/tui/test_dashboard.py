@@ -18,7 +18,7 @@ from tests.fakes.feed import (
 )
 from tests.tui.conftest import look, showing
 from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.views.situation import Situation
+from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 

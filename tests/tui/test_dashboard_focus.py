@@ -8,8 +8,8 @@ from tests.fakes.feed import FakeFeed, FakePicker, healthy, hung
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.settings import Screen as ScreenSettings
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.header import header_view
-from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard_screen import Dashboard

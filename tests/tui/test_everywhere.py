@@ -13,11 +13,11 @@ from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
 from tests.tui.conftest import look, until
+from trainwatch.core.model.ports import LogAccess
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import LogLines
-from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
-from trainwatch.tui.doors import LogDoor
 from trainwatch.tui.screen_state import FILE_NAME, Remembered, recall
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
@@ -28,7 +28,7 @@ PLACES = ["1", "2", "3", "4", "5", "6", "l"]
 
 
 def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:
-    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogDoor(browser=LogLines())}
+    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogAccess(browser=LogLines())}
     return TrainwatchApp(
         rich_run(now or troubled(), **(usual | doors)), FakeReader(), starter=FakeStarter(), picker=FakePicker(),
         launcher=FakeLauncher(), interval_s=0, home=home,

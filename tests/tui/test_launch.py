@@ -12,7 +12,7 @@ from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finishe
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
 from trainwatch.core.model.launching import LaunchOrder, LaunchPreview
-from trainwatch.core.views.situation import Situation
+from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
 from trainwatch.tui.dialogs.type_command import TypeCommand

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from tests.fakes.feed import FakeFeed, empty, healthy, hung
 from tests.tui.conftest import look, showing
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.views.situation import Situation
+from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 

@@ -15,12 +15,12 @@ from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaun
 from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.profile import Profile
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import LogLines
-from trainwatch.core.views.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
-from trainwatch.tui.doors import LogDoor
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard_screen import Dashboard
@@ -272,7 +272,7 @@ async def test_evidence_leads_to_its_line_in_the_log_screen(tmp_path: Path) -> N
     seen = (Evidence(what="RuntimeError: CUDA error", line=1234),)
     incidents = tuple(msgspec.structs.replace(i, evidence=seen) if i.id == 1 else i for i in now.story.incidents)
     now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, attempts=attempts, incidents=incidents))
-    async with open_place("3", now, logs=LogDoor(browser=LogLines())) as (app, pilot):
+    async with open_place("3", now, logs=LogAccess(browser=LogLines())) as (app, pilot):
         await pilot.press("end", "enter")
         await until(pilot, lambda: isinstance(front(app), LogScreen))
 

@@ -9,15 +9,15 @@ from tests.fakes.feed import checkpoint, created, process, progress, readings, s
 from tests.tui.conftest import until
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.sense.log.log_pages import LogPages
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.situation import live_progress
+from trainwatch.core.views.run_progress import live_progress
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.doors import OpenRun
 from trainwatch.tui.store_feed import StoreFeed
 
 AGO_S = 300.0

@@ -15,11 +15,11 @@ from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.model.failure import FailureCatalogue
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.views.report import ReportSources
 from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.report_markdown import markdown
-from trainwatch.core.views.situation import Situation
 from trainwatch.core.views.status import status_object
 
 ENTRY = """

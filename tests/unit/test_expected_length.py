@@ -15,9 +15,9 @@ from trainwatch.core.model.fact import RunCreated
 from trainwatch.core.model.habits import Habits
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.habits import HabitsFile
-from trainwatch.core.views.situation import Situation
 from trainwatch.core.views.status import status_object
 from trainwatch.core.views.verdict import expected
 

@@ -16,12 +16,12 @@ from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.report import LossCourse, Report, ReportSources
 from trainwatch.core.views.report_building import build_report
 from trainwatch.core.views.report_html import html
 from trainwatch.core.views.report_markdown import markdown
 from trainwatch.core.views.report_summary import SummaryNumbers, summary_sentence
-from trainwatch.core.views.situation import Situation
 
 TEXTS = Path(__file__).parent / "report_texts"
 SCENES = {

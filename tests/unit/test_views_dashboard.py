@@ -30,6 +30,7 @@ from trainwatch.core.model.health import HealthReading, Level
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.settings import Health
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoints import checkpoint_views, resume_point
 from trainwatch.core.views.dashboard import dashboard_view
 from trainwatch.core.views.gpu import gpu_pane_view
@@ -37,7 +38,7 @@ from trainwatch.core.views.incidents import incident_views
 from trainwatch.core.views.level import BOUNDS, level_in, worst
 from trainwatch.core.views.memory import memory_view
 from trainwatch.core.views.price import kill_price, lost_steps, profile_price, resume_price
-from trainwatch.core.views.situation import Situation, eta_s, fraction, live_progress
+from trainwatch.core.views.run_progress import eta_s, fraction, live_progress
 from trainwatch.core.views.timeline import ticks, timeline_view
 from trainwatch.core.views.verdict import SENTENCES, verdict
 

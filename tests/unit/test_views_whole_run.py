@@ -17,11 +17,12 @@ from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.views.header import header_view
 from trainwatch.core.views.report import Report, ReportSources
 from trainwatch.core.views.report_building import build_report
-from trainwatch.core.views.situation import Situation, overall_step
+from trainwatch.core.views.run_progress import overall_step
 from trainwatch.core.views.status import status_object
 
 

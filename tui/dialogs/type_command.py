@@ -2,7 +2,7 @@
 
 from textual.widgets import Input, Static
 
-from ..launching import Launcher
+from ...core.model.ports import Launcher
 from .dialog import Ask
 
 BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."

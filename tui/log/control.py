@@ -8,9 +8,8 @@ from textual.app import App
 from textual.geometry import Size
 from textual.widget import Widget
 
-from ...core.model.ports import LogReader
-from ...core.views.situation import Situation
-from ..doors import OpenRun
+from ...core.model.ports import LogReader, OpenRun
+from ...core.model.situation import Situation
 from ..poller import Look, Pulse
 from .log_pane import LogPane
 from .search import Hit, find

@@ -7,8 +7,8 @@ from textual.app import App
 from textual.geometry import Size
 
 from ...core.model.log_lines import LogFile
-from ...core.views.situation import Situation
-from ..doors import LogDoor
+from ...core.model.ports import LogAccess
+from ...core.model.situation import Situation
 from .log_driver import LogDriver
 from .log_search import LogHunt
 from .log_view import LogView
@@ -17,7 +17,7 @@ from .log_view import LogView
 class ShownLog(Protocol):
     """``file``: the one of ``files`` that is shown; ``search``: what is looked for."""
 
-    door: LogDoor | None
+    door: LogAccess | None
     files: tuple[LogFile, ...]
     file: LogFile | None
     search: re.Pattern[str] | None

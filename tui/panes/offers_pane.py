@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trainwatch.core.views.launch import offer_note
 
-from ..launching import LaunchOffer
+from ...core.model.launching import LaunchOffer
 from ..ui.cells import Line, Span, cut, pad, right
 from .rows_pane import RowsPane
 

@@ -7,10 +7,9 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from ...core.model.ports import Attacher, LogReader
+from ...core.model.ports import Attacher, LogReader, OpenRun, SupervisorStarter
+from ...core.model.situation import Situation
 from ...core.views.dashboard import DashboardView, dashboard_view
-from ...core.views.situation import Situation
-from ..doors import OpenRun, Starter
 from ..job import Jobs
 from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ..log.control import LogControl
@@ -41,7 +40,7 @@ class Dashboard(PaneWalk):
         run: OpenRun,
         reader: LogReader,
         *,
-        starter: Starter | None = None,
+        starter: SupervisorStarter | None = None,
         attacher: Attacher | None = None,
         read_only: bool = False,
         has_runs: bool = False,

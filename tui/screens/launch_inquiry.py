@@ -5,7 +5,8 @@ from typing import Protocol
 
 from textual.timer import Timer
 
-from ..launching import LaunchCheck, Launcher, LaunchOffer, LaunchOrder, LaunchPreview
+from ...core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from ...core.model.ports import Launcher
 from ..run_session import OpenPlace
 
 LOOK_AFTER_S = 0.25

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from ...core.model.launching import LaunchOffer, LaunchOrder
+from ...core.model.ports import Launcher
 from ...core.views.launch import check_sum
 from ..keys import Key
-from ..launching import Launcher, LaunchOffer, LaunchOrder
 from ..panes.offers_pane import OffersPane
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

@@ -7,8 +7,8 @@ from trainwatch.core.views import quantity
 from trainwatch.core.views.launch import check_sum, failed_names
 from trainwatch.core.views.price import Price
 
+from ...core.model.launching import LaunchOrder
 from ..dialogs.dialog import confirm
-from ..launching import LaunchOrder
 from .launch_inquiry import LaunchInquiry, LaunchPlace
 
 

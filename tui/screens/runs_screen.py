@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from ...core.model.run_card import RunCard
 from ...core.views.runs import RunRow, run_row
-from ..doors import RunCard
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

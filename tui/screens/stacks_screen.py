@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from ...core.model.ports import IncidentFiles
 from ...core.views.stacks import Sheet, Spread, spreads
-from ..doors import IncidentFiles
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ..doors import Point
+from ...core.model.ports import Point
 
 Fetch = Callable[[str, float, float, int], Sequence[Point]]
 REST_S = 2.0

@@ -15,6 +15,7 @@ from ...config.shipped import load_log_shapes
 from ...judge.progress.log_progress import START, read_progress
 from ...judge.text.shape_table import ShapeTable
 from ...model.run import RunSpec
+from ...model.situation import Situation
 from ...model.story import RunStory, apply
 from ...sense.log.log_pages import LogPages
 from ...store.history import HistoryReader
@@ -22,7 +23,6 @@ from ...store.journal import read_journal
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...views.report import LossCourse, ReportSources
-from ...views.situation import Situation
 from ..preflight.gpu_survey import survey
 from .unwatched import as_found
 

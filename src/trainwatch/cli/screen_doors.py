@@ -14,7 +14,9 @@ from trainwatch.core.app.screen.late_doors import (
 )
 from trainwatch.core.app.screen.screen_trials import RunTrials
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.model.run import LIVE_STATES
+from trainwatch.core.model.run_card import RunCard, RunPlan
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.sense.log.log_pages import LogPages
@@ -25,7 +27,6 @@ from trainwatch.core.store.log_index import LogIndex
 from trainwatch.core.store.run_directory import AmbiguousRun, RunDirectory, RunNotFound, RunUnreadable, list_runs
 from trainwatch.core.store.run_directory import find_run as find_known_run
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.doors import LogDoor, OpenRun, RunCard, RunPlan
 from trainwatch.tui.store_feed import StoreFeed
 
 
@@ -89,7 +90,7 @@ class MachineRuns:
                 profile=spec.settings.profiles.use,
                 output_dir=spec.output_dir,
             ),
-            logs=LogDoor(browser=LogLines(), stamps=AttemptStamps(run), extra=spec.logs),
+            logs=LogAccess(browser=LogLines(), stamps=AttemptStamps(run), extra=spec.logs),
         )
 
 
@@ -147,7 +148,7 @@ def _card(run: RunDirectory) -> RunCard:
     except JournalTooNew:
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
     from trainwatch.core.store.history_reader import HistoryReader
-    from trainwatch.core.views.situation import over_run
+    from trainwatch.core.views.run_progress import over_run
 
     history = HistoryReader(run.history)
     latest = history.latest()

@@ -1,34 +1,13 @@
-"""All that a screen is drawn from: the story, the newest readings and the time."""
+"""Progress of a run as it is now: the newest reading, counted over all attempts, and the time left."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-from ..model.observation import GpuSample, HostSample, ProcessSample
 from ..model.progress import Progress
-from ..model.settings import Health
+from ..model.situation import Situation
 from ..model.story import RunStory
 from .level import Bounds, bounds_of
-
-
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """``now_t`` in run seconds, ``now_wall`` in seconds since the epoch.
-
-    ``progress`` (taken at ``progress_t``) is the newest reading; it is fresher than the story's, which is written about
-    every 30 s.
-    ``supervisor_alive`` None: nobody looked yet. ``health``: the run's own bounds.
-    """
-
-    story: RunStory = RunStory()
-    gpu: GpuSample | None = None
-    host: HostSample | None = None
-    process: ProcessSample | None = None
-    progress: Progress | None = None
-    progress_t: float = 0.0
-    now_t: float = 0.0
-    now_wall: float = 0.0
-    supervisor_alive: bool | None = None
-    health: Health = Health()
 
 
 def live_progress(now: Situation) -> Progress:

@@ -1,0 +1,29 @@
+"""A run as lists show it, without opening it, and a run that was never started."""
+
+import msgspec
+
+from .run import RunState
+
+
+class RunCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list of runs. ``step``/``total_steps`` None = unknown; ``created_wall`` epoch seconds."""
+
+    id: str
+    name: str
+    state: RunState
+    watched: bool
+    created_wall: float
+    step: int | None = None
+    total_steps: int | None = None
+    last_incident: str | None = None
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of this project that never started: what Enter would start."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    preset: str = "generic"
+    profile: str | None = None
+    output_dir: str | None = None
