@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..model.checkpoint import Checkpoint, CheckpointListing, age_order, newest_complete
-from ..model.checkpoint_names import INDEX_SUFFIX, is_part, is_temporary, tensor_format
+from ..model.checkpoint_names import is_part, is_temporary
+from ..model.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.path_globs import matches
 from .inspection import inspect
 from .layouts.recognition import is_checkpoint_directory
@@ -55,4 +56,4 @@ def _may_be_checkpoint(path: Path) -> bool:
     name = path.name
     if path.is_dir():
         return is_checkpoint_directory(path)
-    return name.endswith(INDEX_SUFFIX) or (tensor_format(name) is not None and not is_part(name))
+    return has_checkpoint_suffix(name) and not is_part(name)

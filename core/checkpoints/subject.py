@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..model.checkpoint import Kind
-from ..model.checkpoint_names import INDEX_SUFFIX, NameCounts, TensorFormat, read_name, tensor_format
+from ..model.checkpoint_names import KIND_OF, NameCounts, kind_of, read_name, tensor_format
+from ..model.checkpoint_suffixes import INDEX_SUFFIX
 from .formats.damage import Corrupt, Damage, Sealed, Torn
 from .formats.file_contents import TORCHSCRIPT
 from .formats.tensor_file import FileFinding, counts_of, examine_file
@@ -20,8 +21,6 @@ from .layouts.shards import check_shards, shards_of
 
 if TYPE_CHECKING:
     from .formats.value_scan import Scanner
-
-_KINDS: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +84,7 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
         damages = () if found.damage is None else (found.damage.within(path.name),)
         contents = found.contents
         return Finding(
-            kind="unknown" if chosen is None and contents is None else _KINDS[chosen or "torch"],
+            kind="unknown" if chosen is None and contents is None else KIND_OF[chosen or "torch"],
             layout="file",
             counts=read_name(path.name) if contents is None else counts_of(contents, path.name),
             damages=damages,
@@ -136,7 +135,7 @@ def index_subject(path: Path) -> Subject | None:
         shards = shards_of(alone, path.name)
     except Damage as damage:
         finding = Finding(
-            kind=_KINDS[tensor_format(path.name.removesuffix(INDEX_SUFFIX)) or "torch"],
+            kind=kind_of(path.name),
             layout="shards",
             counts=read_name(path.name.removesuffix(INDEX_SUFFIX)),
             damages=(damage.within(path.name),),
@@ -177,7 +176,7 @@ def _beside(path: Path, names: list[str]) -> Members:
 
 def _shards_subject(path: Path, members: Members) -> Subject:
     name = path.name.removesuffix(INDEX_SUFFIX)
-    kind = _KINDS[tensor_format(name) or "torch"]
+    kind = kind_of(name)
 
     def examine(scanner: "Scanner | None") -> Finding:
         findings: Findings = {}

@@ -1,30 +1,23 @@
-"""What names of files and directories say: checkpoint or not, step, epoch, final.
+"""What the names of files and directories tell: checkpoint or not, file format, step, epoch, final.
 
-Tables only; sources of the shapes stand beside them.
+Suffixes are in ``checkpoint_suffixes``. Sources of the patterns stand beside them.
 """
 
 import re
 import string
-from typing import Literal
 
 import msgspec
 
-TensorFormat = Literal["safetensors", "torch", "maybe_torch"]
+from .checkpoint import Kind
+from .checkpoint_suffixes import INDEX_SUFFIX, TENSOR_SUFFIXES, TensorFormat
 
-TENSOR_SUFFIXES: dict[str, TensorFormat] = {
-    ".safetensors": "safetensors",
-    ".sft": "safetensors",
-    ".pt": "torch",
-    ".pth": "torch",
-    ".ckpt": "torch",
-    ".bin": "maybe_torch",
-    ".pkl": "maybe_torch",
-}
-"""``maybe_torch``: a suffix that others use too; the name or the first bytes must say more."""
+KIND_OF: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
+_SUFFIX = "(?:" + "|".join(map(re.escape, TENSOR_SUFFIXES)) + ")"
+_UNCLEAR_SUFFIX = "(?:" + "|".join(re.escape(s) for s, what in TENSOR_SUFFIXES.items() if what == "maybe_torch") + ")"
 
 _KNOWN_BIN = re.compile(
     r"^(pytorch_model|diffusion_pytorch_model|pytorch_lora_weights|adapter_model|model|optimizer|scheduler|sampler"
-    r"|dl_state_dict|training_args|random_states|learned_embeds).*\.(bin|pkl)$"
+    r"|dl_state_dict|training_args|random_states|learned_embeds).*" + _UNCLEAR_SUFFIX + "$"
 )
 """Members of transformers, diffusers, peft and accelerate checkpoints."""
 
@@ -54,8 +47,12 @@ _CHECKPOINT_DIRECTORY = re.compile(
 _COUNTED_DIRECTORY = re.compile(r"^(step|steps|epoch|ep|iter|iteration)[-_]?\d+$", re.IGNORECASE)
 """Directories that are checkpoints if tensors lie in them; sample images are kept under such names too."""
 
-SHARD = re.compile(r"^(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})(?P<suffix>\.safetensors|\.bin|\.pt|\.pth)$")
-INDEX_SUFFIX = ".index.json"
+SHARD = re.compile(rf"^(?P<stem>.+)-(?P<number>\d{{5}})-of-(?P<total>\d{{5}})(?P<suffix>{_SUFFIX})$")
+KNOWN_WEIGHTS = re.compile(
+    r"^(model|pytorch_model|diffusion_pytorch_model|adapter_model|pytorch_lora_weights|consolidated)"
+    rf"(-\d{{5}}-of-\d{{5}}|\.\d+)?(\.fp16)?{_SUFFIX}({re.escape(INDEX_SUFFIX)})?$"
+)
+"""Names of weights that a directory is known by; any other ``.safetensors`` in a folder may be a collection."""
 
 _KOHYA = r"(?:-state)?(?:\.[a-z]+)?$"
 _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -145,6 +142,12 @@ def tensor_format(name: str) -> TensorFormat | None:
     if promised == "maybe_torch" and _KNOWN_BIN.match(name):
         return "torch"
     return promised
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a checkpoint that is a file (an index: of its shards), by its name."""
+    promised = tensor_format(name.removesuffix(INDEX_SUFFIX))
+    return "unknown" if promised is None else KIND_OF[promised]
 
 
 def is_part(name: str) -> bool:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
+from ...model.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
 from ..processes import Process
 
 STILL_S = 8.0
@@ -20,7 +21,7 @@ LIMIT_S = 900.0
 LOG_SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ".jsonl", ".json", ".csv", ".tsv", ".db", ".sqlite",
                           ".sqlite-wal", ".wandb", ".lock", ".html", ".png"})  # fmt: skip
 LOG_BEGINNINGS = ("events.out.tfevents",)
-WEIGHT_SUFFIXES = frozenset({".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".distcp"})
+WEIGHT_SUFFIXES = frozenset({*TENSOR_SUFFIXES, DCP_SUFFIX})
 """What counts as a checkpoint if the output folder is unknown."""
 
 

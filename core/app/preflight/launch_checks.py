@@ -8,6 +8,7 @@ from typing import Any
 
 from ...act.config.derive import DeriveError, read_config
 from ...act.launch.spawn import why_not
+from ...model.checkpoint_suffixes import TENSOR_SUFFIXES
 from ..start.launch_plan import LaunchPlan
 from .check import Check, Machine, failed, passed, warned
 
@@ -22,7 +23,7 @@ MODEL_KEYS = frozenset({
     "model_path", "clip_l", "clip_g", "t5xxl", "ae", "dataset_config",
 })  # fmt: skip
 """Settings that name a file, or a model on a hub: must exist where they look like a path."""
-FILE_SUFFIXES = frozenset({".safetensors", ".ckpt", ".pt", ".pth", ".bin", ".toml", ".yaml", ".yml", ".json"})
+FILE_SUFFIXES = frozenset({*TENSOR_SUFFIXES, ".toml", ".yaml", ".yml", ".json"})
 SHIPPED_STABLE = frozenset({"stable", "conservative"})
 SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")
 

@@ -8,6 +8,7 @@ from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.nested_keys import leaves
 from ...act.launch.launching import read_order
 from ...checkpoints import CheckpointOverview, show
+from ...model.checkpoint_names import tensor_format
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
 from ..runs.output_folder import list_run_checkpoints
@@ -167,7 +168,9 @@ def _model_section(spec: RunSpec) -> dict[str, Any]:
 def _by_torch(path: Path, overview: CheckpointOverview, spec: RunSpec) -> dict[str, tuple[int, ...]]:
     python = interpreter(spec)
     files = [path] if path.is_file() else [path / member.name for member in overview.members]
-    weights = [file for file in files if file.suffix in {".pt", ".pth", ".ckpt", ".bin"} and "optim" not in file.name]
+    weights = [
+        file for file in files if tensor_format(file.name) in {"torch", "maybe_torch"} and "optim" not in file.name
+    ]
     if python is None or not weights:
         return {}
     largest = max(weights, key=lambda file: file.stat().st_size)

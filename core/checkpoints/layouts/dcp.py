@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...model.checkpoint_names import NameCounts
+from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Corrupt, Damage, Sealed, Torn, worst
 from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ..formats.value_scan import Scanner
 
 METADATA = ".metadata"
-SUFFIX = ".distcp"
 _METADATA_CLASS = "torch.distributed.checkpoint.metadata.Metadata"
 _INDEX_CLASS = "torch.distributed.checkpoint.metadata.MetadataIndex"
 _INFO_CLASS = "torch.distributed.checkpoint.filesystem._StorageInfo"
@@ -50,7 +50,7 @@ def read_dcp(members: Members, _: Findings) -> LayoutReading | None:
 
 def is_dcp(members: Members) -> bool:
     """Whether the directory itself is one."""
-    return METADATA in members.files or any(name.endswith(SUFFIX) for name in members.top())
+    return METADATA in members.files or any(name.endswith(DCP_SUFFIX) for name in members.top())
 
 
 def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage], NameCounts]:

@@ -8,22 +8,22 @@ import msgspec
 
 from ...model.checkpoint import Kind
 from ...model.checkpoint_names import (
+    KNOWN_WEIGHTS,
     OPAQUE_BY_DESIGN,
     NameCounts,
-    TensorFormat,
     is_checkpoint_directory_name,
     read_name,
     tensor_format,
 )
+from ...model.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage, Torn
 from ..formats.tensor_file import FileFinding, counts_of, examine_file, looks_like_torch
 from .accelerate import read_accelerate
-from .dcp import SUFFIX, check_dcp, is_dcp, read_dcp
+from .dcp import check_dcp, is_dcp, read_dcp
 from .deepspeed import read_deepspeed
 from .layout_reading import Findings, LayoutReading, weights_in
 from .members import Member, Members
-from .recognition import KNOWN_WEIGHTS
 from .shards import check_shards
 from .training_state import read_training_state
 from .transformers import read_transformers
@@ -102,7 +102,7 @@ def bytes_to_scan(members: Members) -> int:
     return sum(
         member.size_bytes
         for name, member in members.files.items()
-        if name.endswith(SUFFIX) or format_of(member) is not None
+        if name.endswith(DCP_SUFFIX) or format_of(member) is not None
     )
 
 

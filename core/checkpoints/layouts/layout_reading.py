@@ -6,6 +6,7 @@ import msgspec
 
 from ...model.checkpoint import Kind
 from ...model.checkpoint_names import NameCounts, is_part, tensor_format
+from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.damage import Corrupt, Damage, Torn
 from ..formats.state_file import read_state_file
 from ..formats.tensor_file import FileFinding
@@ -32,7 +33,7 @@ def weights_in(members: Members) -> Iterator[str]:
         is_weights = (
             tensor_format(base) in {"safetensors", "torch"} and not is_part(base) and not base.startswith("ema")
         )
-        if is_weights or base.endswith((".distcp", "_model_states.pt")):
+        if is_weights or base.endswith((DCP_SUFFIX, "_model_states.pt")):
             yield name
 
 
@@ -44,7 +45,7 @@ def optimizer_in(members: Members) -> bool:
             return True
         if base.endswith("_optim_states.pt"):
             return True
-        if name.startswith("optimizer") and base.endswith(".distcp"):
+        if name.startswith("optimizer") and base.endswith(DCP_SUFFIX):
             return True
     return False
 

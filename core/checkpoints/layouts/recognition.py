@@ -5,20 +5,18 @@ import re
 from pathlib import Path
 
 from ...model.checkpoint_names import (
+    KNOWN_WEIGHTS,
     is_checkpoint_directory_name,
     is_counted_directory_name,
     tensor_format,
 )
+from ...model.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.state_file import STATE_FILES
 from .members import MAX_MEMBERS
 
-KNOWN_WEIGHTS = re.compile(
-    r"^(model|pytorch_model|diffusion_pytorch_model|adapter_model|pytorch_lora_weights|consolidated)"
-    r"(-\d{5}-of-\d{5}|\.\d+)?(\.fp16)?\.(safetensors|bin|pt|pth)(\.index\.json)?$"
-)
-"""Names of weights that a directory is known by; any other ``.safetensors`` in a folder may be a collection."""
 _TELLING = re.compile(
-    r"^\.metadata$|\.distcp$|_model_states\.pt$|^optimizer\.(pt|bin)$|^random_states_\d+\.pkl$|^rng_state.*\.pth$"
+    rf"^\.metadata$|{re.escape(DCP_SUFFIX)}$"
+    r"|_model_states\.pt$|^optimizer\.(pt|bin)$|^random_states_\d+\.pkl$|^rng_state.*\.pth$"
 )
 """Files that make the directory they lie in a checkpoint."""
 

@@ -10,7 +10,8 @@ from typing import Literal
 import msgspec
 
 from ...model.checkpoint import Checkpoint
-from ...model.checkpoint_names import INDEX_SUFFIX, series_of
+from ...model.checkpoint_names import series_of
+from ...model.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.reading_pace import ProgressCallback
 from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order
+from ...model.checkpoint_names import kind_of
+from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.observation import CheckpointEvent
 from ...model.resuming import Telling
 
@@ -19,7 +21,6 @@ KEPT = 64
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
 ANYTHING = Telling()
-_FILES = (".safetensors", ".sft", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".json")
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,7 +51,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def shape(self) -> Form:
         """What its path names."""
-        return self.form if self.form is not None else "file" if self.path.endswith(_FILES) else "directory"
+        return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
 
 
 class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -204,15 +205,7 @@ def _age_order(known: Known) -> tuple[float, bool, int, int]:
 def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkpoint:
     """For the journal."""
     name = base_name(known.path)
-    kind: Kind = (
-        "safetensors"
-        if name.endswith(".safetensors")
-        else "torch_file"
-        if name.endswith((".pt", ".pth", ".ckpt", ".bin"))
-        else "directory"
-        if known.form == "directory"
-        else "unknown"
-    )
+    kind: Kind = "directory" if known.form == "directory" else kind_of(name)
     return Checkpoint(
         path=known.path,
         name=name,

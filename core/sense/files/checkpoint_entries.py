@@ -1,20 +1,14 @@
 """The entries of a checkpoint directory by size and time, cheap enough to look at often."""
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...model.checkpoint_names import is_temporary
+from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.path_globs import matches
 
-SUFFIXES = (".safetensors", ".sft", ".pt", ".pth", ".ckpt", ".bin", ".pkl", ".index.json")
-"""Ends of names of single-file checkpoints (the last: of the index of a set of shards). What such a file really is says
-``inspect``; logs and pictures grow all the time and must cost nothing."""
-TEMPORARY = re.compile(
-    r"^\.|^tmp[-_.]|\.tmp[-_.]|\.incomplete\.|~$|_tmp$|\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp)$"
-)
-"""Names that writers use until the final rename, such as transformers' ``tmp-checkpoint-500``."""
 FILES_PER_DIRECTORY = 4096
 """Files of one checkpoint directory that are looked at (a sharded one of a thousand ranks has about two thousand)."""
 DEPTH = 3
@@ -33,11 +27,12 @@ class Signature(NamedTuple):
 def is_candidate(name: str, *, is_directory: bool, globs: Sequence[str] = ()) -> bool:
     """Whether an entry of that name may be a checkpoint.
 
-    ``globs``: only names that match one of them; empty = directories and files with a known suffix.
+    ``globs``: only names that match one of them; empty = directories and files with a known suffix. Nothing is opened:
+    logs and pictures grow all the time and must cost nothing.
     """
-    if TEMPORARY.search(name) is not None:
+    if is_temporary(name):
         return False
-    return matches(name, globs) if globs else is_directory or name.lower().endswith(SUFFIXES)
+    return matches(name, globs) if globs else is_directory or has_checkpoint_suffix(name)
 
 
 def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
