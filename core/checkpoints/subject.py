@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..model.checkpoint import Kind
-from ..model.checkpoint_names import KIND_OF, NameCounts, kind_of, read_name, tensor_format
+from ..model.checkpoint import KIND_OF, Kind, kind_of
+from ..model.checkpoint_names import NameCounts, read_name, tensor_format
 from ..model.checkpoint_suffixes import INDEX_SUFFIX
 from .formats.damage import Corrupt, Damage, Sealed, Torn
 from .formats.file_contents import TORCHSCRIPT

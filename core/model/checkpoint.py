@@ -5,13 +5,15 @@ from typing import Literal
 
 import msgspec
 
-from .checkpoint_names import read_name
+from .checkpoint_names import read_name, tensor_format
+from .checkpoint_suffixes import INDEX_SUFFIX, TensorFormat
 
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
 """complete: resume from it. writing: still growing. torn: cut off. corrupt: damaged. nonfinite: NaN/Inf inside.
 opaque: cannot be listed without running code."""
 
 Kind = Literal["safetensors", "torch_file", "directory", "dcp", "unknown"]
+KIND_OF: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
 
 Form = Literal["file", "directory"]
 """What its path names; a set of shards is named by its index, a file."""
@@ -46,6 +48,12 @@ class CheckpointListing(msgspec.Struct, frozen=True, kw_only=True):
 
     checkpoints: tuple[Checkpoint, ...]
     resume_point: str | None
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a checkpoint that is a file (an index: of its shards), by its name."""
+    promised = tensor_format(name.removesuffix(INDEX_SUFFIX))
+    return "unknown" if promised is None else KIND_OF[promised]
 
 
 def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> tuple[float, bool, int, int]:

@@ -8,10 +8,8 @@ import string
 
 import msgspec
 
-from .checkpoint import Kind
 from .checkpoint_suffixes import INDEX_SUFFIX, TENSOR_SUFFIXES, TensorFormat
 
-KIND_OF: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
 _SUFFIX = "(?:" + "|".join(map(re.escape, TENSOR_SUFFIXES)) + ")"
 _UNCLEAR_SUFFIX = "(?:" + "|".join(re.escape(s) for s, what in TENSOR_SUFFIXES.items() if what == "maybe_torch") + ")"
 
@@ -142,12 +140,6 @@ def tensor_format(name: str) -> TensorFormat | None:
     if promised == "maybe_torch" and _KNOWN_BIN.match(name):
         return "torch"
     return promised
-
-
-def kind_of(name: str) -> Kind:
-    """The kind of a checkpoint that is a file (an index: of its shards), by its name."""
-    promised = tensor_format(name.removesuffix(INDEX_SUFFIX))
-    return "unknown" if promised is None else KIND_OF[promised]
 
 
 def is_part(name: str) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order
-from ...model.checkpoint_names import kind_of
+from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
 from ...model.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.observation import CheckpointEvent
 from ...model.resuming import Telling
