@@ -1,1 +1,1 @@
-"""How the world is changed. Adapters are thin; policy lives in judge."""
+"""Actions that carry out the judge's decisions: launch, stop, derive configs, clear GPUs, collect evidence, notify."""

@@ -141,7 +141,7 @@ def healthy(sample: GpuSample) -> bool:
     return sample.trouble is None and bool(sample.gpus) and all(g.util_pct is not None for g in sample.gpus)
 
 
-def test_eight_gpus_with_all_values(rig: Rig) -> None:
+def test_eight_gpus_are_read_with_all_values(rig: Rig) -> None:
     rig.driver.gpus(8)
     rig.sensor.start()
     sample = rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
@@ -157,7 +157,7 @@ def test_eight_gpus_with_all_values(rig: Rig) -> None:
     assert not sample.simulated
 
 
-def test_a_lost_gpu_stays_listed_and_the_others_go_on(rig: Rig) -> None:
+def test_lost_gpu_stays_listed_and_the_others_are_read(rig: Rig) -> None:
     rig.driver.gpus(8)
     rig.sensor.start()
     rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
@@ -183,7 +183,7 @@ def test_one_gpu_that_hangs_leaves_the_others_readable(rig: Rig) -> None:
     assert sample.trouble is None
 
 
-def test_all_calls_hanging_is_told_and_ends(rig: Rig) -> None:
+def test_hanging_calls_are_reported_and_the_child_is_ended(rig: Rig) -> None:
     rig.driver.gpus(2)
     rig.sensor.start()
     rig.sees("two GPUs", lambda s: healthy(s) and len(s.gpus) == 2)
@@ -196,7 +196,7 @@ def test_all_calls_hanging_is_told_and_ends(rig: Rig) -> None:
     rig.sees("two GPUs again", lambda s: healthy(s) and len(s.gpus) == 2)
 
 
-def test_stuck_at_the_start_is_told_and_blocks_nothing(rig: Rig) -> None:
+def test_child_that_hangs_at_its_start_is_reported_and_blocks_nothing(rig: Rig) -> None:
     rig.driver.hang()
     rig.sensor.start()
     sample = rig.sees("silence", lambda s: s.trouble is not None)
@@ -214,7 +214,7 @@ def test_a_driver_mismatch_says_what_to_do(rig: Rig) -> None:
     rig.sees("a GPU after the driver came back", healthy)
 
 
-def test_no_driver_is_one_honest_sentence(rig: Rig) -> None:
+def test_missing_driver_gives_one_sentence(rig: Rig) -> None:
     rig.driver.not_loaded()
     rig.sensor.start()
     sample = rig.sees("no driver", lambda s: s.trouble is not None)
@@ -230,7 +230,7 @@ def test_power_that_is_not_supported_is_unknown_not_zero(rig: Rig) -> None:
     assert all(g.temp_c == 46.0 for g in sample.gpus)
 
 
-def test_a_change_is_seen_live(rig: Rig) -> None:
+def test_changed_values_are_reported(rig: Rig) -> None:
     rig.driver.gpus(1)
     rig.sensor.start()
     rig.sees("idle", lambda s: healthy(s) and s.gpus[0].util_pct == 12.0)
@@ -258,7 +258,7 @@ def children_of(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children()]
 
 
-def test_throttling_is_told_in_words(real: Real) -> None:
+def test_throttling_is_reported_as_text(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("[gpu 0]\nthrottle = 0x45\n")
     sensor.start()
@@ -266,7 +266,7 @@ def test_throttling_is_told_in_words(real: Real) -> None:
     assert sample.gpus[0].throttle == ("power cap", "thermal (hardware)")
 
 
-def test_memory_of_our_own_processes_is_told_apart(real: Real) -> None:
+def test_memory_of_own_processes_is_reported_separately(real: Real) -> None:
     nvml, sensor, inbox = real
     with python("import time; print('up', flush=True); time.sleep(60)") as trainer:
         assert said(trainer) == "up"
@@ -281,7 +281,7 @@ def test_memory_of_our_own_processes_is_told_apart(real: Real) -> None:
         wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes == 0.0, "none of it ours")
 
 
-def test_own_gpus_are_those_the_trainer_was_started_with(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_gpus_are_those_of_the_trainers_environment(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
     nvml, sensor, inbox = real
     nvml.show("gpus = 3\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,GPU-fa4e0000-0000-4000-8000-000000000002")
@@ -332,7 +332,7 @@ def test_stop_ends_a_stuck_child(real: Real) -> None:
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_no_library_at_all_is_one_honest_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_gives_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     inbox = ListInbox()
     silent = (

@@ -128,8 +128,8 @@ def test_launch_record_of_an_incident_holds_no_secrets(run: World) -> None:
     assert "HF_TOKEN=[redacted]\n" in text["environment.txt"]
     assert "echo up; sleep 600" in text["launch.txt"]
     assert "lr = 1e-4 # mine" in text["config-user.toml"]
-    assert text["gpu.txt"].startswith("no GPU can be seen\n")
-    assert "nothing here reads the kernel log" in text["notes.txt"]
+    assert text["gpu.txt"].startswith("no GPU telemetry\n")
+    assert "no access to the kernel log" in text["notes.txt"]
     assert not any(token[3:] in content or "very-secret-word" in content for content in text.values())
     assert all(Path(path).stat().st_mode & 0o777 == 0o600 for path in report.files)
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -181,8 +181,8 @@ def test_without_ptrace_permission_other_evidence_is_kept_and_the_reason_reporte
     answer = spool.read(str(desk_folder), spool.STACKS_DONE)
     assert answer is not None
     assert answer["frames"] == {}
-    assert any(f"py-spy may not look into process {pid}" in note and "/proc" in note for note in answer["notes"])
-    assert any(note.startswith(f"of process {pid}") and "we may not read:" in note for note in answer["notes"])
+    assert any(f"py-spy may not trace process {pid}" in note and "/proc" in note for note in answer["notes"])
+    assert any(note.startswith(f"process {pid}") and "not permitted to read" in note for note in answer["notes"])
     kept = (run.root / "incident" / f"proc-{pid}.txt").read_text()
     assert "State:\tS (sleeping)" in kept
     assert "== threads" in kept

@@ -79,8 +79,8 @@ def test_ghost_utilisation_is_cleared_by_opening_a_cuda_context(tmp_path: Path) 
     report = cleared(tmp_path, Card(100.0, 0.4 * GB, mark), python)
     assert (report.clear, report.ghosts) == (True, (0,))
     assert f"opened and closed a context with the torch of {python[0]}" in report.touched
-    assert report.detail.startswith("GPU 0 says 100 % with nothing on it")
-    assert report.detail.endswith("it is calm again")
+    assert report.detail.startswith("GPU 0 reports 100 % without a process on it")
+    assert report.detail.endswith("it is idle again")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_ghost_utilisation_that_stays_is_reported_with_advice(tmp_path: Path, sc
 
 
 def test_no_cuda_context_is_opened_without_an_interpreter(tmp_path: Path) -> None:
-    assert "interpreter is not known" in cleared(tmp_path, Card(100.0, 0.4 * GB)).touched
+    assert "interpreter is unknown" in cleared(tmp_path, Card(100.0, 0.4 * GB)).touched
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_the_process_that_holds_gpu_memory_is_named(tmp_path: Path) -> None:
     report = cleared(tmp_path, Card(0.0, 9 * GB), users=users)
     assert (report.clear, report.holders) == (False, tuple(users))
     assert report.detail.endswith("; held by train.py (pid 7) with 9.0 GB of GPU 0")
-    assert "no process is seen that holds it" in cleared(tmp_path, Card(0.0, 9 * GB)).detail
+    assert "no visible process holds it" in cleared(tmp_path, Card(0.0, 9 * GB)).detail

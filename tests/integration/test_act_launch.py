@@ -52,7 +52,7 @@ def test_exit_status_and_signal_are_recorded(run: World, code: str, expected: tu
     wait_for(lambda: not is_alive(target.runner), "the runner ends after its tree")
 
 
-def test_arguments_environment_and_directory_arrive_unchanged(run: World) -> None:
+def test_arguments_environment_and_directory_reach_the_trainer_unchanged(run: World) -> None:
     arguments = ["a b", "quo'te\"s", "semi;", ";", "$HOME", "üñí ✓", "line\nbreak", "", "-x", "*", "\udcff"]
     code = "import json,os,sys; print(json.dumps([sys.argv[1:], os.environ['ODD'], os.getcwd()]))"
     run.root.joinpath("work dir").mkdir()
@@ -112,7 +112,7 @@ def test_attempt_records_are_readable_by_the_owner_only(run: World) -> None:
     assert stat.S_IMODE(Path(target.log).stat().st_mode) == 0o600
 
 
-def test_the_runner_is_small_and_loads_nothing_heavy(run: World) -> None:
+def test_runner_is_small_and_loads_no_heavy_module(run: World) -> None:
     target = run.launch(*python(STAY))
     run.log_has(target, "up")
     assert target.runner is not None
@@ -136,7 +136,7 @@ def test_the_runner_is_small_and_loads_nothing_heavy(run: World) -> None:
     assert not {"msgspec", "psutil", "textual", "numpy", "asyncio", "subprocess", "dataclasses"} & set(loaded)
 
 
-def test_killing_the_runner_leaves_the_trainer_writing(run: World) -> None:
+def test_killing_the_runner_leaves_the_trainer_running(run: World) -> None:
     code = "import time\ni = 0\nwhile True:\n    print(i)\n    i += 1\n    time.sleep(0.01)"
     target = run.launch(*python(code))
     run.log_has(target, "3\n")
@@ -231,9 +231,7 @@ def test_a_second_runner_on_the_same_directory_starts_nothing(run: World) -> Non
     ]
 
 
-def test_a_folder_of_the_same_name_in_the_current_directory_is_not_taken_for_ours(
-    run: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_package_in_the_current_directory_is_not_imported(run: World, monkeypatch: pytest.MonkeyPatch) -> None:
     (run.root / "json.py").write_text("raise SystemExit('shadowed')")
     monkeypatch.chdir(run.root)
     assert run.exit(run.launch("true")).code == 0

@@ -100,7 +100,7 @@ def test_the_reason_for_no_systemd_scope_is_reported(
     assert sentence in why
 
 
-def test_the_name_of_a_scope_is_one_systemd_accepts() -> None:
+def test_scope_name_is_valid_for_systemd() -> None:
     words = scope.command("mein Lauf/ü;" + "x" * 200)
     unit = next(word for word in words if word.startswith("--unit=")).removeprefix("--unit=")
     assert unit.startswith("trainwatch-mein-Lauf---x")

@@ -99,7 +99,7 @@ def test_stack_capture_of_a_dead_trainer_keeps_the_end_of_its_log(run: World) ->
     wait_for(lambda: not is_alive(target.runner), "all gone")
     report = capture_stacks(target, run.root / "incident")
     assert [Path(path).name for path in report.files] == ["log-tail.txt"]
-    assert report.sentence == "the process tree is gone; only what it left behind can be looked at"
+    assert report.sentence == "the process tree has ended; only its files can be examined"
 
 
 def test_frames_of_the_main_thread_come_first() -> None:

@@ -151,7 +151,7 @@ def test_a_suspended_trainer_is_continued_before_it_is_signalled(run: World) -> 
     assert "saved" in run.log(target)
 
 
-def test_a_kill_overtakes_a_gentle_stop(run: World) -> None:
+def test_kill_replaces_a_gentle_stop_in_progress(run: World) -> None:
     target = started(run, DEAF)
     reports: list[StopReport] = []
     gentle = threading.Thread(target=lambda: reports.append(stop(target, interrupt=60.0)))

@@ -130,7 +130,7 @@ def test_tmux_options_of_the_user_are_not_changed(desk: Desk) -> None:
     assert desk.tmux("list-windows", "-t", "=mine:", "-F", "x") == "x\n"
 
 
-def test_keys_in_the_log_view_cannot_reach_the_trainer(desk: Desk) -> None:
+def test_keys_in_the_log_view_do_not_reach_the_trainer(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     session = tmux.show(desk.spec(), target, desk.environ).session
     assert session is not None
@@ -307,7 +307,7 @@ def tmux_clients(desk: Desk) -> list[int]:
     return found
 
 
-def test_a_stopped_server_costs_the_deadline_and_a_sentence(desk: Desk) -> None:
+def test_stopped_tmux_server_costs_the_deadline_and_a_sentence(desk: Desk) -> None:
     target = desk.run.launch(*python(TICKING))
     assert tmux.show(desk.spec(), target, desk.environ).ok
     begun = time.monotonic()
@@ -320,7 +320,7 @@ def test_a_stopped_server_costs_the_deadline_and_a_sentence(desk: Desk) -> None:
     )
     assert is_log_view(attach)
     assert took_s < 8.0  # 3 s and 2 s, and the start of two Python processes
-    assert tmux_clients(desk) == []
+    wait_for(lambda: not tmux_clients(desk), "the end of the clients")
     assert tmux.show(desk.spec(), target, desk.environ).ok  # it answers again
 
 
@@ -342,7 +342,7 @@ def test_each_request_ends_at_its_deadline(desk: Desk, request_made: Request) ->
     with stopped(desk.server_pid()), pytest.raises(TmuxError, match=r"did not answer within 0\.2 s") as caught:
         ask(desk.spec().settings.tmux, desk.environ, request_made, object, deadline_s=0.2)
     assert caught.value.fault == "deadline"
-    assert tmux_clients(desk) == []
+    wait_for(lambda: not tmux_clients(desk), "the end of the clients")
 
 
 def test_the_deadline_holds_if_the_caller_is_killed(desk: Desk) -> None:
@@ -441,7 +441,7 @@ def test_attach_without_an_attempt_is_refused_in_one_sentence(desk: Desk) -> Non
         attach_command(desk.spec(), adopted, desk.environ)
 
 
-def test_the_trainers_own_terminal_is_shown_in_pty_mode(desk: Desk) -> None:
+def test_pty_mode_shows_the_trainers_own_terminal(desk: Desk) -> None:
     code = "print('name?', flush=True); print('hello', input())\nimport time; time.sleep(600)"
     target = desk.run.launch(*python(code), terminal="pty")
     spec = desk.spec(terminal="pty")

@@ -84,7 +84,7 @@ def test_several_trainings_in_a_session_are_named_and_a_pane_can_be_chosen(user:
     assert trainer(user, both[0].id)[0] == both[0].pid
 
 
-def test_a_pane_is_found_by_its_terminal(user: HandMade) -> None:
+def test_pane_is_found_by_its_terminal(user: HandMade) -> None:
     assert pane_on(Tmux(socket=user.socket), "/dev/pts/0", user.environ) is None
     user.session("luca", sys.executable, "counting.py")
     pid, pane = trainer(user)
@@ -116,7 +116,7 @@ def test_pane_copy_loses_no_line_after_the_history(user: HandMade) -> None:
     assert "typed-afterwards" not in log.read_text()
 
 
-def test_a_pane_that_is_copied_already_is_left_alone(user: HandMade) -> None:
+def test_pane_that_is_piped_already_is_refused(user: HandMade) -> None:
     user.session("luca", sys.executable, "counting.py")
     pid, pane = trainer(user)
     user.tmux("pipe-pane", "-t", pane.id, f"cat >> {user.root}/theirs.txt")

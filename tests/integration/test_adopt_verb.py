@@ -54,7 +54,7 @@ def test_a_training_in_tmux_is_adopted_and_restarted_after_a_crash(user: HandMad
 
 @pytest.mark.tmux
 @needs_tmux
-def test_stopping_an_adopted_training_spares_the_shell_around_it(user: HandMade) -> None:
+def test_stopping_an_adopted_training_does_not_end_its_shell(user: HandMade) -> None:
     user.session()
     user.type(" ".join(user.train()))
     wait_for(user.checkpoints, "a checkpoint")
@@ -146,7 +146,7 @@ def test_adopt_reports_errors_in_one_line(user: HandMade) -> None:
         (("--pid", str(silent.pid), "--log", "gone.log"), 3, "gone.log: no such log"),
         (("--pid", str(silent.pid), "--log", "said", "--max-restarts", "-1"), 2, "--max-restarts"),
         (("--pid", str(silent.pid), "--log", "said", "--preset", "khoya"), 2, '"kohya"'),
-        (("--pid", "1"), 1, "no training"),
+        (("--pid", "1"), 1, "not a training"),
         ((), 2, "--session"),
         (("--pid", "1", "--session", "x"), 2, "not allowed"),
     ):

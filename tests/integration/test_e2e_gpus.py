@@ -98,7 +98,7 @@ def test_ghost_utilisation_is_recognised_and_recorded_in_the_journal(world: Worl
     world.at_step(1)
     driver.show(card(300, util=100))
     story = world.in_state("stopped")
-    assert "GPU 0 says 100 % with nothing on it" in story.state_reason
+    assert "GPU 0 reports 100 % without a process on it" in story.state_reason
     (gate,) = [r.outcome for r in world.records() if r.outcome is not None and r.outcome.action == "clear_gpu"]
     assert gate.data["ghosts"] == [0]
     assert gate.data["touched"] == f"{sys.executable} has no torch to open a context with"

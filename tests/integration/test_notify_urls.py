@@ -65,7 +65,7 @@ def test_a_notice_arrives_at_the_service(desk: Desk) -> None:
     assert (heard["title"], heard["message"], heard["type"]) == ("luca: given up ✓", "3 restarts", "failure")
 
 
-def test_a_notice_without_a_body_arrives(desk: Desk) -> None:
+def test_notice_without_a_body_is_delivered(desk: Desk) -> None:
     assert notify_urls([desk.url], "finish", "done", "", timeout_s=30).ok
     assert desk.heard[0]["type"] == "success"
 

@@ -40,7 +40,7 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def test_a_log_that_appears_later_is_read_as_it_is_written(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
+def test_log_that_appears_later_is_read_while_it_is_written(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     tail.follow(target(US, log=str(log)))
     assert tail.drain()

@@ -37,13 +37,13 @@ def gate(
     return wait_until_clear(read, baseline, own, TOLERANCE, timeout_s, poll_s=1.0, clock=time.clock, sleep=time.sleep)
 
 
-def test_it_waits_until_the_memory_is_back_at_the_baseline() -> None:
+def test_gate_waits_until_memory_is_back_at_the_baseline() -> None:
     report = gate([[(0, 15e9)], [(0, 8e9)], [(0, 1.4e9)]], {0: 1e9})
     assert (report.clear, report.known, report.waited_s, report.released_bytes) == (True, True, 2.0, 13.6e9)
     assert report.detail == "GPU memory is released (2.0 s)"
 
 
-def test_memory_that_stays_is_reported_with_its_gpu_after_the_time_limit() -> None:
+def test_unreleased_memory_is_reported_with_its_gpu_after_the_time_limit() -> None:
     report = gate([[(0, 1e9), (1, 9e9)]], {0: 1e9, 1: 1e9}, timeout_s=3.0)
     assert (report.clear, report.waited_s, report.released_bytes) == (False, 3.0, 0.0)
     assert report.detail == "still held after 3.0 s: GPU 1 9.0 GB (before: 1.0 GB)"
@@ -60,26 +60,28 @@ def test_the_gpus_of_others_are_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("turn", [None, []])
-def test_no_gpu_is_clear_at_once_and_says_so(turn: list[tuple[int, float]] | None) -> None:
+def test_gate_is_clear_at_once_without_gpu_telemetry(turn: list[tuple[int, float]] | None) -> None:
     report = gate([turn], {})
     assert (report.clear, report.known, report.waited_s, report.released_bytes) == (True, False, 0.0, None)
     assert "no GPU" in report.detail
 
 
 @pytest.mark.parametrize(("used", "baseline"), [(None, {0: 1e9}), (9e9, {})])
-def test_what_is_not_known_holds_nobody_up_and_is_said(used: float | None, baseline: dict[int, float]) -> None:
+def test_unknown_memory_or_baseline_is_not_waited_for_and_is_reported(
+    used: float | None, baseline: dict[int, float]
+) -> None:
     report = gate([[(0, used)]], baseline)
     assert (report.clear, report.known, report.released_bytes) == (True, False, None)
-    assert report.detail == "memory of GPU 0 is not known"
+    assert report.detail == "memory of GPU 0 is unknown"
 
 
-def test_own_gpus_that_cannot_be_seen_are_said() -> None:
+def test_own_gpus_without_telemetry_are_reported() -> None:
     report = gate([[(0, 9e9)]], {0: 1e9}, own=(5,))
     assert (report.clear, report.known) == (True, False)
-    assert report.detail == "none of our GPUs can be seen; not waited for"
+    assert report.detail == "no telemetry of the run's GPUs; not waited for"
 
 
-def test_it_can_be_called_off() -> None:
+def test_gate_wait_can_be_cancelled() -> None:
     time = Time()
     readings = [GpuReading(index=0, mem_used_bytes=9e9)]
     report = wait_until_clear(

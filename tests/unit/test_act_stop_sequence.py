@@ -43,7 +43,7 @@ def seen(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
     return [] if found is None else [found]
 
 
-def test_each_rung_gets_its_grace(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_each_step_of_the_stop_sequence_gets_its_grace(sleeper: "subprocess.Popen[bytes]") -> None:
     clock = Clock()
     sequence = StopSequence(stop_steps("gentle", 20.0, 10.0), lambda: seen(sleeper), clock)
     trace = []
@@ -61,11 +61,11 @@ def test_each_rung_gets_its_grace(sleeper: "subprocess.Popen[bytes]") -> None:
     assert (result.gone, result.signal, result.processes, result.seconds) == (True, "SIGKILL", 1, 30.0)
 
 
-def test_kill_has_one_rung() -> None:
+def test_mode_kill_has_one_step() -> None:
     assert [(step.signal, step.grace_s) for step in stop_steps("kill", 20.0, 10.0)] == [(signal.SIGKILL, KILL_GRACE_S)]
 
 
-def test_what_cannot_be_killed_is_a_survivor_with_its_state() -> None:
+def test_process_that_survives_sigkill_is_reported_with_its_state() -> None:
     """pid 2 (kthreadd), or pid 1, takes no SIGKILL from a test: here it is only looked at, with signal 0."""
     clock = Clock()
     process = processes.read_process(1)
@@ -80,7 +80,7 @@ def test_what_cannot_be_killed_is_a_survivor_with_its_state() -> None:
     assert [(survivor.pid, survivor.name) for survivor in result.survivors] == [(1, process.name)]
 
 
-def test_an_empty_tree_needs_no_signal() -> None:
+def test_empty_tree_needs_no_signal() -> None:
     sequence = StopSequence(stop_steps("gentle", 1, 1), list)
     assert sequence.advance() is None
     result = sequence.advance()
@@ -88,7 +88,7 @@ def test_an_empty_tree_needs_no_signal() -> None:
     assert (result.gone, result.signal, result.processes) == (True, None, 0)
 
 
-def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: object) -> None:
+def test_process_name_with_spaces_and_parentheses_is_parsed(tmp_path: object) -> None:
     code = "import ctypes,time; ctypes.CDLL(None).prctl(15, b'a) R (b c', 0, 0, 0); print(flush=True); time.sleep(60)"
     with subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -100,7 +100,7 @@ def test_a_process_name_with_spaces_and_parentheses_is_read_rightly(tmp_path: ob
     assert found.session == os.getsid(0)
 
 
-def test_nobody_is_killed_while_a_checkpoint_is_being_written(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_sigkill_waits_while_a_checkpoint_is_being_written(sleeper: "subprocess.Popen[bytes]") -> None:
     clock = Clock()
     saving = [True]
     sequence = StopSequence(
@@ -116,13 +116,13 @@ def test_nobody_is_killed_while_a_checkpoint_is_being_written(sleeper: "subproce
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
-def test_a_person_who_kills_does_not_wait_for_a_save(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_mode_kill_does_not_wait_for_a_save(sleeper: "subprocess.Popen[bytes]") -> None:
     sequence = StopSequence(stop_steps("kill", 20.0, 10.0), lambda: seen(sleeper), Clock(), saving=lambda _living: True)
     assert sequence.advance() is None
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
-def test_under_wsl2_there_is_more_time_and_the_gpu_is_killed_last(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_wsl2_graces_are_longer_and_gpu_processes_are_killed_last(sleeper: "subprocess.Popen[bytes]") -> None:
     steps = stop_steps("gentle", 20.0, 10.0, wsl=True)
     assert [(s.signal, s.grace_s) for s in steps] == [
         (signal.SIGINT, WSL_INTERRUPT_S), (signal.SIGTERM, WSL_TERMINATE_S), (signal.SIGKILL, WSL_WORKERS_S),

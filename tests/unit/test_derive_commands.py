@@ -40,18 +40,18 @@ CHECKPOINT = {**NOTHING, "resume": "/c/ck 1", "profile": "safe"}
         ),
     ],
 )
-def test_placeholders_vanish_or_are_filled(command: list[str], without: list[str], with_one: list[str]) -> None:
+def test_placeholders_are_removed_or_filled(command: list[str], without: list[str], with_one: list[str]) -> None:
     assert [part.replace("  ", " ") for part in fill(command, NOTHING, None)[0]] == without
     assert list(fill(command, CHECKPOINT, None)[0]) == with_one
 
 
-def test_a_lone_resume_becomes_the_frameworks_own_words() -> None:
+def test_single_resume_placeholder_becomes_the_presets_arguments() -> None:
     words = ["--resume", "/c/ck 1"]
     assert fill(["t.py", "{resume}", "-v"], CHECKPOINT, words)[0] == ("t.py", "--resume", "/c/ck 1", "-v")
     assert fill(["t.py", "--resume", "{resume}"], CHECKPOINT, words)[0] == ("t.py", "--resume", "/c/ck 1")
 
 
-def test_a_lone_resume_leaves_no_trace_when_the_config_says_it() -> None:
+def test_single_resume_placeholder_is_removed_if_the_config_sets_it() -> None:
     argv, used = fill(["t.py", "{resume}"], CHECKPOINT, [])
     assert argv == ("t.py",)
     assert "resume" not in used
@@ -93,21 +93,21 @@ def test_options_are_set_in_the_users_spelling(command: str, key: str, value: ob
     assert " ".join(set_option(command.split(), key, value).argv) == after
 
 
-def test_what_was_there_before_is_told() -> None:
+def test_previous_value_of_an_option_is_returned() -> None:
     assert set_option(["t.py", "--lr", "1"], "lr", 2).before == "1"
     assert set_option(["t.py", "--lr=1"], "lr", 2).before == "1"
     assert set_option(["t.py"], "lr", 2).before is None
     assert find_option(["t.py", "lr"], "lr") is None
 
 
-def test_options_begin_behind_the_script() -> None:
+def test_trainer_options_begin_after_the_script() -> None:
     assert options_start(["accelerate", "launch", "--x", "1", "train.py", "--y"]) == 5
     assert options_start(["./run_train.sh", "--y"]) == 1
     assert options_start(["python", "-m", "torch.distributed.run", "--n", "2", "train.py"]) == 6
     assert options_start(["trainer"]) == 1
 
 
-def test_shell_lines_are_known() -> None:
+def test_shell_lines_are_recognised() -> None:
     assert is_shell_line(["/bin/bash", "-lc", "python t.py"])
     assert not is_shell_line(["bash", "train.sh", "-c"])
     assert not is_shell_line(["python", "-c", "print()"])

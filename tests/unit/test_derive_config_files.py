@@ -37,7 +37,7 @@ def test_toml_new_key_in_any_section(path: tuple[str, ...]) -> None:
     assert node is True
 
 
-def test_toml_windows_line_ends_stay() -> None:
+def test_toml_windows_line_ends_are_kept() -> None:
     assert edit_toml("x = 1\r\ny = 2\r\n", [Edit(("x",), 3)], "f") == "x = 3\r\ny = 2\r\n"
 
 
@@ -48,7 +48,7 @@ def test_toml_removed_key() -> None:
     }
 
 
-def test_toml_cannot_hold_everything() -> None:
+def test_values_that_toml_cannot_express_are_refused() -> None:
     with pytest.raises(DeriveError, match="cannot be written in TOML"):
         edit_toml("", [Edit(("x",), [None])], "f.toml")
 
@@ -89,7 +89,7 @@ def test_yaml_dialects_differ_where_the_readers_do() -> None:
 @pytest.mark.parametrize(
     "word", ["yes", "on", "null", "1e5", "010", "1_000", "", " a", "a: b", "#x", "it's", '"', "\n", "é", "~", "1:30"]
 )
-def test_yaml_words_stay_words(word: str) -> None:
+def test_yaml_strings_stay_strings(word: str) -> None:
     after = edit_yaml("a: 1\n", [Edit(("a",), word)], "f")
     assert read_yaml(after, "f", PYYAML) == read_yaml(after, "f", CORE) == {"a": word}
 
@@ -115,11 +115,11 @@ def test_yaml_removed_key_and_block_text() -> None:
     assert read_yaml(after, "f") == {"a": "three", "b": 1}
 
 
-def test_yaml_of_two_equal_keys_the_one_that_counts_is_changed() -> None:
+def test_yaml_last_of_two_equal_keys_is_changed() -> None:
     assert read_yaml(edit_yaml("a: 1\nb: 2\na: 3\n", [Edit(("a",), 4)], "f"), "f") == {"a": 4, "b": 2}
 
 
-def test_a_key_is_found_where_it_stands() -> None:
+def test_key_is_located_in_its_section() -> None:
     tree = {"top": 1, "training": {"batch_size": 4, "opt": {"lr": 1}}, "data": {"batch_size": 8}, "vae": None}
     assert locate(tree, "top", "f", sections_ignored=False) == (("top",),)
     assert locate(tree, "lr", "f", sections_ignored=False) == (("training", "opt", "lr"),)
@@ -129,19 +129,19 @@ def test_a_key_is_found_where_it_stands() -> None:
     assert len(locate(tree, "batch_size", "f", sections_ignored=True)) == 2
     with pytest.raises(DeriveError, match=r"training\.batch_size, data\.batch_size"):
         locate(tree, "batch_size", "f", sections_ignored=False)
-    with pytest.raises(DeriveError, match="top is no section"):
+    with pytest.raises(DeriveError, match="top is not a section"):
         locate(tree, "top.x", "f", sections_ignored=False)
     with pytest.raises(DeriveError, match="is a section and not a value"):
         locate(tree, "training", "f", sections_ignored=False)
 
 
-def test_equality_minds_types() -> None:
+def test_equality_includes_types() -> None:
     assert not same(1, True)
     assert not same(1, 1.0)
     assert same({"a": [float("nan")]}, {"a": [float("nan")]})
     assert not same({"a": 1}, {"b": 1})
 
 
-def test_comments_stay_one_ascii_line() -> None:
+def test_comment_text_is_one_ascii_line() -> None:
     assert one_line("a\nb\té\x85") == "a\\nb\\t\\xe9\\x85"
     assert yaml_text({"a": [1, None, False, float("inf")]}) == "{a: [1, null, false, .inf]}"

@@ -93,7 +93,7 @@ def test_kohya_without_a_config_takes_everything_as_flags(tmp_path: Path) -> Non
     assert argv[argv.index("--network_weights") + 1] == str(newest)
 
 
-def test_a_flag_that_would_overrule_the_config_is_changed_too(tmp_path: Path) -> None:
+def test_flag_that_overrides_the_config_is_changed_too(tmp_path: Path) -> None:
     spec = run(tmp_path, *KOHYA, "--gradient_accumulation_steps", "8", config=SDXL)
     argv = preview(spec, preset("kohya"), profile("stable"), None, (), tmp_path / "a").argv
     assert argv[-2:] == ("--gradient_accumulation_steps", "4")
@@ -153,7 +153,7 @@ def test_without_any_config_settings_have_their_dotted_names(tmp_path: Path) -> 
         preview(spec, preset("dit"), None, None, (unknown,), tmp_path / "a")
 
 
-def test_a_setting_that_stands_nowhere_in_the_config_goes_where_it_is_read(tmp_path: Path) -> None:
+def test_setting_missing_in_the_config_is_added_where_the_trainer_reads_it(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text("training:\n  num_epochs: 4\n")
     spec = run(tmp_path, "python", "dit_trainer.py", "--config", "small.yaml")
     derived = derive(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a", base_env={})
@@ -168,7 +168,7 @@ def test_hf_replaces_a_resume_the_user_wrote(tmp_path: Path) -> None:
     assert argv == ("python", "run_clm.py", "--resume_from_checkpoint", str(newest), "--fp16")
 
 
-def test_generic_without_a_template_says_that_it_told_nobody(tmp_path: Path) -> None:
+def test_generic_without_a_template_reports_that_resume_is_not_passed(tmp_path: Path) -> None:
     newest = checkpoint(tmp_path, "x.pt")
     silent = preview(run(tmp_path, "./train"), preset("generic"), None, newest, (), tmp_path / "a")
     assert silent.argv == ("./train",)
@@ -179,7 +179,7 @@ def test_generic_without_a_template_says_that_it_told_nobody(tmp_path: Path) -> 
     assert told.resume == "state"
 
 
-def test_safe_mode_is_flags_and_environment_is_laid_over(tmp_path: Path) -> None:
+def test_safe_mode_adds_flags_and_environment(tmp_path: Path) -> None:
     spec = run(tmp_path, "python", "search.py", env={"A": "user"}, gpus=(1, 0))
     careful = Profile(name="p", env={"A": "profile", "B": "1"}, flags=("--disable_triton", "--force_pytorch_sepconv"))
     changes = (
@@ -205,7 +205,7 @@ def test_safe_mode_is_flags_and_environment_is_laid_over(tmp_path: Path) -> None
     assert told["env", "CUDA_LAUNCH_BLOCKING"] == (None, "1")
 
 
-def test_a_shell_line_is_refused_rather_than_started_over_in_silence(tmp_path: Path) -> None:
+def test_shell_line_without_resume_is_refused(tmp_path: Path) -> None:
     spec = run(tmp_path, "bash", "-c", "python train.py")
     newest = checkpoint(tmp_path, "checkpoint-1", directory=True)
     with pytest.raises(DeriveError, match="shell line"):
@@ -236,7 +236,7 @@ def test_configs_that_cannot_be_read_are_named(tmp_path: Path, content: bytes | 
     assert not (tmp_path / "a").exists()
 
 
-def test_missing_things_are_named(tmp_path: Path) -> None:
+def test_missing_files_and_values_are_named(tmp_path: Path) -> None:
     with pytest.raises(DeriveError, match="no config is set"):
         preview(run(tmp_path, "t.py", "{config}"), preset("generic"), None, None, (), tmp_path / "a")
     with pytest.raises(DeriveError, match="no output_dir is set"):
@@ -249,7 +249,7 @@ def test_missing_things_are_named(tmp_path: Path) -> None:
         preview(spec, preset("generic"), None, None, (), tmp_path / "a")
 
 
-def test_the_original_is_never_written_over(tmp_path: Path) -> None:
+def test_original_config_is_never_overwritten(tmp_path: Path) -> None:
     spec = run(tmp_path, *KOHYA, config=SDXL)
     before = (tmp_path / SDXL).read_bytes()
     with pytest.raises(DeriveError, match="the original config"):
@@ -265,7 +265,7 @@ def test_a_hostile_reason_cannot_leave_its_comment(tmp_path: Path) -> None:
     assert read_config(derived.config_path)["training_arguments"]["seed"] == 1
 
 
-def test_a_setting_taken_out_again_by_a_remedy(tmp_path: Path) -> None:
+def test_setting_is_removed_by_a_remedy(tmp_path: Path) -> None:
     spec = run(tmp_path, *KOHYA, config=SDXL)
     changes = (Change(where="config", key="full_bf16", after=None, why="older card"),)
     derived = derive(spec, preset("kohya"), profile("stable"), None, changes, tmp_path / "a")
@@ -274,7 +274,7 @@ def test_a_setting_taken_out_again_by_a_remedy(tmp_path: Path) -> None:
     assert [(c.key, c.before, c.after) for c in derived.changes] == [("training_arguments.full_bf16", True, None)]
 
 
-def test_the_value_in_force_is_known_before_the_launch(tmp_path: Path) -> None:
+def test_effective_value_is_known_before_the_launch(tmp_path: Path) -> None:
     spec = run(tmp_path, *KOHYA, "--seed", "3", config=SDXL)
     kohya = preset("kohya")
     assert effective(spec, kohya, None, "train_batch_size") == 1
@@ -283,7 +283,7 @@ def test_the_value_in_force_is_known_before_the_launch(tmp_path: Path) -> None:
     assert effective(spec, kohya, None, "nothing_like_it") is None
 
 
-def test_a_dotted_override_is_the_value_in_force_and_is_what_changes(tmp_path: Path) -> None:
+def test_dotted_override_is_the_effective_value_and_is_changed(tmp_path: Path) -> None:
     # Given a batch size that the command line overrides by its dotted name
     spec = run(tmp_path, "python", "train.py", "--config", "{config}", "--training.batch_size", "8", config=DIT)
     dit = preset("dit")
@@ -299,14 +299,14 @@ def test_a_dotted_override_is_the_value_in_force_and_is_what_changes(tmp_path: P
     assert read_config(derived.config_path)["training"]["batch_size"] == 4
 
 
-def test_a_dotted_override_is_found_where_no_config_tells_its_section(tmp_path: Path) -> None:
+def test_dotted_override_is_found_without_a_config(tmp_path: Path) -> None:
     dit = preset("dit")
     spec = run(tmp_path, "./run_train.sh", "--training.batch_size=8")
     assert effective(spec, dit, None, "batch_size") == "8"
     assert effective(run(tmp_path, "./run_train.sh", "--a.size=8", "--b.size=9"), dit, None, "size") is None
 
 
-def test_a_profile_does_not_say_how_long_to_train_where_the_user_did(tmp_path: Path) -> None:
+def test_profile_does_not_change_a_length_that_the_user_set(tmp_path: Path) -> None:
     command = ("python", "sdxl_train_network.py", "--max_train_steps", "5000", "--train_batch_size", "4")
     argv = preview(run(tmp_path, *command), preset("kohya"), profile("balanced"), None, (), tmp_path / "a").argv
     assert argv[: len(command)] == command

@@ -23,14 +23,14 @@ def out(tmp_path: Path, *names: str) -> RunSpec:
 
 
 @pytest.mark.parametrize("saved", ["luca-000002.safetensors", "luca.safetensors", "luca-step00000500.ckpt"])
-def test_a_restart_has_a_name_of_its_own(tmp_path: Path, saved: str) -> None:
+def test_restart_saves_under_a_name_of_its_own(tmp_path: Path, saved: str) -> None:
     spec = out(tmp_path, saved)
     assert named(spec, tmp_path / saved, 2) == "luca-try2"
     assert named(spec, None, 3) == "luca-try3", "from the beginning, too"
     assert named(spec, tmp_path / saved, 1) == "luca-try2", "a first launch that goes on from one"
 
 
-def test_the_derived_config_says_it_and_why(tmp_path: Path) -> None:
+def test_derived_config_has_the_new_name_and_its_reason(tmp_path: Path) -> None:
     spec = out(tmp_path, "luca-000002.safetensors")
     saved = tmp_path / "luca-000002.safetensors"
     changes = own_name(spec, preset("kohya"), None, saved, 2)
@@ -41,7 +41,7 @@ def test_the_derived_config_says_it_and_why(tmp_path: Path) -> None:
     assert "stays as it is" in change.why
 
 
-def test_on_the_command_line(tmp_path: Path) -> None:
+def test_name_is_changed_on_the_command_line(tmp_path: Path) -> None:
     checkpoint(tmp_path, "b-000001.safetensors")
     checkpoint(tmp_path, "last.safetensors")
     spec = run(tmp_path, "python", "sdxl_train_network.py", "--output_name", "b", output_dir=str(tmp_path))
@@ -54,7 +54,7 @@ def test_a_name_that_is_taken_by_another_run_is_not_taken_again(tmp_path: Path) 
     assert named(spec, None, 2) == "luca-try4"
 
 
-def test_where_nothing_could_be_written_over_the_name_stays(tmp_path: Path) -> None:
+def test_name_is_kept_if_nothing_could_be_overwritten(tmp_path: Path) -> None:
     spec = out(tmp_path, "lucas-000001.safetensors", "other.safetensors")
     assert named(spec, None, 2) is None
     checkpoint(tmp_path, "luca-000001.safetensors")

@@ -9,7 +9,7 @@ from trainwatch.core.act.config.remaining_steps import remaining
 
 
 @pytest.mark.parametrize(("done", "left"), [(4, 8), (11, 1), (12, 1), (40, 1)])
-def test_epochs_that_are_done_are_not_done_again(tmp_path: Path, done: int, left: int) -> None:
+def test_finished_epochs_are_subtracted(tmp_path: Path, done: int, left: int) -> None:
     spec = run(tmp_path, *KOHYA, config=SDXL)
     saved = checkpoint(tmp_path, "luca-000004.safetensors")
     (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=done, steps_done=900)
@@ -29,14 +29,14 @@ def test_the_number_comes_from_profile_or_command_line_too(tmp_path: Path) -> No
     assert (change.before, change.after) == (12, 6)
 
 
-def test_steps_count_where_no_epochs_are_set(tmp_path: Path) -> None:
+def test_steps_are_subtracted_if_no_epochs_are_set(tmp_path: Path) -> None:
     spec = run(tmp_path, "python", "sdxl_train_network.py", "--max_train_steps=1600")
     saved = checkpoint(tmp_path, "a.safetensors")
     (change,) = remaining(spec, preset("kohya"), None, saved, epochs_done=3, steps_done=600)
     assert (change.key, change.after) == ("max_train_steps", 1000)
 
 
-def test_what_is_not_known_is_left_alone(tmp_path: Path) -> None:
+def test_unknown_length_is_not_changed(tmp_path: Path) -> None:
     spec = run(tmp_path, *KOHYA, config=SDXL)
     saved = checkpoint(tmp_path, "a-000002.safetensors")
     state = checkpoint(tmp_path, "a-000002-state", directory=True)

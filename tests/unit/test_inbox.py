@@ -6,7 +6,7 @@ from trainwatch.core.inbox import BoundedInbox
 from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Observation, Tick
 
 
-def test_a_newer_sample_replaces_an_older_one_of_its_kind() -> None:
+def test_newer_sample_replaces_an_older_one_of_its_kind() -> None:
     inbox = BoundedInbox()
     inbox.put(GpuSample(t=1.0))
     inbox.put(HostSample(t=1.0, swap_used_bytes=1.0))
@@ -17,7 +17,7 @@ def test_a_newer_sample_replaces_an_older_one_of_its_kind() -> None:
     assert taken == [GpuSample(t=2.0, trouble="newer"), HostSample(t=1.0, swap_used_bytes=1.0), None]
 
 
-def test_what_must_not_be_lost_keeps_its_order() -> None:
+def test_observations_other_than_samples_keep_their_order() -> None:
     inbox = BoundedInbox()
     sent: list[Observation] = [LogChunk(t=1.0, text="a"), LogChunk(t=1.0, text="b"), Exit(t=2.0, code=1), Tick(t=3.0)]
     for observation in sent:
@@ -26,7 +26,7 @@ def test_what_must_not_be_lost_keeps_its_order() -> None:
     assert [inbox.take(0.0) for _ in sent] == sent
 
 
-def test_a_full_inbox_holds_its_sensor_until_there_is_room() -> None:
+def test_put_blocks_while_the_inbox_is_full() -> None:
     inbox = BoundedInbox(kept=1)
     inbox.put(LogChunk(t=1.0, text="first"))
     through = threading.Event()
@@ -44,14 +44,14 @@ def test_a_full_inbox_holds_its_sensor_until_there_is_room() -> None:
     assert inbox.take(0.0) == LogChunk(t=2.0, text="second")
 
 
-def test_samples_get_through_a_full_inbox() -> None:
+def test_samples_are_accepted_by_a_full_inbox() -> None:
     inbox = BoundedInbox(kept=1)
     inbox.put(LogChunk(t=1.0, text="full"))
     inbox.put(GpuSample(t=2.0))
     assert inbox.take(0.0) == GpuSample(t=2.0)
 
 
-def test_closing_lets_waiting_sensors_go() -> None:
+def test_close_releases_waiting_sensors() -> None:
     inbox = BoundedInbox(kept=1)
     inbox.put(LogChunk(t=1.0, text="full"))
     sensor = threading.Thread(target=inbox.put, args=(LogChunk(t=2.0, text="late"),))

@@ -32,7 +32,7 @@ def launch(new: RunSpec, preset: Preset, tmp_path: Path, profile: Profile | None
     return " ".join(derived.argv), derived.config_text or ""
 
 
-def test_the_placeholder(tmp_path: Path) -> None:
+def test_placeholder_is_redirected(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     new = redirected(spec(tmp_path, "python", "t.py", "--out", "{output_dir}"), GENERIC, None, scratch)
     assert launch(new, GENERIC, tmp_path)[0] == f"python t.py --out {scratch}"
@@ -50,14 +50,14 @@ def test_the_placeholder(tmp_path: Path) -> None:
         (("--output_dir", "outputs/luca", "--logging_dir", "logs"), "--output_dir {s} --logging_dir {s}/logging_dir"),
     ],
 )
-def test_options(tmp_path: Path, words: tuple[str, ...], after: str) -> None:
+def test_output_options_are_redirected(tmp_path: Path, words: tuple[str, ...], after: str) -> None:
     scratch = tmp_path / "scratch"
     new = redirected(spec(tmp_path, "python", "t.py", *words), GENERIC, None, scratch)
     assert launch(new, GENERIC, tmp_path)[0] == f"python t.py {after.format(s=scratch)}"
     assert new.output_dir == str(scratch)
 
 
-def test_a_config_of_sections(tmp_path: Path) -> None:
+def test_sectioned_config_is_redirected(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(
         'seed = 1\n[saving]\noutput_dir = "outputs/luca"  # mine\nlogging_dir = "outputs/luca/logs"\n'
     )
@@ -89,7 +89,7 @@ def test_a_yaml_config_and_a_checkpoint_that_is_only_read(tmp_path: Path) -> Non
         ("--logging_dir", "logs"),
     ],
 )
-def test_what_cannot_be_sent_elsewhere_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_command_that_cannot_be_redirected_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(DeriveError, match="cannot be redirected"):
         redirected(spec(tmp_path, "python", "t.py", *words), GENERIC, None, tmp_path / "s")
 

@@ -20,7 +20,7 @@ def lines(story: Story) -> list[bytes]:
     return [msgspec.json.encode(o) + b"\n" for o in story.observations]
 
 
-def test_a_hang_is_told_with_what_would_have_been_done() -> None:
+def test_replay_reports_a_hang_and_the_decisions() -> None:
     result = replay(lines(Story().start().load().train(100).dead(300)))
     (incident,) = result["incidents"]
     assert (incident["kind"], incident["class"]) == ("hang", "idle")
@@ -36,7 +36,7 @@ def test_a_hang_is_told_with_what_would_have_been_done() -> None:
     assert result["observations"] == len(lines(Story().start().load().train(100).dead(300)))
 
 
-def test_other_settings_give_another_answer() -> None:
+def test_other_settings_change_the_decisions() -> None:
     trace = lines(Story().start().load().train(100).dead(60).train(20))
     assert replay(trace)["incidents"] == []
     assert replay(trace, settings=Settings(hang=Hang(min_s=20.0)))["incidents"][0]["class"] == "idle"
@@ -51,7 +51,7 @@ def test_settings_recorded_in_the_trace_apply_unless_others_are_given() -> None:
     assert replay(trace)["incidents"][0]["class"] == "idle"
 
 
-def test_lines_of_a_later_version_are_left_out() -> None:
+def test_lines_of_a_later_version_are_skipped() -> None:
     trace = [b'{"t":1,"kind":"weather","sky":"grey"}\n', b"\n", b'{"t":2,"kind":"tick"}\n']
     assert replay(trace)["observations"] == 1
 
@@ -60,16 +60,16 @@ def test_lines_of_a_later_version_are_left_out() -> None:
     ("line", "said"),
     [(b"not json\n", "2: no JSON object"), (b'{"t":"now","kind":"tick"}\n', "2: "), (b"[1]\n", "2: ")],
 )
-def test_a_broken_line_is_named_and_passed_over(line: bytes, said: str) -> None:
+def test_broken_line_is_reported_and_skipped(line: bytes, said: str) -> None:
     result = replay([b'{"t":0,"kind":"tick"}\n', line, b'{"t":2,"kind":"tick"}\n'])
     assert (result["observations"], result["unreadable_lines"]) == (2, 1)
     assert result["first_unreadable"].startswith(said)
 
 
-def test_a_file_without_an_observation_is_no_trace() -> None:
+def test_file_without_an_observation_is_not_a_trace() -> None:
     with pytest.raises(TraceError, match="1: no JSON object"):
         replay([b"steps: 12%\n", b"not json\n"])
 
 
-def test_an_empty_trace_has_nothing_to_tell() -> None:
+def test_empty_trace_gives_an_empty_result() -> None:
     assert replay([])["final_state"] == "idle"

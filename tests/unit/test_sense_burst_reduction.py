@@ -21,7 +21,7 @@ def flood(lines: int) -> list[bytes]:
     return [f"debug {i}: token {chance.random()}\n".encode() for i in range(lines)]
 
 
-def test_news_in_a_flood_is_kept_with_what_follows_and_counted_lines() -> None:
+def test_news_in_a_burst_is_kept_with_following_lines_and_line_counts() -> None:
     lines = flood(5000)
     lines[2000] = b"Traceback (most recent call last):\n"
     lines[2003] = b"torch.OutOfMemoryError: CUDA out of memory\n"
@@ -40,7 +40,7 @@ def test_news_in_a_flood_is_kept_with_what_follows_and_counted_lines() -> None:
     assert before == 5000
 
 
-def test_lines_that_repeat_themselves_do_not_crowd_out_the_rest() -> None:
+def test_repeated_lines_do_not_displace_other_news() -> None:
     lines = [f"ERROR retry {i}\n".encode() for i in range(50_000)]
     lines[30_000] = b"RuntimeError: NCCL timeout\n"
     kept = b"".join(piece.data for piece in reduced(b"".join(lines), block=65536))
@@ -48,7 +48,7 @@ def test_lines_that_repeat_themselves_do_not_crowd_out_the_rest() -> None:
     assert len(kept) < 100_000
 
 
-def test_the_first_news_is_kept_when_there_is_too_much() -> None:
+def test_first_news_is_kept_if_there_is_too_much() -> None:
     words = [f"{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}" for i in range(17_000)]
     kept = b"".join(p.data for p in reduced(b"".join(f"Error {w}\n".encode() for w in words)))
     assert b"Error aaa\n" in kept
@@ -62,7 +62,7 @@ def test_the_last_bar_is_kept() -> None:
     assert b"410/1000" in kept
 
 
-def test_what_the_judge_says_is_no_news_is_left_out() -> None:
+def test_lines_without_news_are_left_out() -> None:
     lines = flood(3000)
     lines[1000] = b"Error that is none\n"
     assert b"Error that" not in b"".join(p.data for p in reduced(b"".join(lines), news="no line"))
@@ -78,5 +78,5 @@ def test_a_line_without_end_does_not_fill_the_memory() -> None:
     assert all(len(p.data) <= max(LINE_BYTES, 32768) for p in pieces)
 
 
-def test_an_empty_stretch() -> None:
+def test_empty_burst_gives_no_lines() -> None:
     assert b"".join(p.data for p in reduced(b"")) == b""

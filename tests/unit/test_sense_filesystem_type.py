@@ -32,6 +32,6 @@ def test_the_longest_mount_point_decides(path: str, kind: str, network: bool) ->
     assert is_network_filesystem(path, MOUNTS) is network
 
 
-def test_nothing_known() -> None:
+def test_unknown_mount_gives_no_filesystem_type() -> None:
     assert filesystem_type("/x", "") is None
     assert not is_network_filesystem("/x", "")

@@ -32,7 +32,7 @@ def picture(picture: GpuPicture, *devices: Device, pids: frozenset[int] | None =
     return picture.answered(Devices(gpus=devices), limit_s=3.0, choice=None, own_pids=own_pids)
 
 
-def test_old_values_are_unknown_and_the_gpu_stays() -> None:
+def test_outdated_values_are_unknown_and_the_gpu_stays_listed() -> None:
     gpus = GpuPicture()
     picture(gpus, device(0, util=50.0))
     (reading,) = picture(gpus, device(0, util=50.0, age_s=2.0))
@@ -41,7 +41,7 @@ def test_old_values_are_unknown_and_the_gpu_stays() -> None:
     assert (reading.util_pct, reading.trouble, reading.name) == (None, "silent for 12 s", "RTX")
 
 
-def test_a_gpu_the_driver_no_longer_lists_stays_with_a_word() -> None:
+def test_gpu_that_the_driver_no_longer_lists_stays_with_a_message() -> None:
     gpus = GpuPicture()
     picture(gpus, device(0), device(1))
     first, second = picture(gpus, device(0))
@@ -63,12 +63,14 @@ def test_a_gpu_the_driver_no_longer_lists_stays_with_a_word() -> None:
         ((), None, None),
     ],
 )
-def test_own_memory_is_unknown_rather_than_wrong(procs: Any, pids: frozenset[int] | None, memory: float | None) -> None:
+def test_own_memory_is_unknown_if_it_could_be_wrong(
+    procs: Any, pids: frozenset[int] | None, memory: float | None
+) -> None:
     (reading,) = picture(GpuPicture(), device(0, procs=procs), pids=pids)
     assert reading.own_mem_bytes == memory
 
 
-def test_words() -> None:
+def test_nvml_codes_become_sentences() -> None:
     assert throttle_reasons(0x0) == throttle_reasons(0x1) == ()
     assert throttle_reasons(0x64) == ("power cap", "thermal (driver)", "thermal (hardware)")
     assert "NVML 77" in driver_trouble(77, "Strange")
@@ -88,11 +90,11 @@ def test_words() -> None:
         ("NoDevFiles", ()),
     ],
 )
-def test_visible_devices_as_cuda_reads_them(value: str | None, choice: Any) -> None:
+def test_visible_devices_are_parsed_as_cuda_does(value: str | None, choice: Any) -> None:
     assert parse_visible_devices(value) == choice
 
 
-def test_own_or_not_or_unknown() -> None:
+def test_gpu_is_own_or_not_or_unknown() -> None:
     assert is_own(None, 5, None) is True
     assert is_own((0, 2), 2, None) is True
     assert is_own((0, 2), 1, None) is False
@@ -119,7 +121,7 @@ def test_every_getter_raises_only_what_is_caught_when_the_driver_is_gone() -> No
             getter(None)
 
 
-def test_the_simulated_card_fills_works_and_is_released() -> None:
+def test_simulated_gpu_fills_works_and_is_released() -> None:
     state = SimulatedState()
     for second in range(30):
         state = advance(state, seconds=1.0, t=float(second), alive=True, busy=True)

@@ -22,19 +22,19 @@ MEMINFO = (
 )
 
 
-def test_meminfo() -> None:
+def test_meminfo_is_parsed() -> None:
     assert parse_meminfo(MEMINFO) == HostMemory(32 * GIB, 16 * GIB, 2 * 2**20, 2**20)
     assert parse_meminfo("") == HostMemory(None, None, None, None)
 
 
-def test_pressure_and_processor() -> None:
+def test_pressure_and_processor_times_are_parsed() -> None:
     assert parse_pressure("some avg10=12.50 avg60=0.00 avg300=0.00 total=1\nfull avg10=1.00\n") == 12.5
     assert parse_pressure("") is None
     assert parse_busy("cpu  10 0 5 100 20 0 0 0 3 0\ncpu0 …") == (15, 135)
     assert parse_busy("intr 1") is None
 
 
-def test_the_tighter_of_host_and_group_counts() -> None:
+def test_tighter_limit_of_host_and_control_group_counts() -> None:
     host = HostMemory(32.0 * GIB, 16.0 * GIB, None, None)
     assert share_of(host, None) == Share(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
     assert share_of(host, MemoryLimit(64 * GIB, GIB, 0)) == Share(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
@@ -57,7 +57,7 @@ def proc_with(tmp_path: Path, *, cgroup: str, mount: str) -> Path:
     return proc
 
 
-def test_second_version_takes_the_tightest_limit_on_the_way_up(tmp_path: Path) -> None:
+def test_cgroup_v2_limit_is_the_tightest_of_all_parents(tmp_path: Path) -> None:
     base = tmp_path / "cg"
     group(base / "user/run", memory__max="max", memory__current=5 * GIB)
     stat = "anon 1\ninactive_file 1073741824"
@@ -66,7 +66,7 @@ def test_second_version_takes_the_tightest_limit_on_the_way_up(tmp_path: Path) -
     assert memory_limit(7, proc=proc) == MemoryLimit(8 * GIB, 5 * GIB, 2)
 
 
-def test_first_version_and_its_way_to_say_unlimited(tmp_path: Path) -> None:
+def test_cgroup_v1_limit_and_unlimited_are_parsed(tmp_path: Path) -> None:
     base = tmp_path / "memory"
     group(base / "job", memory__limit_in_bytes=4 * GIB, memory__usage_in_bytes=GIB, memory__oom_control="oom_kill 1")
     group(base, memory__limit_in_bytes=9223372036854771712, memory__usage_in_bytes=GIB)
@@ -77,7 +77,7 @@ def test_first_version_and_its_way_to_say_unlimited(tmp_path: Path) -> None:
     assert memory_limit("self", proc=proc_with(tmp_path, cgroup="4:memory:/\n", mount=mount)) is None
 
 
-def test_in_a_container_the_path_begins_at_the_mounted_part(tmp_path: Path) -> None:
+def test_cgroup_path_in_a_container_begins_at_the_mount(tmp_path: Path) -> None:
     base = tmp_path / "memory"
     group(base, memory__limit_in_bytes=2 * GIB, memory__usage_in_bytes=GIB)
     mount = f"31 24 0:27 /docker/abc {base} rw - cgroup cgroup rw,memory\n"
@@ -87,17 +87,17 @@ def test_in_a_container_the_path_begins_at_the_mounted_part(tmp_path: Path) -> N
     assert limit.limit_bytes == 2 * GIB
 
 
-def test_no_groups_no_limit(tmp_path: Path) -> None:
+def test_no_control_group_means_no_limit(tmp_path: Path) -> None:
     assert memory_limit("self", proc=tmp_path) is None
 
 
-def test_an_unknown_world_is_none_everywhere_not_zero(tmp_path: Path) -> None:
+def test_unreadable_proc_gives_none_and_not_zero(tmp_path: Path) -> None:
     inbox = ListInbox()
     Host(inbox=inbox, clock=HandClock(), interval_s=1.0, proc=tmp_path).sample()
     assert inbox.of(HostSample) == [HostSample(t=0.0)]
 
 
-def test_a_whole_sample(tmp_path: Path) -> None:
+def test_host_sample_has_all_values(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     (proc / "pressure").mkdir(parents=True)
     (proc / "meminfo").write_text(MEMINFO)
@@ -117,7 +117,7 @@ def test_a_whole_sample(tmp_path: Path) -> None:
     assert second.disk_free_bytes == pytest.approx(free_bytes(tmp_path), rel=0.1)
 
 
-def test_the_real_machine() -> None:
+def test_real_machine_is_sampled() -> None:
     inbox = ListInbox()
     Host(inbox=inbox, clock=HandClock(), interval_s=1.0, output_dir="/nowhere/at/all").sample()
     sample = inbox.of(HostSample)[0]
@@ -127,6 +127,6 @@ def test_the_real_machine() -> None:
     assert sample.disk_free_bytes is not None
 
 
-def test_nearest_existing(tmp_path: Path) -> None:
+def test_nearest_existing_folder_is_found(tmp_path: Path) -> None:
     assert nearest_existing(tmp_path / "a/b/c") == tmp_path
     assert DiskSpace(None).free_bytes() is None

@@ -23,7 +23,7 @@ PAGES = LogPages()
         (b"\x1b[2K\x1b[1Aup", "up"),
     ],
 )
-def test_a_line_is_shown_as_a_terminal_leaves_it(raw: bytes, shown: str) -> None:
+def test_line_is_shown_as_a_terminal_would_leave_it(raw: bytes, shown: str) -> None:
     assert visible(raw) == shown
 
 
@@ -38,14 +38,14 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_tail_and_what_is_not_finished(log: Path) -> None:
+def test_tail_returns_whole_lines_and_the_unfinished_one(log: Path) -> None:
     page = PAGES.tail(str(log), 3)
     assert page.lines == ("line 4997", "line 4998", "line 4999")
     assert page.unfinished == " 20%|##|"
     assert page.at_end
 
 
-def test_following_gives_new_lines_once(log: Path) -> None:
+def test_following_returns_each_new_line_once(log: Path) -> None:
     page = PAGES.tail(str(log), 3)
     with log.open("ab") as file:
         file.write(b"\r 30%|###|\nnext\nhalf")
@@ -54,7 +54,7 @@ def test_following_gives_new_lines_once(log: Path) -> None:
     assert PAGES.after(str(log), later.end).lines == ()
 
 
-def test_a_bar_of_any_length_is_read_from_its_last_state(tmp_path: Path) -> None:
+def test_long_progress_bar_is_read_from_its_last_state(tmp_path: Path) -> None:
     path = tmp_path / "bar.log"
     path.write_bytes(b"start\n" + b"".join(f"\r{i:6d}/999999 [loss=0.1]".encode() for i in range(100_000)))
     page = PAGES.tail(str(path), 10)
@@ -67,7 +67,7 @@ def test_a_bar_of_any_length_is_read_from_its_last_state(tmp_path: Path) -> None
     assert pages < 20
 
 
-def test_search_both_ways(log: Path) -> None:
+def test_search_works_in_both_directions(log: Path) -> None:
     first = PAGES.search(str(log), "line 1234$", 0, backwards=False)
     assert first is not None
     assert PAGES.after(str(log), first, 20).lines[0] == "line 1234"
@@ -80,13 +80,13 @@ def test_search_both_ways(log: Path) -> None:
     assert PAGES.search(str(log), "nothing of it", 10**9, backwards=True) is None
 
 
-def test_a_pattern_that_is_none_is_taken_literally(tmp_path: Path) -> None:
+def test_invalid_pattern_is_searched_literally(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("a\nvalue [loss\nb\n")
     assert PAGES.search(str(path), "[loss", 0, backwards=False) == 2
 
 
-def test_search_sees_what_is_visible(tmp_path: Path) -> None:
+def test_search_matches_visible_text_only(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"old hidden\rnew\nlo\x1b[1mss\x1b[0m=3\n")
     assert PAGES.search(str(path), "hidden", 0, backwards=False) is None
@@ -102,7 +102,7 @@ def test_lines_longer_than_a_search_block(tmp_path: Path) -> None:
     assert PAGES.search(str(path), "first", path.stat().st_size, backwards=True) == 0
 
 
-def test_the_cost_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_cost_of_a_page_does_not_grow_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "huge.log"
     with path.open("wb") as file:
         file.truncate(50 << 30)
@@ -113,7 +113,7 @@ def test_the_cost_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert PAGES.after(str(path), 10 << 30).end > 10 << 30
 
 
-def test_missing_cut_and_unreadable(tmp_path: Path) -> None:
+def test_missing_truncated_and_unreadable_logs_are_handled(tmp_path: Path) -> None:
     path = tmp_path / "log"
     assert PAGES.tail(str(path), 5).lines == ()
     assert PAGES.search(str(path), "x", 0, backwards=False) is None

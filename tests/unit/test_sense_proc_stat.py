@@ -10,7 +10,7 @@ def stat_line(name: str, state: str = "S") -> str:
     return f"42 ({name}) {state} " + " ".join(str(field) for field in rest) + "\n"
 
 
-def test_fields_are_found_behind_any_name() -> None:
+def test_stat_fields_are_parsed_after_any_process_name() -> None:
     for name in NAMES:
         stat = parse_stat(stat_line(name))
         assert stat is not None
@@ -19,7 +19,7 @@ def test_fields_are_found_behind_any_name() -> None:
         assert stat.rss_bytes == 25 * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_what_is_no_stat_line_is_none() -> None:
+def test_invalid_stat_line_gives_none() -> None:
     for text in ("", "42", "42 (python)", "42 (python) S 1 2 3", "garbage " * 60):
         assert parse_stat(text) is None
 
@@ -31,7 +31,7 @@ def test_io_takes_the_larger_of_asked_for_and_reached_the_disk() -> None:
     assert parse_io("rchar: x\nwchar: 1\nread_bytes: 1\nwrite_bytes: 1\n") is None
 
 
-def test_we_are_among_all() -> None:
+def test_own_process_is_among_all_processes() -> None:
     ours = read_all()[os.getpid()]
     assert ours.parent == os.getppid()
     assert ours.state == "R"

@@ -34,11 +34,11 @@ def picture(path: Path, mtime: float) -> Path:
         ("samples/seed_123456789012.png", None, None),
     ],
 )
-def test_the_name_tells_step_and_epoch(name: str, step: int | None, epoch: int | None) -> None:
+def test_step_and_epoch_are_parsed_from_the_name(name: str, step: int | None, epoch: int | None) -> None:
     assert moment_of(Path(name)) == (step, epoch)
 
 
-def test_the_newest_come_first_and_only_pictures(tmp_path: Path) -> None:
+def test_newest_pictures_come_first(tmp_path: Path) -> None:
     picture(tmp_path / "sample" / "a_000100_00_20251121232000.png", 100)
     picture(tmp_path / "sample" / "a_000200_00_20251121232000.JPG", 200)
     picture(tmp_path / "run-1" / "samples" / "0000300.webp", 300)
@@ -72,7 +72,7 @@ def test_a_folder_of_a_million_files_is_not_read_to_its_end(tmp_path: Path, monk
     assert len(find_samples(tmp_path)) == 4
 
 
-def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
+def test_missing_directory_has_no_samples(tmp_path: Path) -> None:
     assert find_samples(tmp_path / "later") == ()
 
 

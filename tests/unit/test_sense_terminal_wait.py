@@ -17,7 +17,7 @@ SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
 @pytest.mark.parametrize(("code", "seen"), [(ASKS, {"yes", "maybe"}), (SLEEPS, {None})])
-def test_a_real_process_at_a_real_terminal(code: str, seen: set[str | None]) -> None:
+def test_real_process_at_a_real_terminal_is_detected(code: str, seen: set[str | None]) -> None:
     ours, theirs = pty.openpty()
     trainer = subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs)
     try:
@@ -38,7 +38,7 @@ def test_a_real_process_at_a_real_terminal(code: str, seen: set[str | None]) -> 
         os.close(theirs)
 
 
-def test_without_a_terminal_nobody_is_waited_for() -> None:
+def test_process_without_a_terminal_does_not_wait_for_input() -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         stat = read_stat(sleeper.pid)
@@ -63,7 +63,9 @@ def test_without_a_terminal_nobody_is_waited_for() -> None:
         (None, None, None),
     ],
 )
-def test_what_the_kernel_says(tmp_path: Path, syscall: str | None, wchan: str | None, said: str | None) -> None:
+def test_wait_for_input_is_detected_from_proc(
+    tmp_path: Path, syscall: str | None, wchan: str | None, said: str | None
+) -> None:
     folder = tmp_path / "7"
     (folder / "fd").mkdir(parents=True)
     (folder / "fd" / "0").symlink_to("/dev/pts/3")

@@ -11,7 +11,7 @@ def member(
     return pid, Member(ProcStat(pid, "S", parent, own, children, start, 0, 0), io)
 
 
-def test_the_first_look_is_all_and_the_next_only_what_was_added() -> None:
+def test_first_sample_has_all_work_and_the_next_only_what_was_added() -> None:
     tree = TreeActivity()
     assert tree.look(dict([member(TRAINER, 50, read=1000)])) == Work(50, 0, 1000, 0)
     assert tree.look(dict([member(TRAINER, 80, read=1500)])) == Work(30, 0, 500, 0)
@@ -26,14 +26,14 @@ def test_a_loader_that_ends_is_not_counted_again_by_its_parent() -> None:
     assert done == Work(10, 7, 50, 0)
 
 
-def test_an_inheritance_that_shows_one_look_later_is_not_counted_either() -> None:
+def test_work_inherited_one_sample_later_is_not_counted_again() -> None:
     tree = TreeActivity()
     tree.look(dict([member(TRAINER, 50), member(LOADER, 60_000, parent=TRAINER)]))
     assert tree.look(dict([member(TRAINER, 60)])).ticks == 10
     assert tree.look(dict([member(TRAINER, 70, children=60_000)])).ticks == 10
 
 
-def test_a_child_nobody_waits_for_hides_no_work_for_long() -> None:
+def test_work_of_a_child_that_is_not_waited_for_is_counted_soon() -> None:
     tree = TreeActivity()
     tree.look(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=10**12)]))
     for look in range(1, 6):

@@ -17,12 +17,12 @@ from trainwatch.core.sense.host.wsl import is_wsl
         ("etc/hostname", "microsoft", False),
     ],
 )
-def test_by_the_kernels_name_or_the_gpu_channel(tmp_path: Path, name: str, text: str, expected: bool) -> None:
+def test_wsl_is_detected_by_kernel_name_or_gpu_channel(tmp_path: Path, name: str, text: str, expected: bool) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
     assert is_wsl(tmp_path) is expected
 
 
-def test_without_proc_it_is_not(tmp_path: Path) -> None:
+def test_wsl_is_not_detected_without_proc(tmp_path: Path) -> None:
     assert not is_wsl(tmp_path)

@@ -105,7 +105,7 @@ def when_outcome_of(number: int) -> Callable[[Observation], tuple[Entry, ...]]:
     return lambda o: (END,) if isinstance(o, Outcome) and o.decision == number else ()
 
 
-def test_intent_is_written_before_the_act_and_its_outcome_is_judged() -> None:
+def test_decision_is_written_before_its_action_and_the_outcome_is_judged() -> None:
     journal = MemoryJournal()
     seen_on_disk: list[bool] = []
     stop = StopAttempt(id=1, reason="hang", attempt=1)
@@ -121,7 +121,7 @@ def test_intent_is_written_before_the_act_and_its_outcome_is_judged() -> None:
     assert journal.bodies[-1] == "closed"
 
 
-def test_what_an_adapter_breaks_is_an_outcome_not_the_end_of_the_watch() -> None:
+def test_exception_of_an_action_becomes_a_failed_outcome() -> None:
     def broken(_decision: Decision) -> None:
         raise ZeroDivisionError
 
@@ -151,14 +151,14 @@ def test_a_kill_does_not_wait_for_a_gentle_stop() -> None:
     assert killed_during_gentle_stop == [True]
 
 
-def test_other_actions_keep_their_order() -> None:
+def test_other_actions_are_performed_in_order() -> None:
     done: list[int] = []
     order = tuple(ClearGpu(id=n, reason="r", attempt=1) for n in range(5))
     supervisor(ScriptedJudge(order, when_outcome_of(4)), MemoryJournal(), lambda d: done.append(d.id)).run()
     assert done == [0, 1, 2, 3, 4]
 
 
-def test_a_command_gets_the_time_of_its_arrival() -> None:
+def test_command_gets_the_time_of_its_arrival() -> None:
     judge = ScriptedJudge((), lambda o: (END,) if isinstance(o, Command) else ())
     watch = supervisor(judge, MemoryJournal(), lambda _d: None)
     watch.ask(Command(t=0.0, verb="stop"))
@@ -166,7 +166,7 @@ def test_a_command_gets_the_time_of_its_arrival() -> None:
     assert judge.told[0] == Command(t=5.0, verb="stop")
 
 
-def test_a_sensors_trouble_is_kept_in_the_journal() -> None:
+def test_sensor_problem_is_written_to_the_journal() -> None:
     journal = MemoryJournal()
     judge = ScriptedJudge((), lambda o: (END,) if isinstance(o, Command) else ())
     watch = supervisor(judge, journal, lambda _d: None)
@@ -176,7 +176,7 @@ def test_a_sensors_trouble_is_kept_in_the_journal() -> None:
     assert Note(text="the log cannot be read") in journal.bodies
 
 
-def test_a_full_disk_holds_the_act_and_not_the_watch() -> None:
+def test_full_disk_delays_actions_but_not_the_judge() -> None:
     journal = MemoryJournal()
     acted: list[int] = []
     stop = StopAttempt(id=1, reason="hang", attempt=1)
@@ -200,7 +200,7 @@ def test_a_full_disk_holds_the_act_and_not_the_watch() -> None:
     assert kinds.count(Note) == 1
 
 
-def test_a_disk_that_stays_full_is_no_reason_to_fall(caplog: pytest.LogCaptureFixture) -> None:
+def test_supervisor_survives_a_disk_that_stays_full(caplog: pytest.LogCaptureFixture) -> None:
     journal = MemoryJournal()
     journal.room = 0
     watch = supervisor(ScriptedJudge((Note(text="why"),), lambda _o: ()), journal, lambda _d: None)
@@ -212,7 +212,7 @@ def test_a_disk_that_stays_full_is_no_reason_to_fall(caplog: pytest.LogCaptureFi
     ]
 
 
-def test_leaving_says_why_and_keeps_what_was_learned() -> None:
+def test_end_writes_its_reason_and_a_snapshot() -> None:
     journal = MemoryJournal()
     watch = supervisor(ScriptedJudge((), lambda _o: ()), journal, lambda _d: None)
     watch.end(0, "asked by SIGTERM")

@@ -1,1 +1,1 @@
-"""Taking over a trainer that was started by hand."""
+"""Adopting a trainer that was started by hand: its process, its log, its tmux pane."""

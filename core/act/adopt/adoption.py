@@ -1,6 +1,6 @@
-"""Taking over a trainer that somebody started by hand: who it is, and what is needed to start it again.
+"""A trainer that was started by hand: its identity, and what is needed to start it again.
 
-Nothing here signals or changes the trainer. It is only read, from ``/proc``.
+All is read from ``/proc``. Nothing here signals or changes the trainer.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ SESSION_BOUND = frozenset({
     "XDG_SESSION_CLASS", "INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "MANAGERPID",
     processes.ATTEMPT_VARIABLE,
 })  # fmt: skip
-"""Variables that say where a program was started from. All others go with it into its next start."""
+"""Variables of the session that a program was started from. All others are passed to its next start."""
 CONFIG_OPTIONS = frozenset({"config", "config_file", "config_path", "cfg"})
 CONFIG_SUFFIXES = frozenset({".toml", ".yaml", ".yml"})
 
 
 class AdoptionError(Exception):
-    """It cannot be taken over; the message is a sentence.
+    """The process cannot be adopted; the message is a sentence.
 
-    ``kind``: "missing" (no such process, session or file), "unclear" (say more on the command line), "refused".
+    ``kind``: "missing" (no such process, session or file), "unclear" (more options are needed), "refused".
     """
 
     def __init__(self, kind: Literal["missing", "unclear", "refused"], message: str) -> None:
@@ -43,17 +43,17 @@ class AdoptionError(Exception):
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a file descriptor of the trainer leads. ``path``: of a file that still has its name, or of a terminal."""
+    """What a file descriptor of the trainer refers to. ``path``: of a file that was not deleted, or of a terminal."""
 
     kind: Literal["file", "deleted", "terminal", "pipe", "other"]
     path: str
 
 
 class Trainer(msgspec.Struct, frozen=True, kw_only=True):
-    """A running process that may be adopted. ``argv`` is empty where the process wrote something else over it.
+    """A running process that may be adopted. ``argv`` is empty if the process has overwritten it.
 
-    ``started_wall``: seconds since the epoch. ``env``: without what belongs to the place it was started from.
-    ``attempt``: the attempt folder of ours that it belongs to already, from its environment.
+    ``started_wall``: seconds since the epoch. ``env``: without the variables of its session. ``attempt``: from its
+    environment, the attempt folder that it already belongs to.
     """
 
     identity: ProcessIdentity
@@ -67,19 +67,19 @@ class Trainer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_at(pid: int) -> Trainer:
-    """Read all that is needed of a process. Raises AdoptionError."""
+    """Read a process that is to be adopted. Raises AdoptionError."""
     identity = identify(pid)
     if identity is None:
         raise AdoptionError("missing", f"no process {pid} is running; `ps -ef` lists those that are")
     if pid in processes.ancestors(os.getpid(), processes.all_processes()) or pid == 1:
-        raise AdoptionError("refused", f"process {pid} is what this command was started from, no training")
+        raise AdoptionError("refused", f"process {pid} is not a training: this command was started from it")
     try:
         leader = _thread_leader(pid)
         if leader != pid:
             raise AdoptionError("unclear", f"{pid} is a thread of process {leader}; give --pid {leader}")
         words = _zero_separated(f"/proc/{pid}/cmdline")
         if not words:
-            raise AdoptionError("refused", f"process {pid} has no command line (a kernel thread?): no training")
+            raise AdoptionError("refused", f"process {pid} is not a training: it has no command line (kernel thread?)")
         variables = dict(_pairs(_zero_separated(f"/proc/{pid}/environ")))
         trainer = Trainer(
             identity=identity,
@@ -98,12 +98,12 @@ def look_at(pid: int) -> Trainer:
     except OSError:
         trainer = None
     if trainer is None or identify(pid) != identity:
-        raise AdoptionError("missing", f"process {pid} ended while it was looked at")
+        raise AdoptionError("missing", f"process {pid} ended while it was read")
     return trainer
 
 
 def stream(pid: int, descriptor: int) -> Stream:
-    """Where one of its descriptors leads. Raises OSError when the process is gone or not ours to look at."""
+    """What a descriptor of a process refers to. Raises OSError if the process has ended or is another user's."""
     place = Path(f"/proc/{pid}/fd/{descriptor}")
     try:
         path = str(place.readlink())
@@ -136,13 +136,13 @@ def written_files(pid: int) -> list[Path]:
 
 
 def started_wall(identity: ProcessIdentity) -> float:
-    """When it was started, seconds since the epoch (ticks count from boot, suspends included)."""
+    """Start time of a process, seconds since the epoch. Ticks count from boot and include suspends."""
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - identity.start_ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - max(0.0, age_s)
 
 
 def config_of(argv: Sequence[str], cwd: str) -> str | None:
-    """The trainer's own config file, when its command names one (``--config_file F``, ``--config=F``)."""
+    """The trainer's config file that its command names (``--config_file F``, ``--config=F``), or None."""
     for number, word in enumerate(argv):
         name, equals, value = word.partition("=")
         if not name.startswith("-") or name.lstrip("-").replace("-", "_") not in CONFIG_OPTIONS:
@@ -155,7 +155,7 @@ def config_of(argv: Sequence[str], cwd: str) -> str | None:
 
 
 def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:
-    """Write the ``start.json`` of attempt 1, so that supervisors find the trainer there. Raises OSError."""
+    """Write the ``start.json`` of attempt 1, from which supervisors adopt the trainer. Raises OSError."""
     start = StartRecord(
         attempt=1, trainer=trainer.identity, runner=None, wall=trainer.started_wall, log=log, argv=trainer.argv
     )
@@ -165,14 +165,14 @@ def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:
 
 
 def _argv(words: Sequence[bytes]) -> tuple[str, ...]:
-    """Empty when it is no command line that can be started again."""
+    """The command line, or empty if it cannot be started again."""
     try:
         argv = tuple(word.decode() for word in words)
     except UnicodeDecodeError:
         return ()
     while argv and not argv[-1]:
         argv = argv[:-1]
-    # A program that renames itself (setproctitle) leaves one "word" with spaces in it.
+    # A program that renames itself (setproctitle) leaves one argument with spaces in it.
     return () if len(argv) == 1 and " " in argv[0] and not Path(argv[0]).exists() else argv
 
 

@@ -1,4 +1,4 @@
-"""Where an adopted trainer's output can be read: a file that it writes, one that ``tee`` writes, or its tmux pane."""
+"""Finds the log of an adopted trainer: a file that it writes, a file that ``tee`` writes, or its tmux pane."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ LOG_SUFFIXES = frozenset({".log", ".out", ".txt", ".err"})
 
 
 class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """``log``: the file; None = copy the pane on ``tty``. ``more``: other files that hold a part of the output."""
+    """``log``: the file; None: copy the pane on ``tty``. ``more``: other files with a part of the output."""
 
     log: str | None
     tty: str | None = None
@@ -20,7 +20,7 @@ class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def log_of(trainer: Trainer, given: Path | None) -> LogPlace:
-    """What was given, else what the trainer's descriptors say. Raises AdoptionError with what to do."""
+    """The given log, else the one that the trainer's descriptors show. Raises AdoptionError with what to do."""
     if given is not None:
         if not given.is_file():
             raise AdoptionError("missing", f"{given}: no such log; give the file that the training writes")
@@ -38,16 +38,16 @@ def log_of(trainer: Trainer, given: Path | None) -> LogPlace:
 
 
 def unreadable_terminal(trainer: Trainer, place: LogPlace) -> AdoptionError:
-    """Its terminal is no pane of the tmux server that was asked."""
+    """The error for a trainer whose terminal is not a pane of the tmux server."""
     return AdoptionError(
         "unclear",
-        f"process {trainer.identity.pid} writes to terminal {place.tty}, which is no pane of this tmux server "
-        "(--socket NAME asks another one) and cannot be read from outside; name its log with --log F",
+        f"process {trainer.identity.pid} writes to terminal {place.tty}, which is not a pane of this tmux server "
+        "(--socket NAME selects another one) and cannot be read from outside; name its log with --log F",
     )
 
 
 def pane_log(pane: PaneSeen, attempt: Path) -> Path:
-    """The file that a pane is copied into."""
+    """The file into which a pane is copied."""
     del pane
     return attempt / "train.log"
 
@@ -61,7 +61,7 @@ def _file_behind(trainer: Trainer, seen: Stream) -> str | None:
 
 
 def _teed(pid: int, pipe: str) -> str | None:
-    """The file of the one program (``tee``) that reads this pipe and writes a file."""
+    """The file of the only program (``tee``) that reads this pipe and writes a file."""
     found: set[str] = set()
     for process in processes.all_processes().values():
         if process.pid == pid:

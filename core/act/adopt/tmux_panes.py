@@ -1,4 +1,4 @@
-"""Trainers in tmux panes: which process of a pane is the training, and how its output is had without disturbing it."""
+"""Trainers in tmux panes: finding the training among a pane's processes, and copying its output into a log."""
 
 import os
 import shlex
@@ -22,13 +22,13 @@ NO_TRAINERS = frozenset({
     "btop", "nvtop", "nvitop", "nvidia-smi", "gpustat", "vi", "vim", "nvim", "nano", "emacs", "man", "ssh",
     "mosh-client", "sleep", "tmux", "tmux: client", "tmux: server", "screen", "fzf", "tensorboard", "trainwatch",
 })  # fmt: skip
-"""What people have beside a training in their panes; none of it is one."""
+"""Programs that people run beside a training in their panes."""
 SEPARATOR = "\x1f"
 FIELDS = ("pane_id", "pane_pid", "pane_tty", "pane_pipe", "pane_dead", MARK, "session_name")
 
 
 class PaneSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """One pane. ``piped``: somebody copies its output already. ``run``: id of the run of ours that it shows."""
+    """One pane. ``piped``: its output is already piped to a program. ``run``: id of the run that its session shows."""
 
     id: str
     pid: int
@@ -47,7 +47,7 @@ def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = N
 
 
 def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
-    """The pane of this server whose terminal it is; None when there is none, or no server."""
+    """The pane of this server that has this terminal; None if there is none, or no server."""
     try:
         found = _list(settings, environ, "", "server")
     except AdoptionError:
@@ -56,7 +56,7 @@ def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) 
 
 
 def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
-    """The top-most live process that is no shell and none of the usual companions. Raises AdoptionError."""
+    """The topmost live process that is neither a shell nor in NO_TRAINERS, and its pane. Raises AdoptionError."""
     running = processes.all_processes()
     own = processes.ancestors(os.getpid(), running)
     found = [(process, pane) for pane in panes for process in _topmost(pane.pid, running, own)]
@@ -75,10 +75,10 @@ def tap(
     log: Path,
     environ: Mapping[str, str] | None = None,
 ) -> None:
-    """Begin ``log`` with the pane's history and let tmux copy all that follows into it. Raises AdoptionError.
+    """Write the pane's history to ``log`` and let tmux append all later output. Raises AdoptionError.
 
-    History and copy are one turn of the tmux server, so that no line is lost or doubled between them. A pane that is
-    copied elsewhere already is left alone.
+    Both happen in one turn of the tmux server, so that no line is lost or doubled between them. A pane that is already
+    piped elsewhere is refused.
     """
     words = ["env", *_python_path(environ), sys.executable, "-P", "-m", "trainwatch.core.act.adopt.pane_copy"]
     copier = shlex.join([*words, str(log), str(trainer.pid), str(trainer.start_ticks)])
@@ -98,7 +98,7 @@ def tap(
 
 
 def piped_already(pane: PaneSeen) -> str:
-    """Why such a pane is left alone, and what to do."""
+    """Message: why the pane is refused, and what to do."""
     return (
         f"pane {pane.id} of tmux session {pane.session} is copied into a file already (tmux pipe-pane); "
         "name that file with --log F"

@@ -1,4 +1,4 @@
-"""Bookkeeping of what a launch changes."""
+"""The settings that a launch changes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from .nested_keys import same
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One wish of a profile or a remedy: a key, its value (``REMOVED``: take it out), and why.
+    """A setting of a profile or a remedy: key, value (``REMOVED``: remove it) and reason.
 
-    ``yields``: only where neither config nor command say anything.
+    ``yields``: applies only if neither config nor command set the key.
     """
 
     key: str
@@ -22,7 +22,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def net(made: Sequence[Change]) -> list[Change]:
-    """One entry per setting, first before and last after; what ends as it began is no change."""
+    """One change per setting, from its first ``before`` to its last ``after``; unchanged settings are left out."""
     merged: dict[tuple[str, str], Change] = {}
     for change in made:
         first = merged.pop((change.where, change.key), None)

@@ -1,7 +1,7 @@
-"""From a run, what is known of its framework, a profile and a checkpoint: everything that one launch needs.
+"""Derives a launch from a run, its preset, a profile and a checkpoint: argv, environment, config copy.
 
-The user's own config is never written. Each attempt gets a derived copy in its own directory, with a header that says
-what differs and why; the copy is read again and compared with what was intended before anything is started with it.
+The user's own config is never written. Each attempt gets a derived copy in its own directory, with a header that lists
+what differs and why. The copy is read again and compared with the intended values before it is used.
 """
 
 import os
@@ -46,9 +46,9 @@ __all__ = [
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
     """One launch, ready for a LaunchOrder. ``argv`` has no placeholders, ``env`` is the child's whole environment.
 
-    ``config_path``: the derived copy (None: the run has no config file); ``config_text``: what stands in it.
-    ``resume``: what the trainer is told to restore: "state", "weights", or "none" (nothing to resume, or no way to
-    say so: the command has no ``{resume}`` and the preset knows none; then ``told_resume`` is False).
+    ``config_path``: the derived copy (None: the run has no config file); ``config_text``: its content. ``resume``: what
+    the trainer restores: "state", "weights", or "none". ``told_resume``: whether the launch names the checkpoint to
+    resume from; False if the command has no ``{resume}`` and the preset has no resume style.
     """
 
     argv: tuple[str, ...]
@@ -100,7 +100,7 @@ def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) 
 
 
 def _full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
-    """The dotted name of a plain key that stands nowhere: nobody reads it at the top of a config, or as a bare flag."""
+    """The dotted name of a plain key that is set nowhere, for trainers that read only dotted names."""
     full = preset.dotted.get(key)
     if full is None or _given(argv, key, ()) or (config is not None and places(config, key)[0]):
         return key
@@ -108,9 +108,9 @@ def _full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset
 
 
 def _given(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
-    """The names under which a setting stands on the command line: its own, or its place in the config (dotted).
+    """The names of a setting on the command line: its key, or its dotted place in the config.
 
-    A plain key whose place no config tells may stand there dotted, too, if that is the only one of its name.
+    If there is no config, a dotted name that ends in the key counts if it is the only one.
     """
     names = {key, *(".".join(path) for path in locations)}
     found = [name for name in sorted(names) if find_option(argv, name) is not None]
@@ -128,10 +128,10 @@ def derive(  # noqa: PLR0917
     attempt: int = 1,
     base_env: Mapping[str, str] | None = None,
 ) -> Derived:
-    """Work out a launch and write its config copy into ``attempt_directory`` (made if missing).
+    """Derive a launch and write its config copy into ``attempt_directory`` (made if missing).
 
-    ``changes``: what remedies asked for, over the profile. ``after=None`` takes a setting out. ``base_env``: the
-    environment to build on (default: this process's). Raises DeriveError with a sentence for the user.
+    ``changes``: changes of remedies, applied after the profile; ``after=None`` removes a setting. ``base_env``: the
+    inherited environment (default: that of this process). Raises DeriveError with a sentence for the user.
     """
     derived = preview(
         spec, preset, profile, resume_from, changes, attempt_directory, attempt=attempt, base_env=base_env
@@ -196,7 +196,7 @@ def preview(  # noqa: PLR0917
     for setting in settings:
         setting = msgspec.structs.replace(setting, key=_full_name(argv, config, preset, setting.key))  # noqa: PLW2901
         in_config, locations = places(config, setting.key) if config is not None else (False, ())
-        # A flag wins over the file wherever both exist, so a setting that stands on the command line changes there too.
+        # A flag overrides the file, so a setting that is on the command line is changed there, too.
         given = _given(argv, setting.key, locations)
         if setting.yields and _is_said(argv, config, preset, setting.key):
             continue
@@ -228,7 +228,7 @@ def preview(  # noqa: PLR0917
 
 
 def _is_said(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
-    """Whether config or command say something of a setting; of the length, in epochs or in steps."""
+    """Whether config or command set this key; of the run's length, its epochs or its steps."""
     length = (preset.epochs_key, preset.steps_key)
     for name in (n for n in (length if key in length else (key,)) if n is not None):
         _, locations = places(config, name) if config is not None else (False, ())
@@ -240,7 +240,7 @@ def _is_said(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, 
 
 
 def misfit(profile: Profile, preset: str) -> str:
-    """Why a profile cannot be used by a trainer of this preset, and what can be done."""
+    """Message: why this preset cannot use the profile, and what to do."""
     return (
         f'profile "{profile.name}" is for {profile.family.partition("-")[0]} trainers, and this run has the preset '
         f'"{preset}": its settings would be unknown there; write profiles/NAME.toml beside trainwatch.toml for it, or '
@@ -249,7 +249,7 @@ def misfit(profile: Profile, preset: str) -> str:
 
 
 def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Setting], list[Setting]]:
-    """(settings, flags): the profile's, then what remedies ask for."""
+    """(settings, flags) of the profile, then of the remedies."""
     settings: list[Setting] = []
     flags: list[Setting] = []
     if profile is not None:
@@ -268,7 +268,7 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
 
 
 def _refuse_unknown_place(preset: Preset, setting: Setting) -> None:
-    """A trainer that knows dotted names only would pass over a bare flag, or die of it."""
+    """Refuse a bare flag for a trainer that reads only dotted names: it would ignore it or fail."""
     if preset.dotted and "." not in setting.key:
         raise DeriveError(
             f"{setting.why}: where {setting.key} belongs is not known without the trainer's config; name it in the "
@@ -303,7 +303,7 @@ def _resume_style(preset: Preset, resume: Path | None) -> ResumeStyle | None:
 
 
 def _restores(preset: Preset, resume: Path | None) -> Literal["state", "weights", "none"]:
-    """A directory is a saved state, also where files hold weights only (kohya's ``--save_state``)."""
+    """What a checkpoint restores. A directory is a saved state, also for presets whose files have weights only."""
     if resume is None:
         return "none"
     return "state" if preset.resume == "weights" and resume.is_dir() else preset.resume

@@ -1,4 +1,4 @@
-"""The environment of a launch: what is there, the framework's needs, the user's wishes, the profile, the remedies."""
+"""The environment of a launch: preset, inherited variables, [run] env, profile, remedies, each before the next."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,10 +10,10 @@ from .change_log import Setting, net
 def environment(
     spec: RunSpec, preset: Preset, profile: Profile | None, changes: Sequence[Change], *, base: Mapping[str, str]
 ) -> tuple[dict[str, str], list[Change]]:
-    """The child's whole environment, and what profile and remedies changed in it. A preset never overrides anyone."""
+    """The trainer's whole environment, and the changes of profile and remedies. A preset overrides nothing."""
     env = {**preset.env, **base, **spec.env}
     if spec.gpus is not None and "CUDA_VISIBLE_DEVICES" not in spec.env:
-        # By default CUDA counts the fastest card first; the indices of [run] gpus are those of nvidia-smi.
+        # CUDA's default order begins with the fastest GPU; the indices of [run] gpus are those of nvidia-smi.
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in spec.gpus)
     wanted = [Setting(k, v, f"profile {profile.name}") for k, v in profile.env.items()] if profile is not None else []

@@ -1,4 +1,4 @@
-"""Options on a command line: found, replaced, added, removed, in the spelling the user chose."""
+"""Finding, replacing, adding and removing options of a command line, in the spelling that the user chose."""
 
 import re
 import shlex
@@ -15,18 +15,18 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))
 _TRUTH = {text: pair for pair in _TRUTH_PAIRS for text in pair}
-"""How people write truth values on command lines, with the spelling of both."""
+"""Spellings of truth values on command lines, each with its pair."""
 _RESUME_OPTION = re.compile(
     r"--?[\w.-]*(resume|checkpoint|ckpt|weights|restore|load|init|start|continue|from|state)[\w.-]*", re.IGNORECASE
 )
 _PROFILE_OPTION = re.compile(r"--?[\w.-]*profile[\w.-]*", re.IGNORECASE)
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _VANISHING = {"resume": _RESUME_OPTION, "profile": _PROFILE_OPTION}
-"""Placeholders that may have no value, and the option before one that goes with it."""
+"""Placeholders that may have no value, and the option before them that is then removed, too."""
 
 
 class OptionChange(msgspec.Struct, frozen=True):
-    """A command line after one option was set. ``before``/``after``: its text, None = not there, "" = bare flag."""
+    """A command line after one option was set. ``before``/``after``: its text; None: not given; "": a bare flag."""
 
     argv: tuple[str, ...]
     before: str | None
@@ -34,14 +34,14 @@ class OptionChange(msgspec.Struct, frozen=True):
 
 
 def is_shell_line(argv: Sequence[str]) -> bool:
-    """``bash -c "…"``: arguments added at the end would not reach the trainer."""
+    """Whether it is ``bash -c "…"``, to which the trainer's arguments cannot be appended."""
     return (
         len(argv) > 2 and PurePath(argv[0]).name in _SHELLS and any(re.fullmatch(r"-\w*c", part) for part in argv[1:-1])
     )
 
 
 def options_start(argv: Sequence[str]) -> int:
-    """Where the trainer's own options begin: behind its script or module, so that a launcher's are left alone."""
+    """Index of the trainer's first own option: after its script or module, so that a launcher's are not changed."""
     for index, part in enumerate(argv):
         if part.endswith((".py", ".sh")) and not part.startswith("-"):
             return index + 1
@@ -65,7 +65,7 @@ def _is_option(part: str) -> bool:
 
 
 def find_option(argv: Sequence[str], key: str) -> int | None:
-    """Index of the (last) option of that name, ``-`` and ``_`` alike; None when it is not given."""
+    """Index of the last option of that name (``-`` equals ``_``), or None."""
     wanted = key.replace("-", "_")
     found = None
     for index in range(options_start(argv), len(argv)):
@@ -75,7 +75,7 @@ def find_option(argv: Sequence[str], key: str) -> int | None:
 
 
 def dotted_names(argv: Sequence[str], key: str) -> list[str]:
-    """Overrides that end in ``key`` (``--training.batch_size`` for ``batch_size``), when all of them are the same."""
+    """The override that ends in ``key`` (``--training.batch_size`` for ``batch_size``), if there is only one."""
     ending = f".{key.replace('-', '_')}"
     names = {name for part in argv[options_start(argv) :] if (name := _name(part)) and name.endswith(ending)}
     return sorted(names) if len(names) == 1 else []
@@ -84,8 +84,8 @@ def dotted_names(argv: Sequence[str], key: str) -> list[str]:
 def set_option(argv: Sequence[str], key: str, value: Any) -> OptionChange:
     """The command line with ``--key value``.
 
-    A bool is a bare flag (left out when false), unless the user wrote it with a value or the key is dotted (those are
-    overrides of a config and always have one). A list becomes several values. ``REMOVED`` takes the option out.
+    A bool is a bare flag (left out if false), unless the user wrote it with a value or the key is dotted (an override
+    of a config always has a value). A list becomes several values. ``REMOVED`` removes the option.
     """
     parts = list(argv)
     negated = find_option(parts, f"no_{key}") if isinstance(value, bool) else None
@@ -117,7 +117,7 @@ def _given(parts: Sequence[str], at: int, end: int) -> str:
 
 
 def _values_end(parts: Sequence[str], at: int, value: Any) -> int:
-    """Behind the last value of the option. One value is taken, several only for a list, a truth value for a bool."""
+    """Index after the option's last value: one value; several if a list is set; a truth value for a bool."""
     if "=" in parts[at]:
         return at + 1
     end = at + 1
@@ -188,12 +188,12 @@ def option_groups(flags: Sequence[str]) -> list[tuple[str, Any]]:
 def fill(
     argv: Sequence[str], values: Mapping[str, str | None], splice: Sequence[str] | None
 ) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Placeholders filled in; returns the command and the names that were used.
+    """Replace the placeholders; returns the command and the names that were used.
 
-    A placeholder without a value disappears with its whole element, and with the option before it when that names it
-    (``--resume {resume}``). ``{resume}`` as an element of its own that follows no such option becomes ``splice``, the
-    framework's arguments (none when it is told through its config; None: it has no known way, so the path itself).
-    In a shell line (an element with blanks) only the word goes, and values are quoted.
+    An element whose placeholder has no value is removed, and with it the option before it that belongs to it
+    (``--resume {resume}``). An element ``{resume}`` that follows no such option is replaced by ``splice``, the
+    arguments of the preset's resume style (empty: resume is set in the config; None: the preset has no style, and the
+    path is used). In a shell line (an element with blanks) only the word is removed, and values are quoted.
     """
     result: list[str] = []
     used: set[str] = set()

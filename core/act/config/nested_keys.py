@@ -1,4 +1,4 @@
-"""Nested mappings as a config file gives them: where a key stands, what the file should say after a change."""
+"""Nested mappings of a config file: finding a key, and the values that the file must have after a change."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ KeyPath = tuple[str, ...]
 
 
 class DeriveError(Exception):
-    """A launch cannot be derived. The message is one sentence for the user: what, where, what to do."""
+    """A launch cannot be derived. The message is a sentence for the user: what, where, what to do."""
 
 
 class Removed:
-    """Stands for the value of a key that is to be taken out."""
+    """Type of REMOVED, the value of a key that is to be removed."""
 
     def __repr__(self) -> str:
         return "REMOVED"
@@ -25,7 +25,7 @@ REMOVED = Removed()
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One value to be set (or ``REMOVED``) at a place."""
+    """A value to be set at a place; ``REMOVED`` removes the key."""
 
     path: KeyPath
     value: Any
@@ -46,7 +46,7 @@ def leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def occurrences(tree: Mapping[Any, Any], key: str, depth: int | None) -> list[KeyPath]:
-    """Every place where a key of that name stands, at most ``depth`` keys deep. Lists are not searched."""
+    """All places of a key of that name, at most ``depth`` keys deep. Lists are not searched."""
     found: list[KeyPath] = []
     for name, value in tree.items():
         if name == key:
@@ -60,8 +60,8 @@ def occurrences(tree: Mapping[Any, Any], key: str, depth: int | None) -> list[Ke
 def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: bool) -> tuple[KeyPath, ...]:
     """The places to write ``key`` to.
 
-    A dotted key is a path. A plain key is replaced where it stands, and goes to the top level when it stands nowhere.
-    ``sections_ignored``: the framework merges its sections, so that a key found twice is written twice.
+    A dotted key is a path. A plain key is replaced where it is, and added at the top level if it is nowhere.
+    ``sections_ignored``: the framework merges its sections, so a key that is found twice is written twice.
     """
     found: list[tuple[str, ...]]
     if key in tree:
@@ -74,9 +74,7 @@ def locate(tree: Mapping[Any, Any], key: str, source: str, *, sections_ignored: 
         found = occurrences(tree, key, 2 if sections_ignored else None) or [(key,)]
     if len(found) > 1 and not sections_ignored:
         places = ", ".join(".".join(path) for path in found)
-        raise DeriveError(
-            f"{source}: {key} stands in several places ({places}); write the whole dotted key in the profile"
-        )
+        raise DeriveError(f"{source}: {key} is in several places ({places}); write the whole dotted key in the profile")
     for path in found:
         _refuse_misfit(tree, path, source)
     return tuple(found)
@@ -90,7 +88,7 @@ def _refuse_misfit(tree: Mapping[Any, Any], path: KeyPath, source: str) -> None:
         node = node[name]
         if not isinstance(node, Mapping):
             where = ".".join(path[:depth])
-            raise DeriveError(f"{source}: {where} is no section, so that {'.'.join(path)} cannot be set in it")
+            raise DeriveError(f"{source}: {where} is not a section, so {'.'.join(path)} cannot be set in it")
     if isinstance(node, Mapping) and isinstance(node.get(path[-1]), Mapping):
         raise DeriveError(
             f"{source}: {'.'.join(path)} is a section and not a value; name one of its keys in the profile"
@@ -98,7 +96,7 @@ def _refuse_misfit(tree: Mapping[Any, Any], path: KeyPath, source: str) -> None:
 
 
 def present(tree: Mapping[Any, Any], path: KeyPath) -> bool:
-    """Whether something stands there (it may be null)."""
+    """Whether the key exists; its value may be null."""
     node: Any = tree
     for name in path:
         if not isinstance(node, Mapping) or name not in node:
@@ -108,7 +106,7 @@ def present(tree: Mapping[Any, Any], path: KeyPath) -> bool:
 
 
 def value_at(tree: Mapping[Any, Any], path: KeyPath) -> Any:
-    """What stands there; None when nothing does."""
+    """The value at a path, or None."""
     node: Any = tree
     for name in path:
         if not isinstance(node, Mapping):
@@ -118,7 +116,7 @@ def value_at(tree: Mapping[Any, Any], path: KeyPath) -> Any:
 
 
 def edited(tree: Mapping[Any, Any], edit: Edit) -> dict[Any, Any]:
-    """A copy of the tree after the edit. Missing (or null) sections on the way are made."""
+    """A copy of the tree after the edit. Sections that are missing or null are made."""
     result: dict[Any, Any] = copy.deepcopy(dict(tree))
     node = result
     for name in edit.path[:-1]:
@@ -135,7 +133,7 @@ def edited(tree: Mapping[Any, Any], edit: Edit) -> dict[Any, Any]:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal in value and in type: ``1``, ``1.0`` and ``True`` differ, NaN equals NaN. Keys in any order."""
+    """Whether value and type are equal: ``1``, ``1.0`` and ``True`` differ, NaN equals NaN. Keys in any order."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
@@ -146,7 +144,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def float_text(value: float) -> str:
-    """A float that every reader takes for one: ``1.0e-05``. PyYAML takes ``1e-05`` for a word."""
+    """A float in a form that every reader parses as a float: ``1.0e-05``. PyYAML reads ``1e-05`` as a string."""
     text = repr(value)
     mantissa, exponent_mark, exponent = text.partition("e")
     if exponent_mark and "." not in mantissa:
@@ -166,5 +164,5 @@ def shown(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """Printable ASCII without line ends: a comment must not end early, and must suit any locale's reader."""
+    """Printable ASCII without line ends, for a comment that is read in any locale."""
     return "".join(ch if ch.isascii() and ch.isprintable() else ascii(ch)[1:-1] for ch in text)

@@ -1,8 +1,8 @@
-"""What a later attempt calls its checkpoints, for frameworks that begin their count anew with each launch.
+"""Names of a later attempt's checkpoints, for frameworks that count from zero at each launch.
 
-kohya sd-scripts writes ``luca-000001.safetensors`` again after a resume, over the one of before, and in the end over
-the very file that it resumed from. Nothing that an attempt saved is written over by a restart of ours: the next one
-has a name of its own, ``luca-try2``.
+After a resume, kohya sd-scripts writes ``luca-000001.safetensors`` again, over the file of the first attempt and in the
+end over the file that it resumed from. A restart must not overwrite what an attempt saved, so the next attempt has a
+name of its own, ``luca-try2``.
 """
 
 import re
@@ -15,15 +15,15 @@ from .derive import effective
 from .flags import is_shell_line
 
 _COUNT = r"(?:-\d{6}|-step\d{8})?(?:-state)?(?:\.\w+)?"
-"""What kohya sd-scripts appends to the name: an epoch, a step, nothing; ``-state`` for a directory."""
+"""What kohya sd-scripts appends to the name: an epoch, a step or nothing; ``-state`` for a directory."""
 
 
 def own_name(
     spec: RunSpec, preset: Preset, profile: Profile | None, resume_from: Path | None, attempt: int
 ) -> tuple[Change, ...]:
-    """The change of the setting that names checkpoints; nothing where no file could be written over.
+    """The change of the setting that names checkpoints; empty if no file could be overwritten.
 
-    A first launch from the beginning writes as the user says. In a shell line nothing can be set. Raises DeriveError as
+    A first launch from the beginning keeps the user's name. In a shell line nothing can be set. Raises DeriveError as
     ``effective``.
     """
     key = preset.name_key
@@ -31,7 +31,7 @@ def own_name(
         return ()
     before = effective(spec, preset, profile, key)
     if not before and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
-        return ()  # a script of one's own may not know the setting, and die of it
+        return ()  # a user's own script may not know the setting, and fail
     name = str(before) if before else preset.name_default
     there = tuple(_entries(spec, resume_from))
     if not any(re.fullmatch(re.escape(name) + _COUNT, entry) for entry in there):
@@ -47,7 +47,7 @@ def own_name(
 
 
 def _entries(spec: RunSpec, resume_from: Path | None) -> Iterator[str]:
-    """Names in the output folder and beside the checkpoint to resume from; what cannot be listed holds nothing."""
+    """Names in the output folder and beside the checkpoint to resume from. A folder that cannot be listed is empty."""
     folders = [] if spec.output_dir is None else [Path(spec.cwd) / spec.output_dir]
     if resume_from is not None:
         folders.append((Path(spec.cwd) / resume_from).parent)

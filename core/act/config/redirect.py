@@ -1,4 +1,4 @@
-"""Sending what a trainer writes into another folder, so that a trial touches nothing of the user's."""
+"""Redirects a trainer's output into another folder, so that a trial changes none of the user's files."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,17 +17,17 @@ OUTPUT_KEYS = frozenset(
      "ckpt_dir", "logging_dir", "log_dir", "logdir", "tensorboard_dir", "sample_dir", "results_dir", "default_root_dir",
      "work_dir", "run_dir", "exp_dir"}
 )  # fmt: skip
-"""Settings that name a folder which the trainer writes to."""
+"""Settings that name a folder into which the trainer writes."""
 SAVES_TO = OUTPUT_KEYS - {"logging_dir", "log_dir", "logdir", "tensorboard_dir", "sample_dir"}
-"""Those where its checkpoints go."""
+"""Those of them that name the folder of checkpoints."""
 WHY = "a trial writes into its own folder"
 
 
 def redirected(spec: RunSpec, preset: Preset, profile: Profile | None, folder: Path) -> RunSpec:
-    """The same run with every output folder that is named anywhere replaced by ``folder`` (absolute).
+    """The run with every output folder in its command and config replaced by ``folder`` (absolute).
 
-    Raises DeriveError with a sentence when nothing names the output folder, or when a launch would still name the
-    user's own: then the trainer would write there.
+    Raises DeriveError with a sentence if nothing names the output folder, or if a launch would still name the user's
+    own folder.
     """
     command, by_command = _command(spec, folder)
     changes, by_config = _config_changes(spec, preset, folder)
@@ -42,7 +42,7 @@ def redirected(spec: RunSpec, preset: Preset, profile: Profile | None, folder: P
 
 
 def _command(spec: RunSpec, folder: Path) -> tuple[tuple[str, ...], bool]:
-    """The command with its output folders replaced, and whether one for checkpoints was."""
+    """The command with its output folders replaced, and whether one of them is for checkpoints."""
     words = list(spec.command)
     found = False
     for at, word in enumerate(words):
@@ -65,7 +65,7 @@ def _command(spec: RunSpec, folder: Path) -> tuple[tuple[str, ...], bool]:
 
 
 def _config_changes(spec: RunSpec, preset: Preset, folder: Path) -> tuple[tuple[Change, ...], bool]:
-    """Changes of a config that the command reads, and whether one is for checkpoints."""
+    """Changes of the config that the command names, and whether one of them is for checkpoints."""
     if spec.config is None:
         return (), False
     config = load_config(spec, preset)
@@ -83,7 +83,7 @@ def _config_changes(spec: RunSpec, preset: Preset, folder: Path) -> tuple[tuple[
 
 
 def _inside(spec: RunSpec, key: str, value: str, folder: Path) -> str:
-    """Where a path goes: the place in the user's folder keeps its place, another folder gets one by its name."""
+    """The redirected path: a path inside the user's folder keeps its relative place, another one keeps its name."""
     place = _absolute(spec, value)
     own = _own(spec)
     if own is not None and (place == own or own in place.parents):
@@ -92,7 +92,7 @@ def _inside(spec: RunSpec, key: str, value: str, folder: Path) -> str:
 
 
 def _is_users(spec: RunSpec, value: str) -> bool:
-    """Whether a value is the user's output folder, or something in it that is no file to be read."""
+    """Whether a value is the user's output folder or a path in it that is not an existing file."""
     own = _own(spec)
     if own is None or not value or "\n" in value or "{" in value:
         return False

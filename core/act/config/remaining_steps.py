@@ -1,7 +1,6 @@
-"""What is left to do, for frameworks that begin their count anew with the weights of a checkpoint.
+"""The remaining epochs or steps, for frameworks that count from zero when they resume from weights.
 
-kohya sd-scripts trains ``max_train_epochs`` from wherever it starts: without this a run of 12 epochs that is resumed
-at epoch 8 would train 20.
+kohya sd-scripts always trains ``max_train_epochs`` more: a run of 12 epochs that resumes at epoch 8 would train 20.
 """
 
 from pathlib import Path
@@ -21,9 +20,9 @@ def remaining(
     epochs_done: int | None,
     steps_done: int | None,
 ) -> tuple[Change, ...]:
-    """The lowered number of epochs (or of steps, where no epochs are set); nothing where it is not known.
+    """The change that lowers the number of epochs (of steps if no epochs are set); empty if it is unknown.
 
-    A directory holds the whole state, its count included, so nothing is lowered. Raises DeriveError as ``effective``.
+    A directory has the whole state with its count, so nothing is lowered. Raises DeriveError as ``effective``.
     """
     if resume_from is None or preset.resume != "weights" or (Path(spec.cwd) / resume_from).is_dir():
         return ()

@@ -1,7 +1,7 @@
-"""Changing single values in a TOML text, comments and layout kept, every result proven.
+"""Changes single values in a TOML text and keeps comments and layout. Every result is checked.
 
-tomlkit still writes wrong TOML in corners (a dotted key that gets a table takes its neighbours along), so each edit
-is tried in several ways, and only a text that ``tomllib`` reads as exactly what was intended is taken.
+tomlkit writes wrong TOML in some cases (a dotted key that becomes a table moves its neighbours), so each edit is tried
+in several ways, and only a text that ``tomllib`` reads as exactly the intended values is used.
 """
 
 import re
@@ -18,7 +18,7 @@ _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
 def read_toml(text: str, source: str) -> dict[str, Any]:
-    """The values as the trainer sees them. Raises DeriveError naming file and line."""
+    """The values as the trainer reads them. Raises DeriveError with file and line."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -29,7 +29,7 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def edit_toml(text: str, edits: Sequence[Edit], source: str) -> str:
-    """The text with the edits made. Raises DeriveError when that cannot be done with proof."""
+    """The text with the edits. Raises DeriveError if no way gives exactly the intended values."""
     for edit in edits:
         before = read_toml(text, source)
         intended = edited(before, edit)
@@ -53,7 +53,7 @@ def _first_proven(text: str, edit: Edit, before: dict[str, Any], intended: dict[
 
 
 def _candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> Iterator[str]:
-    """Ways to make one edit, the least intrusive first."""
+    """Texts with the edit, the smallest change first."""
     if present(before, edit.path):
         yield from _through_tomlkit(text, edit)
         return

@@ -1,4 +1,4 @@
-"""The trainer's own config file: read, recognised on the command line, copied for an attempt."""
+"""The trainer's own config file: reading it, finding it on the command line, copying it for an attempt."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -17,13 +17,13 @@ from .yaml_edit import edit_yaml, read_yaml
 
 _FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 _CONFIG_OPTIONS = frozenset({"config", "config_file"})
-"""What trainers call the option that names their config."""
+"""Options of trainers that name their config."""
 _READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {"toml": read_toml, "yaml": read_yaml}
 _EDITORS = {"toml": edit_toml, "yaml": edit_yaml}
 
 
 class TrainerConfig(msgspec.Struct, frozen=True):
-    """The user's file as it stands: its text, and the values in it as the trainer sees them."""
+    """The user's file: its text, and its values as the trainer reads them."""
 
     path: Path
     format: str
@@ -33,7 +33,7 @@ class TrainerConfig(msgspec.Struct, frozen=True):
 
 
 def read_config(path: Path, config_format: str | None = None) -> dict[str, Any]:
-    """A trainer's TOML or YAML as the trainer sees it. Raises DeriveError naming file and line."""
+    """The values of a TOML or YAML file as the trainer reads them. Raises DeriveError with file and line."""
     _, _, tree = _load(path, config_format)
     return tree
 
@@ -56,16 +56,16 @@ def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, An
 
 
 def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
-    """The config of a run. Raises DeriveError naming file and line."""
+    """The config of a run. Raises DeriveError with file and line."""
     path = Path(spec.cwd) / (spec.config or "")
     kind, text, tree = _load(path, preset.config_format)
     return TrainerConfig(path, kind, text, tree, preset.sections_ignored)
 
 
 def config_in_command(spec: RunSpec) -> RunSpec:
-    """The run with the trainer's config that only its command names (``--config train.yaml``), where that file exists.
+    """The run with ``config`` set to the existing file that its command names (``--config train.yaml``), if any.
 
-    The launch gets its changes in a copy then, as if the run's own ``config`` named it.
+    The launch then gets its changes in a copy of that file.
     """
     if spec.config is not None:
         return spec
@@ -89,12 +89,12 @@ def _same_path(spec: RunSpec, text: str, path: Path) -> bool:
 
 
 def names_config(spec: RunSpec, path: Path) -> bool:
-    """Whether the command reads that config: by ``{config}`` or by its path."""
+    """Whether the command names the config, by ``{config}`` or by its path."""
     return any("{config}" in part or _path_part(spec, part, path) is not None for part in spec.command)
 
 
 def _path_part(spec: RunSpec, part: str, path: Path) -> str | None:
-    """``part`` with the config's path replaced by ``{config}``, or None when it does not name it."""
+    """``part`` with the config's path replaced by ``{config}``, or None if it does not contain it."""
     if _same_path(spec, part, path):
         return "{config}"
     name, equals, value = part.partition("=")
@@ -107,7 +107,7 @@ def with_placeholder(spec: RunSpec, path: Path) -> tuple[str, ...]:
 
 
 def places(config: TrainerConfig, key: str) -> tuple[bool, tuple[KeyPath, ...]]:
-    """(stands there already, where it stands or belongs)."""
+    """(whether the key is in the config, the places where it is or belongs)."""
     found = locate(config.tree, key, str(config.path), sections_ignored=config.sections_ignored)
     return any(present(config.tree, path) for path in found), found
 
@@ -115,7 +115,7 @@ def places(config: TrainerConfig, key: str) -> tuple[bool, tuple[KeyPath, ...]]:
 def config_copy(
     spec: RunSpec, config: TrainerConfig, attempt: int, edits: Sequence[Edit], changes: Sequence[Change]
 ) -> str:
-    """Text of an attempt's copy: a header that tells the changes, and the edited original. Proven by reading it."""
+    """Text of an attempt's copy: a header that lists the changes, and the edited original. Checked by reading it."""
     body = _EDITORS[config.format](config.text, edits, str(config.path))
     text = _header(spec, config, attempt, changes) + body
     read = _READERS[config.format]
@@ -128,7 +128,7 @@ def _header(spec: RunSpec, config: TrainerConfig, attempt: int, changes: Sequenc
     newline = "\r\n" if "\r\n" in config.text else "\n"
     lines = [
         f"Written by trainwatch for attempt {attempt} of {spec.name}. Do not edit: each attempt gets a new copy.",
-        f"The original is {config.path} and stays as it is.",
+        f"The original is {config.path} and is not changed.",
     ]
     lines.append("Changed:" if changes else "Nothing was changed.")
     for change in changes:
@@ -138,7 +138,7 @@ def _header(spec: RunSpec, config: TrainerConfig, attempt: int, changes: Sequenc
 
 
 def write_copy(path: Path, text: str, original: Path) -> None:
-    """Atomically. Raises DeriveError when it cannot be written, or when it would replace the original."""
+    """Write the copy atomically. Raises DeriveError if it cannot be written or would replace the original."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(OSError):

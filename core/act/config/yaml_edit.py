@@ -1,8 +1,8 @@
-"""Changing single values in a YAML text, comments and layout kept, every result proven.
+"""Changes single values in a YAML text and keeps comments and layout. Every result is checked.
 
-ruamel.yaml's round trip re-indents lists, so an edit first replaces only the characters of the value; the round trip is
-the second try. The proof reads old and new text in both dialects that trainers use (PyYAML's 1.1 and the 1.2 core
-schema: they disagree about ``1e-4``, ``on`` and ``010``) and compares everything.
+ruamel.yaml's round trip re-indents lists, so an edit first replaces only the characters of the value; the round trip
+is the second way. The check reads old and new text in both dialects that trainers use (PyYAML's 1.1 and the 1.2 core
+schema, which differ in ``1e-4``, ``on`` and ``010``) and compares all values.
 """
 
 import io
@@ -20,7 +20,7 @@ _BLOCK_STYLES = ("|", ">")
 
 
 def read_yaml(text: str, source: str, dialect: Dialect = PYYAML) -> dict[Any, Any]:
-    """The values as a trainer with that reader sees them. Raises DeriveError naming file and line."""
+    """The values as a reader of that dialect sees them. Raises DeriveError with file and line."""
     root = _compose(text, source)
     if root is None:
         return {}
@@ -33,7 +33,7 @@ def read_yaml(text: str, source: str, dialect: Dialect = PYYAML) -> dict[Any, An
 
 
 def edit_yaml(text: str, edits: Sequence[Edit], source: str) -> str:
-    """The text with the edits made. Raises DeriveError when that cannot be done with proof."""
+    """The text with the edits. Raises DeriveError if no way gives exactly the intended values."""
     for edit in edits:
         before = {dialect: read_yaml(text, source, dialect) for dialect in (PYYAML, CORE)}
         intended = {dialect: edited(tree, edit) for dialect, tree in before.items()}
@@ -58,7 +58,7 @@ def _first_proven(text: str, edit: Edit, intended: dict[Dialect, dict[Any, Any]]
 
 def _compose(text: str, source: str) -> Any:
     loader = YAML(typ="rt", pure=True)
-    loader.allow_duplicate_keys = True  # PyYAML takes the last one in silence; so the trainer does
+    loader.allow_duplicate_keys = True  # as PyYAML, which silently uses the last one
     try:
         return loader.compose(text)
     except MarkedYAMLError as error:
@@ -101,7 +101,7 @@ def _candidates(text: str, edit: Edit, source: str) -> Iterator[str]:
 
 
 def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
-    """Only the characters of the one value change."""
+    """The text with only the characters of the value changed."""
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None:
         end = "" if not text or text.endswith("\n") else newline
@@ -115,7 +115,7 @@ def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
             return
         key, node = found
         depth, start = depth + 1, node.start_mark.index
-        if start == node.end_mark.index:  # nothing is written: its mark is that of what follows
+        if start == node.end_mark.index:  # an empty value: its mark is that of the next token
             start = text.index(":", key.end_mark.index) + 1
     if node.anchor or (isinstance(node, ScalarNode) and node.style in _BLOCK_STYLES):
         return
@@ -127,7 +127,7 @@ def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
 
 
 def _child(node: MappingNode, name: str) -> tuple[Node, Node] | None:
-    """(key, value); of equal keys the last one counts, as in PyYAML."""
+    """(key, value) of the last key with that name, as in PyYAML."""
     found = None
     for key, value in node.value:
         if isinstance(key, ScalarNode) and scalar_value(key, PYYAML) == name:
@@ -141,7 +141,7 @@ def _pair(path: KeyPath, value: Any) -> str:
 
 
 def _with_pair(text: str, node: MappingNode, pair: str, newline: str) -> str:
-    """A new key before the first of its mapping: the one place whose indentation is certain."""
+    """Insert a new key before the first one of its mapping, whose indentation is known."""
     if node.flow_style or not node.value:
         at = text.index("{", node.start_mark.index) + 1
         return f"{text[:at]}{pair}{', ' if node.value else ''}{text[at:]}"

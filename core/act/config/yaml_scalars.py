@@ -1,4 +1,4 @@
-"""What a YAML scalar means in the two dialects that trainers read, and how to write a value that both read alike."""
+"""Values of YAML scalars in the two dialects that trainers use, and texts that both read as the same value."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -95,7 +95,7 @@ _RULES: dict[Dialect, tuple[_Rule, ...]] = {
 
 
 def resolve_plain(text: str, dialect: Dialect) -> Any:
-    """The value of an unquoted scalar. Dates stay words here: nothing in a training config counts with them."""
+    """The value of an unquoted scalar. Dates stay strings."""
     for pattern, convert in _RULES[dialect]:
         if pattern.fullmatch(text):
             try:
@@ -106,7 +106,7 @@ def resolve_plain(text: str, dialect: Dialect) -> Any:
 
 
 def scalar_value(node: ScalarNode, dialect: Dialect) -> Any:
-    """The value of a scalar node; a foreign tag (``!path``) is kept beside the text."""
+    """The value of a scalar node; an unknown tag (``!path``) is returned with the text."""
     tag = str(node.tag)
     if not tag.startswith(_STANDARD_TAG):
         return (tag, node.value)
@@ -129,7 +129,7 @@ def _quoted(text: str) -> str:
 
 
 def yaml_text(value: Any) -> str:
-    """A value in flow style that both dialects read back as the same value."""
+    """A value in flow style that both dialects read as the same value."""
     match value:
         case None:
             return "null"

@@ -1,1 +1,1 @@
-"""What is written down about an attempt before it is ended."""
+"""Evidence of an attempt, collected before it is ended: stacks, /proc, logs, GPUs, launch record."""

@@ -1,8 +1,8 @@
-"""Everything that may explain why an attempt hung or died, written down before it is ended and forgotten.
+"""Collects the evidence of why an attempt hung or died into the incident's folder, before the attempt is ended.
 
-Into the incident's folder: Python stacks (twice, and native frames), what ``/proc`` tells of each process, the end of
-the log, the GPUs and who holds them, the kernel log's end, and what the attempt was started with. Every part may be
-missing: what could not be had is said in ``notes.txt``.
+These are Python stacks (twice, and native frames), ``/proc`` of each process, the end of the log, the GPUs and the
+processes on them, the end of the kernel log, and the launch record. Every part may be missing; ``notes.txt`` lists
+what could not be read and why.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,26 +14,26 @@ from ...model.observation import GpuReading
 from ...model.ports import AttemptTarget
 from ...model.run import RunSpec
 from ..gpu.gpu_holders import Holder, gpu_holders
-from .launch_record import keep_papers
+from .launch_record import write_launch_record
 from .stack_capture import StackReport, capture_stacks
-from .stack_probe import keep
+from .stack_probe import write_file
 
 PAUSE_S = 10.0
-"""Between the two looks: a loop that turns shows another place by then."""
+"""Between the two stack dumps: a loop that makes progress is then at another place."""
 PAUSE_SHARE = 1 / 9
-"""… of ``hang.min_s`` where that is shorter: runs of seconds cannot wait for tens of them."""
+"""The same as a share of ``hang.min_s``, if that is shorter."""
 BUDGET_S = 24.0
-"""For all looks together: the judge waits 30 s for evidence, then ends the attempt without."""
+"""For all dumps together. The judge waits 30 s for evidence and then ends the attempt without it."""
 LOG_LINES = 200
 KERNEL_LINES = 200
 
 KernelTail = Callable[[int], Sequence[str]]
-"""The last lines of the kernel log; raises OSError with a sentence's worth of why."""
+"""Number of lines → the last lines of the kernel log. Raises OSError with the reason."""
 
 
 def no_kernel_log(_lines: int) -> Sequence[str]:
-    """Where nothing can read it."""
-    raise OSError("nothing here reads the kernel log")
+    """For callers without access to the kernel log."""
+    raise OSError("no access to the kernel log")
 
 
 def examine(
@@ -46,18 +46,18 @@ def examine(
     proc: Path = Path("/proc"),
     py_spy: str | None = None,
 ) -> StackReport:
-    """Take all evidence of a live or dead attempt. Blocks at most about ``BUDGET_S``; never stops the trainer for long.
+    """Collect all evidence of a live or dead attempt. Blocks at most about BUDGET_S.
 
-    Raises OSError only when the folder cannot be made.
+    Raises OSError only if the folder cannot be made.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     notes: list[str] = []
-    files = list(keep_papers(target, spec, folder, notes))
-    papers = {
+    files = list(write_launch_record(target, spec, folder, notes))
+    texts = {
         "gpu.txt": gpu_text(gpus, gpu_holders(proc)),
         "kernel-log.txt": _kernel_text(kernel_tail, notes),
     }
-    files += [str(folder / name) for name, text in papers.items() if text and keep(folder / name, text)]
+    files += [str(folder / name) for name, text in texts.items() if text and write_file(folder / name, text)]
     report = capture_stacks(
         target,
         folder,
@@ -68,15 +68,15 @@ def examine(
         py_spy=py_spy,
     )
     notes = list(dict.fromkeys((*report.notes, *notes)))
-    if notes and keep(folder / "notes.txt", "".join(f"{note}\n" for note in notes)):
+    if notes and write_file(folder / "notes.txt", "".join(f"{note}\n" for note in notes)):
         files.append(str(folder / "notes.txt"))
     return msgspec.structs.replace(report, files=(*files, *report.files), notes=tuple(notes))
 
 
 def gpu_text(gpus: Sequence[GpuReading] | None, holders: Sequence[Holder]) -> str:
-    """One line a GPU, as last read, and one a process that has a GPU open."""
-    lines = [_gpu_line(gpu) for gpu in gpus or ()] or ["no GPU can be seen"]
-    lines += [f"held by {holder.sentence}" for holder in holders] or ["no process is seen to have a GPU open"]
+    """A line for each GPU with its last reading, and one for each process that has a GPU open."""
+    lines = [_gpu_line(gpu) for gpu in gpus or ()] or ["no GPU telemetry"]
+    lines += [f"held by {holder.sentence}" for holder in holders] or ["no visible process has a GPU open"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What an attempt was started with, for an incident's folder: command line, environment, config; secrets taken out."""
+"""The launch record of an incident: the attempt's command line, environment and config, with secrets removed."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,19 +8,19 @@ from ...model.ports import AttemptTarget
 from ...model.redact import HIDDEN, Redaction, is_secret_name
 from ...model.run import RunSpec
 from ..launch.launching import read_order
-from .stack_probe import keep
+from .stack_probe import write_file
 
 CONFIG_BYTES = 1 << 20
-"""A config is text of some kilobytes; more than this is something else."""
+"""Most bytes of a config that are copied."""
 
 
-def keep_papers(target: AttemptTarget, spec: RunSpec, folder: Path, notes: list[str]) -> tuple[str, ...]:
-    """Write ``launch.txt``, ``environment.txt`` and a copy of the config in use; returns their paths."""
+def write_launch_record(target: AttemptTarget, spec: RunSpec, folder: Path, notes: list[str]) -> tuple[str, ...]:
+    """Write ``launch.txt``, ``environment.txt`` and a copy of the config; returns their paths."""
     argv, cwd, env = _launch(target, spec, notes)
     hide = Redaction({**env, **spec.env})
-    said = [f"attempt {target.number}", f"in {cwd}", shlex.join(hide.words(argv))]
-    papers = {
-        "launch.txt": "\n".join(said) + "\n",
+    launch = [f"attempt {target.number}", f"in {cwd}", shlex.join(hide.words(argv))]
+    files = {
+        "launch.txt": "\n".join(launch) + "\n",
         "environment.txt": "".join(f"{line}\n" for line in shown_environment(env, hide)),
     }
     config = _config(target, spec)
@@ -31,18 +31,18 @@ def keep_papers(target: AttemptTarget, spec: RunSpec, folder: Path, notes: list[
         except OSError as fault:
             notes.append(f"the config {config} cannot be read: {fault.strerror}")
         else:
-            papers[f"config-{config.name}"] = hide.text(text)
-    kept = [folder / name for name, text in papers.items() if keep(folder / name, text)]
-    return tuple(str(path) for path in kept)
+            files[f"config-{config.name}"] = hide.text(text)
+    written = [folder / name for name, text in files.items() if write_file(folder / name, text)]
+    return tuple(str(path) for path in written)
 
 
 def shown_environment(env: Mapping[str, str], hide: Redaction) -> list[str]:
-    """``NAME=value``, sorted; the value withheld where the name says that it is a secret."""
+    """``NAME=value``, sorted; the value is hidden if the name is that of a secret."""
     return [f"{name}={HIDDEN if is_secret_name(name) else hide.text(value)}" for name, value in sorted(env.items())]
 
 
 def _launch(target: AttemptTarget, spec: RunSpec, notes: list[str]) -> tuple[tuple[str, ...], str, dict[str, str]]:
-    """(argv, cwd, environment): by the order that was given, else (adopted) by what the process itself shows."""
+    """(argv, cwd, environment) from the launch order, or for an adopted attempt from its process."""
     order = read_order(Path(target.directory))
     if order is not None:
         return order.argv, order.cwd, order.env
@@ -61,7 +61,7 @@ def _split(path: Path) -> list[str]:
 
 
 def _config(target: AttemptTarget, spec: RunSpec) -> Path | None:
-    """The derived copy, else the user's own file where the launch used that."""
+    """The derived copy, or the user's own file if the launch used that."""
     if spec.config is None:
         return None
     derived = Path(target.directory, Path(spec.config).name)

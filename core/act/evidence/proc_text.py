@@ -1,4 +1,4 @@
-"""What the kernel tells about one process, as text for people: states, waits, children, open files.
+"""One process as text for people, from ``/proc``: state, system call, children, threads, open files.
 
 Standard library only: the stack probe imports this.
 """
@@ -16,7 +16,7 @@ OPEN_FILES = 128
 
 
 def proc_text(process: processes.Process, children: list[processes.Process], notes: list[str]) -> str:
-    """One section per file of ``/proc/PID``, then children, threads and open files. What may not be seen says so."""
+    """A section for each of PROC_FILES, then children, threads and open files. Unreadable parts show the error."""
     root = Path(f"/proc/{process.pid}")
     parts = [f"{process.name} ({process.pid}), state {process.state}, parent {process.parent}\n"]
     refused: list[str] = []
@@ -30,7 +30,7 @@ def proc_text(process: processes.Process, children: list[processes.Process], not
     parts.append("\n== open files")
     parts.extend(_open_files(root / "fd", refused))
     if refused:
-        notes.append(f"of process {process.pid} ({process.name}) we may not read: {', '.join(refused)}")
+        notes.append(f"process {process.pid} ({process.name}): not permitted to read {', '.join(refused)}")
     return "\n".join(parts) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What the trainer was doing, caught for an incident before the process is ended."""
+"""Captures the stacks of an attempt's processes through its runner, or directly if there is no live runner."""
 
 import secrets
 import signal
@@ -18,18 +18,18 @@ from .stack_frames import telling_frame
 
 POLL_S = 0.05
 MARGIN_S = 2.0
-"""For the probe to start (a Python) and to write its answer."""
+"""For the probe's Python to start and for its answer to be written."""
 QUICK_S = 5.0
 IDLE_WORKER = "_worker_loop ("
-"""A loader worker that waits for work stands there."""
+"""Frame of a data loader worker that waits for work."""
 LATER = {None: "", False: ", and stayed there", True: ", and moved on"}
 
 
 class StackReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``frames``: innermost frames of the main thread per pid; ``moved``: whether they changed meanwhile.
+    """``frames``: innermost frames of the main thread per pid; ``moved``: whether they differ between the dumps.
 
-    ``native``: the same with the frames below Python, of who stood still in one. ``notes``: sentences on what could
-    not be seen and why. ``by``: who ran py-spy.
+    ``native``: the same with native frames, of processes that stayed in one. ``notes``: sentences about what could not
+    be read and why. ``by``: the process that ran py-spy.
     """
 
     files: tuple[str, ...]
@@ -41,7 +41,7 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Where the first process stood and which workers did not just wait for work, or why none was seen."""
+        """Where the first process is and which workers do not wait for work, or why there is no stack."""
         said = ""
         for pid, frames in self.frames.items():
             where = self._where(pid, frames)
@@ -73,10 +73,10 @@ def capture_stacks(
 ) -> StackReport:
     """Write stacks, ``/proc`` states and the end of the log of an attempt into ``folder`` (made, mode 0700).
 
-    py-spy looks at each process ``rounds`` times, ``pause_s`` apart, each time at most ``timeout_s``; all together at
-    most ``budget_s``. Blocks that long. The trainer is not stopped, but with ``native``: a last look below Python at
-    who stood still takes some milliseconds. A live runner runs the probe, else we do. Raises OSError only when the
-    folder cannot be made.
+    py-spy dumps each process ``rounds`` times, ``pause_s`` apart, with ``timeout_s`` for each dump and ``budget_s`` for
+    all. Blocks that long. ``native``: dump processes that stayed in one place again with native frames, which stops
+    them for some milliseconds; otherwise the trainer is not stopped. The probe is run by a live runner, else by this
+    process. Raises OSError only if the folder cannot be made.
     """
     begun = time.monotonic()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def capture_stacks(
     answer = _ask_runner(target, request) if keys else None
     by = "supervisor" if answer is None else "runner"
     if answer is None:
-        # A runner that did not answer has had the time; what is left is for one quick look.
+        # If the runner used the budget without answering, take one quick dump.
         late = time.monotonic() - begun > budget_s
         answer = stack_probe.capture(request | {"rounds": 1, "budget_s": QUICK_S} if late else request)
     answer.pop("request", None)

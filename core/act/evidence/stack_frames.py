@@ -1,4 +1,4 @@
-"""Reading py-spy's dumps: frames of the main thread, and the one among them that tells where a process stands.
+"""Parses py-spy's dumps: frames of the main thread, and the frame that shows what the process is doing.
 
 Standard library only: the stack probe imports this.
 """
@@ -16,7 +16,7 @@ WAITING_PLACES = re.compile(
     r"(?:_ctypes|callproc|_threadmodule|thread_pthread)\.\w+)(?::\d+)?\)"
     r"|^0x|^ffi_call"
 )
-"""Frames in which everything waits: the one that called them says for what."""
+"""Frames that only wait. Their caller shows for what."""
 
 
 def main_frames(text: str) -> tuple[str, ...]:
@@ -32,5 +32,5 @@ def main_frames(text: str) -> tuple[str, ...]:
 
 
 def telling_frame(frames: tuple[str, ...]) -> str | None:
-    """The innermost frame that is not the mere waiting itself; None without frames."""
+    """The innermost frame that does not only wait; None without frames."""
     return next((frame for frame in frames if not WAITING_PLACES.search(frame)), frames[0] if frames else None)

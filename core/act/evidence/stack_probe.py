@@ -1,7 +1,7 @@
-"""Looks into a process tree without harming it: py-spy, ``/proc``, the end of the log, into a folder of plain files.
+"""Writes stacks (py-spy), ``/proc`` and the end of the log of a process tree into a folder of text files.
 
-Also a program, ``python -P -m trainwatch.core.act.evidence.stack_probe REQUEST``: the runner starts it as
-its own child, because the kernel (Yama) lets only relatives of the runner look into the trainer. Standard library only.
+Also a program, ``python -P -m trainwatch.core.act.evidence.stack_probe REQUEST``: the runner starts it as its child,
+because Yama allows only descendants of the runner to trace the trainer. Standard library only.
 """
 
 import contextlib
@@ -21,41 +21,41 @@ from .proc_text import proc_text
 from .stack_frames import WAITING_PLACES, main_frames
 
 PROCESSES = 16
-"""At most so many are looked at, the trainer first: a hang shows in the first few."""
+"""Most processes that are dumped, the trainer first. A hang is visible in the first few."""
 NATIVE_PROCESSES = 4
-"""Native looks stop a process for some milliseconds each; the ranks of one machine are enough."""
+"""Most native dumps, because each stops its process for some milliseconds."""
 LOG_TAIL_BYTES = 1 << 20
 SLICE_S = 0.2
-"""While waiting for the second look: how often to see whether anybody is left."""
+"""While waiting for the second dump: period of checking whether a process is left."""
 
 
 def find_py_spy() -> str | None:
-    """py-spy beside our own Python, else on PATH."""
+    """Path of py-spy beside this Python, else on PATH."""
     beside = Path(sys.executable).parent / "py-spy"
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
 
 
 def capture(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what ``request`` asks; never raises for what the world does. Keys as written by ``stacks.capture_stacks``.
+    """Carry out a request of ``stack_capture.capture_stacks``. Errors of processes and files become notes.
 
     Returns ``files`` (paths), ``frames`` ({pid: innermost frames of its main thread, newest round}), ``moved`` ({pid:
     whether its main thread's stack differed between the rounds}), ``native`` ({pid: innermost native and Python
-    frames}), ``notes`` (sentences on what could not be seen).
+    frames}), ``notes`` (sentences about what could not be read).
     """
     probe = _Probe(request)
-    probe.look()
+    probe.collect()
     frames = {pid: [main_frames(text) for text in texts] for pid, texts in probe.stacks.items() if texts}
     return {
         "files": probe.files,
-        "frames": {str(pid): looks[-1] for pid, looks in frames.items()},
-        "moved": {str(pid): looks[0] != looks[-1] for pid, looks in frames.items() if len(looks) > 1},
+        "frames": {str(pid): dumps[-1] for pid, dumps in frames.items()},
+        "moved": {str(pid): dumps[0] != dumps[-1] for pid, dumps in frames.items() if len(dumps) > 1},
         "native": {str(pid): found for pid, found in probe.native.items()},
         "notes": list(dict.fromkeys(probe.notes)),
     }
 
 
 class _Probe:
-    """One request, and what was found so far."""
+    """One request and its results so far."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
@@ -68,22 +68,22 @@ class _Probe:
         self.begun = time.monotonic()
         self.deadline = self.begun + request["budget_s"]
 
-    def look(self) -> None:
-        """The cheap and certain first: whatever comes later may take too long."""
+    def collect(self) -> None:
+        """Collect everything, the fast and reliable parts first, because later ones may exceed the budget."""
         request = self.request
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.processes:
-            self.notes.append("the process tree is gone; only what it left behind can be looked at")
+            self.notes.append("the process tree has ended; only its files can be examined")
         if request["log"] is not None:
-            self._keep("log-tail.txt", log_tail(request["log"], request["log_lines"], self.notes))
+            self._write("log-tail.txt", log_tail(request["log"], request["log_lines"], self.notes))
         for process in self.processes:
-            self._keep(f"proc-{process.pid}.txt", proc_text(process, self.processes, self.notes))
+            self._write(f"proc-{process.pid}.txt", proc_text(process, self.processes, self.notes))
         if not self.processes:
             return
         if request["py_spy"] is None:
             self.notes.append("py-spy was not found; install it beside trainwatch to see Python stacks")
             return
-        # The second look has its share of the time, however slow the first was.
+        # The second dump has its share of the budget, however slow the first one is.
         first_s = max(0.0, request["budget_s"] - request["pause_s"]) / 2
         self._round(1, self.begun + first_s if request["rounds"] > 1 else self.deadline)
         for turn in range(2, request["rounds"] + 1):
@@ -97,10 +97,10 @@ class _Probe:
             text = self._dump(process, until)
             if text is not None:
                 self.stacks[process.pid].append(text)
-                self._keep(f"stacks-{process.pid}-{turn}.txt", text)
+                self._write(f"stacks-{process.pid}-{turn}.txt", text)
 
     def _pause(self) -> None:
-        """Wait between two looks, for as long as somebody is left who could be seen the first time."""
+        """Wait between two dumps, as long as a process is alive that could be dumped the first time."""
         end = min(time.monotonic() + self.request["pause_s"], self.deadline)
         while True:
             self.processes = [p for p in self.processes if self.stacks[p.pid] and processes.is_alive(p.key)]
@@ -110,13 +110,13 @@ class _Probe:
             time.sleep(min(SLICE_S, left_s))
 
     def _below_python(self) -> None:
-        """Native frames of who stood still in a call that is not Python's own waiting."""
-        still = [process for process in self.processes if _stands_in_native_code(self.stacks[process.pid])]
+        """Native frames of processes that stayed in a call that is not a wait of Python itself."""
+        still = [process for process in self.processes if _stays_in_native_code(self.stacks[process.pid])]
         for process in still[:NATIVE_PROCESSES]:
             text = self._dump(process, self.deadline, native=True)
             if text is not None:
                 self.native[process.pid] = main_frames(text)
-                self._keep(f"native-{process.pid}.txt", text)
+                self._write(f"native-{process.pid}.txt", text)
 
     def _dump(self, process: processes.Process, until: float, *, native: bool = False) -> str | None:
         left_s = until - time.monotonic()
@@ -126,14 +126,14 @@ class _Probe:
         limit_s = min(self.request["timeout_s"], left_s)
         return dump(self.request["py_spy"], process, limit_s, self.notes, native=native)
 
-    def _keep(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: str) -> None:
         path = self.folder / name
-        if keep(path, text):
+        if write_file(path, text):
             self.files.append(str(path))
 
 
-def _stands_in_native_code(looks: list[str]) -> bool:
-    frames = [main_frames(text) for text in looks]
+def _stays_in_native_code(dumps: list[str]) -> bool:
+    frames = [main_frames(text) for text in dumps]
     still = bool(frames) and frames[0] == frames[-1] and bool(frames[-1])
     return still and not WAITING_PLACES.search(frames[-1][0])
 
@@ -141,9 +141,9 @@ def _stands_in_native_code(looks: list[str]) -> bool:
 def dump(
     spy: str, process: processes.Process, timeout_s: float, notes: list[str], *, native: bool = False
 ) -> str | None:
-    """py-spy's picture of one process, taken without stopping it; None (and a note) when it cannot be had.
+    """py-spy's dump of one process without stopping it; None and a note if that fails.
 
-    ``native``: also the frames below Python, for which every thread is stopped for some milliseconds.
+    ``native``: with native frames, for which every thread is stopped for some milliseconds.
     """
     before = processes.read_process(process.pid)
     if before is None or before.start_ticks != process.start_ticks:
@@ -172,7 +172,7 @@ def dump(
 
 
 def log_tail(path: str, lines: int, notes: list[str]) -> str:
-    r"""The last lines of a log; a bar's ``\r`` counts as a line end. Reads at most 1 MiB."""
+    r"""The last lines of a log; ``\r`` counts as a line end. Reads at most 1 MiB."""
     try:
         with Path(path).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -185,8 +185,8 @@ def log_tail(path: str, lines: int, notes: list[str]) -> str:
     return "\n".join(kept[-lines - 1 :])
 
 
-def keep(path: Path, text: str) -> bool:
-    """Write one paper, mode 0600; False (a full disk) costs this paper only."""
+def write_file(path: Path, text: str) -> bool:
+    """Write one file, mode 0600. False: it could not be written."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -215,18 +215,18 @@ def _let_go(before: processes.Process, notes: list[str]) -> None:
 
 def _refusal(process: processes.Process, words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    said = lines[0].removeprefix("Error: ") if lines else "it said nothing"
+    said = lines[0].removeprefix("Error: ") if lines else "no output"
     if "ermission" in words:
         return (
-            f"py-spy may not look into process {process.pid} ({process.name}): {said.partition(':')[0]} "
+            f"py-spy may not trace process {process.pid} ({process.name}): {said.partition(':')[0]} "
             "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE); "
-            "what /proc tells of it was kept instead"
+            "its /proc files were kept instead"
         )
-    return f"py-spy saw nothing in process {process.pid} ({process.name}): {said}"
+    return f"py-spy got no stack of process {process.pid} ({process.name}): {said}"
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out the request file and put the answer beside it."""
+    """Carry out the request file and write the answer beside it."""
     directory = os.path.dirname(os.path.abspath(arguments[0]))  # noqa: PTH100, PTH120
     request = spool.read(directory, spool.STACKS)
     if request is None:

@@ -1,4 +1,4 @@
-"""Ghost utilisation: a GPU that says 100 % with nothing on it, because a process died in the middle of a kernel.
+"""Ghost utilisation: a GPU reports 100 % without a process on it, because a process was killed during a kernel.
 
 Sources: Datura-ai/lium-io pull requests 1140 (cards pinned at 100 % with 0 MiB for days after hard kills) and 1142 (a
 busy counter that latches on Blackwell; opening and closing a context from a fresh process cleared it nine times in
@@ -16,11 +16,11 @@ from .gpu_holders import gpu_holders
 
 GHOST_UTIL_PCT = 95.0
 RESIDENT_BYTES = 1.5e9
-"""More in use than a desktop holds: somebody's job is on the card, and the utilisation is theirs."""
+"""With more memory in use than a desktop needs, another job is on the GPU and explains the utilisation."""
 CALM_S = 4.0
-"""The driver's utilisation is an average of up to a second; one that was busy just now calms down within that."""
+"""The driver's utilisation is an average of up to a second, so it is normal again some seconds after a job ended."""
 TOUCH_S = 45.0
-"""``import torch`` takes seconds on a cold disk; a context on a broken GPU may never come."""
+"""``import torch`` takes seconds from a slow disk; opening a context on a broken GPU may never return."""
 END_S = 3.0
 POLL_S = 0.5
 WITHOUT_TORCH = 3
@@ -42,7 +42,7 @@ Read = Callable[[], Sequence[GpuReading] | None]
 
 def ghosts(readings: Sequence[GpuReading] | None, baseline: Mapping[int, float], own: tuple[int, ...] | None,
            tolerance_bytes: float) -> tuple[int, ...]:  # fmt: skip
-    """Indices of own GPUs that look busy with nothing resident. What is not known is no ghost."""
+    """Indices of own GPUs that report full utilisation with no memory in use. Unknown values do not count."""
     found = []
     for reading in readings or ():
         used, util = reading.mem_used_bytes, reading.util_pct
@@ -60,7 +60,7 @@ def lasting_ghosts(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[int, ...]:
-    """Those that stay for ``calm_s``; comes back at once when there is none."""
+    """The ghosts that last for ``calm_s``. Returns at once if there is none."""
     begun = clock()
     staying = look()
     while staying and clock() - begun < calm_s:
@@ -70,17 +70,17 @@ def lasting_ghosts(
     return staying
 
 
-def somebody_computes() -> bool:
-    """Whether a process that we can see has CUDA's device open: then the utilisation has a reason."""
+def cuda_device_in_use() -> bool:
+    """Whether a visible process has CUDA's device open, which explains the utilisation."""
     return any(holder.compute for holder in gpu_holders())
 
 
 def touch(
     python: Sequence[str], *, cwd: str, env: Mapping[str, str], own: tuple[int, ...] | None, timeout_s: float = TOUCH_S
 ) -> str:
-    """Open and close a context on each own GPU with the trainer's torch, in a process of its own; how it went.
+    """Open and close a context on each own GPU with the trainer's torch, in a process of its own. Returns a sentence.
 
-    Blocks at most about ``timeout_s``. A process that the driver holds is left behind and said.
+    Blocks at most about ``timeout_s``. A process that hangs in the driver is left running and named.
     """
     chosen = {} if own is None else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, own))}
     words = " ".join(python)
@@ -111,7 +111,7 @@ def touch(
 
 
 def _end(process: "subprocess.Popen[bytes]") -> bool:
-    """Ask first: a process that is killed in the middle of a kernel is what makes ghosts."""
+    """SIGTERM before SIGKILL: killing a process during a kernel causes ghost utilisation."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""Making the GPUs ready for the next attempt: wait for our memory, name who holds it, calm a ghost."""
+"""Makes the GPUs ready for the next attempt: waits for memory, names its holders, removes ghost utilisation."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,17 +10,17 @@ from . import ghost_utilisation
 from .gpu_holders import gpu_holders
 from .memory_gate import GateReport, wait_until_clear
 
-RESET = "nvidia-smi --gpu-reset (as root, with nobody on it) or a reboot calms it"
+RESET = "nvidia-smi --gpu-reset (as root, with no process on the GPU) or a reboot ends it"
 HOLDERS = 4
-"""So many are named; a person needs the first ones."""
+"""Most processes that the message names."""
 
 
 class GpuHelp(msgspec.Struct, frozen=True, kw_only=True):
-    """What is handed in from outside this room.
+    """Functions of other packages that clearing needs.
 
-    ``read``: newest readings, None = nothing to see. ``users``: sentences on processes that the driver lists.
-    ``python``: words that start the trainer's interpreter, None where that cannot be told. ``touching``: whether a
-    context may be opened at all (not under WSL2, whose utilisation says little and whose channel breaks easily).
+    ``read``: newest readings, None if there is no telemetry. ``users``: sentences about processes that the driver
+    lists. ``python``: argv of the trainer's interpreter, None if unknown. ``touching``: whether a CUDA context may be
+    opened (not under WSL2: its utilisation is unreliable and its GPU channel breaks easily).
     """
 
     read: Callable[[], Sequence[GpuReading] | None]
@@ -37,7 +37,7 @@ def clear_gpus(
     *,
     calm_s: float = ghost_utilisation.CALM_S,
 ) -> GateReport:
-    """Block until the GPUs are ready or ``restart.gpu_clear_timeout_s`` and what follows it are over."""
+    """Block until the GPUs are ready, or ``restart.gpu_clear_timeout_s`` and the removal of ghosts are over."""
     restart = spec.settings.restart
     tolerance = restart.gpu_clear_tolerance_bytes
     report = wait_until_clear(aid.read, baseline, spec.gpus, tolerance, restart.gpu_clear_timeout_s)
@@ -50,27 +50,27 @@ def clear_gpus(
         return ghost_utilisation.ghosts(aid.read(), baseline, spec.gpus, tolerance)
 
     found = ghost_utilisation.lasting_ghosts(look, calm_s=calm_s)
-    if not found or ghost_utilisation.somebody_computes():
+    if not found or ghost_utilisation.cuda_device_in_use():
         return report
     python = aid.python()
     if python is None:
-        touched = "no context was opened: the trainer's interpreter is not known"
+        touched = "no context was opened: the trainer's interpreter is unknown"
     else:
         touched = ghost_utilisation.touch(python, cwd=spec.cwd, env={**env, **spec.env}, own=spec.gpus)
     left = ghost_utilisation.lasting_ghosts(look, calm_s=calm_s)
     detail = (
-        f"GPU {_listed(found)} says 100 % with nothing on it, left by a kill in the middle of a kernel; {touched}; "
-        + (f"GPU {_listed(left)} stays busy: {RESET}" if left else "it is calm again")
+        f"GPU {_listed(found)} reports 100 % without a process on it, because a process was killed during a kernel; "
+        f"{touched}; " + (f"GPU {_listed(left)} still reports 100 %: {RESET}" if left else "it is idle again")
     )
     return msgspec.structs.replace(report, clear=not left, ghosts=found, touched=touched, detail=detail)
 
 
 def _with_holders(report: GateReport, aid: GpuHelp) -> GateReport:
-    """The driver's list and ours: one knows those of other users, the other those that are stuck while they end."""
+    """Add the holders: the driver's list has processes of other users, /proc has those that hang while they end."""
     named = dict.fromkeys((*aid.users(), *(f"{holder.sentence}" for holder in gpu_holders() if holder.compute)))
     holders = tuple(named)
     shown = "; ".join(holders[:HOLDERS]) + (f" and {len(holders) - HOLDERS} more" if len(holders) > HOLDERS else "")
-    who = f"; held by {shown}" if holders else "; no process is seen that holds it: a driver reset or a reboot frees it"
+    who = f"; held by {shown}" if holders else "; no visible process holds it: a driver reset or a reboot frees it"
     return msgspec.structs.replace(report, holders=holders, detail=report.detail + who)
 
 

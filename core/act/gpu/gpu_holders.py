@@ -1,9 +1,9 @@
-"""Who has a GPU open, as ``fuser /dev/nvidia*`` tells it: by the files and mappings of every process in ``/proc``.
+"""Processes that have a GPU open, as ``fuser /dev/nvidia*`` lists them: by files and mappings in ``/proc``.
 
-The driver lists only processes with a context that it still knows; one that is stuck while it ends holds memory and is
-on no list of NVML. Processes of other users are seen only by root.
+NVML lists only processes with a context. A process that hangs while it ends holds memory and is not on that list.
+Processes of other users are visible only to root.
 """
-# A look at every file of every process: kept fast.
+# It reads every file of every process, so it avoids pathlib.
 # ruff: noqa: PTH115, PTH208
 
 import os
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 DEVICES = ("/dev/nvidia", "/dev/dxg")
 COMPUTE = ("/dev/nvidia-uvm", "/dev/dxg")
-"""Opened for CUDA; a desktop or a monitor opens only the others."""
+"""Devices that CUDA opens; a desktop or a monitor opens only the others."""
 MONITORS = frozenset({"nvidia-smi", "nvtop", "nvitop", "nvidia-persiste"})
 STATES = {"D": "stuck in the kernel: only a reboot or a driver reset ends it", "Z": "dead, not yet collected"}
 
 
 class Holder(NamedTuple):
-    """One process with a GPU open. ``state`` as in ``/proc/PID/stat``; ``compute``: it has CUDA's device open."""
+    """A process with a GPU open. ``state`` as in ``/proc/PID/stat``; ``compute``: it has CUDA's device open."""
 
     pid: int
     name: str
@@ -29,7 +29,7 @@ class Holder(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Name, pid, and what its state means."""
+        """Name, pid and meaning of the state."""
         what = f", {STATES[self.state]}" if self.state in STATES else ""
         return f"{self.name} (pid {self.pid}, state {self.state}{what})"
 
@@ -37,7 +37,7 @@ class Holder(NamedTuple):
 def gpu_holders(
     proc: Path = Path("/proc"), spare: Iterable[int] = (), devices: tuple[str, ...] = DEVICES
 ) -> tuple[Holder, ...]:
-    """Everybody who has a GPU open but this process, its children and ``spare``; who computes comes first."""
+    """Processes with a GPU open, CUDA users first, without this process, its children and ``spare``."""
     ours = {os.getpid(), *spare}
     found = []
     for entry in _listed(proc):

@@ -1,8 +1,8 @@
-"""The gate before a restart: wait until the GPU memory of our ended processes is released.
+"""Waits before a restart until the GPU memory of the ended processes is released.
 
-A dead process's memory is freed by the driver after its last handle closes, which takes seconds for large contexts and
-for ever when a worker survived; a restart before that runs out of memory at once (NVIDIA's resiliency extension waits
-for the same reason). Memory that others held before our attempt is the baseline and is not waited for.
+The driver frees a dead process's memory after its last handle closes, which takes seconds for large contexts and does
+not happen while a worker survives. A restart before that runs out of memory at once (NVIDIA's resiliency extension
+waits for the same reason). Memory that others held before the attempt is the baseline and is not waited for.
 """
 
 import time
@@ -13,7 +13,7 @@ import msgspec
 from ...model.observation import GpuReading
 
 POLL_S = 0.5
-"""As fast as a GPU can be asked without being in its way."""
+"""Polling faster would load the driver."""
 
 
 class GpuRest(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +26,10 @@ class GpuRest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``clear``: go on. ``known``: False when nothing could be read, so that clear is an assumption.
+    """``clear``: the next attempt can start. ``known``: False if nothing could be read and ``clear`` is assumed.
 
-    ``holders``: who is on the GPUs, where they are not clear. ``ghosts``: GPUs that look busy with nothing on them;
-    ``touched``: how the attempt to calm them went.
+    ``holders``: processes on GPUs that are not clear. ``ghosts``: GPUs with ghost utilisation; ``touched``: a sentence
+    about the context that was opened to remove it.
     """
 
     clear: bool
@@ -57,9 +57,9 @@ def wait_until_clear(
 ) -> GateReport:
     """Wait until every own GPU is at most ``tolerance_bytes`` above its baseline.
 
-    ``read``: newest reading of all GPUs, None or empty = nothing to see. ``baseline``: used bytes per GPU index before
-    the attempt began. ``own``: indices the trainer may use, None = all. A GPU whose memory or baseline is unknown does
-    not hold anyone up, and the detail says so.
+    ``read``: newest reading of all GPUs; None or empty: no telemetry. ``baseline``: used bytes per GPU index before the
+    attempt began. ``own``: indices that the trainer may use, None for all. A GPU whose memory or baseline is unknown is
+    not waited for, and ``detail`` says so.
     """
     begun = clock()
     first: float | None = None
@@ -72,7 +72,7 @@ def wait_until_clear(
                 known=False,
                 waited_s=waited_s,
                 released_bytes=None,
-                detail="no GPU to be seen; not waited for",
+                detail="no GPU telemetry; not waited for",
             )
         rest = tuple(
             _rest(reading, baseline.get(reading.index), tolerance_bytes)
@@ -103,9 +103,9 @@ def _rest(reading: GpuReading, baseline: float | None, tolerance_bytes: float) -
 
 def _detail(rest: tuple[GpuRest, ...], waited_s: float, *, clear: bool) -> str:
     unknown = [gpu.index for gpu in rest if gpu.used_bytes is None or gpu.baseline_bytes is None]
-    doubt = f"; memory of GPU {', '.join(map(str, unknown))} is not known" if unknown else ""
+    doubt = f"; memory of GPU {', '.join(map(str, unknown))} is unknown" if unknown else ""
     if not rest:
-        return "none of our GPUs can be seen; not waited for"
+        return "no telemetry of the run's GPUs; not waited for"
     if clear:
         if len(unknown) == len(rest):
             return doubt.removeprefix("; ")

@@ -1,8 +1,8 @@
-"""Sends one notice to apprise URLs. A program of its own, run by path: apprise imports a hundred modules and may hang.
+"""Program that sends one notice to apprise URLs, run by path. apprise imports a hundred modules and may hang.
 
-Reads one JSON object on stdin: ``urls``, ``title``, ``body``, ``kind`` (info, success, warning, failure). The URLs hold
-secrets: they come this way and never on a command line, and none of them is printed. Exit code 0: all took it; 1: some
-did not (one line each); 3: apprise is not installed.
+Reads one JSON object from stdin: ``urls``, ``title``, ``body``, ``kind`` (info, success, warning, failure). The URLs
+contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; 1: some not (one
+line each); 3: apprise is not installed.
 """
 
 import json
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 AT_ONCE = 8
-"""Services told side by side: one that hangs must not use up the time of the others."""
+"""Services that are notified at the same time: one that hangs must not use the time of the others."""
 
 
 def main() -> int:
@@ -23,10 +23,10 @@ def main() -> int:
     except ImportError:
         sys.stdout.write("apprise is not installed; install it: pip install 'trainwatch-tui[notify]'\n")
         return 3
-    heard = _Heard()
-    logging.getLogger("apprise").addHandler(heard)
+    warnings = _Warnings()
+    logging.getLogger("apprise").addHandler(warnings)
 
-    def tell(numbered: tuple[int, str]) -> str | None:
+    def deliver(numbered: tuple[int, str]) -> str | None:
         number, url = numbered
         service = apprise.Apprise()
         if not service.add(url):
@@ -34,28 +34,28 @@ def main() -> int:
         name = service[0].service_name
         try:
             sent = service.notify(title=order["title"], body=order["body"] or order["title"], notify_type=order["kind"])
-        except Exception as fault:  # a plugin's bug is this service's, not the others'
+        except Exception as fault:  # a plugin's bug fails only its own service
             return f"url {number} ({name}): {type(fault).__name__}: {fault}"
         return None if sent else f"url {number} ({name}): not delivered"
 
-    with ThreadPoolExecutor(max_workers=AT_ONCE) as hands:
-        failed = [said for said in hands.map(tell, enumerate(order["urls"], 1)) if said]
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        failed = [failure for failure in pool.map(deliver, enumerate(order["urls"], 1)) if failure]
     if failed:
-        reasons = f" ({'; '.join(dict.fromkeys(heard.said))})" if heard.said else ""
+        reasons = f" ({'; '.join(dict.fromkeys(warnings.messages))})" if warnings.messages else ""
         sys.stdout.write("; ".join(failed) + reasons[:400] + "\n")
     return 1 if failed else 0
 
 
-class _Heard(logging.Handler):
-    """What apprise says about why."""
+class _Warnings(logging.Handler):
+    """Collects apprise's warnings, which have the reason of a failure."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if len(self.said) < 4:
-            self.said.append(record.getMessage())
+        if len(self.messages) < 4:
+            self.messages.append(record.getMessage())
 
 
 if __name__ == "__main__":

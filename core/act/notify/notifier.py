@@ -1,4 +1,4 @@
-"""Telling people: a program of the user's own gets the event as JSON on its stdin, and apprise tells its services."""
+"""Notices: the user's own command gets the event as JSON on stdin, and apprise sends it to services."""
 
 import contextlib
 import json
@@ -18,12 +18,12 @@ import msgspec
 from ...model.redact import Redaction, url_secrets
 
 KEPT_BYTES = 2000
-"""Of what the command prints; more would only bloat the journal."""
+"""How much of the command's output is kept in the journal."""
 POLL_S = 0.1
 
 
 class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """``detail``: a sentence; ``output``: the beginning of what it printed; ``code`` None = it returned none."""
+    """``detail``: a sentence; ``output``: the beginning of the command's output; ``code``: None if unknown."""
 
     ok: bool
     detail: str
@@ -41,7 +41,7 @@ def notify(
 ) -> NotifyReport:
     """Run ``command`` (argv, no shell) with ``event`` as one JSON object on stdin; end its group after ``timeout_s``.
 
-    Never raises. Blocks for at most ``timeout_s`` and a bit; call it where nothing waits for it.
+    Raises nothing. Blocks for at most about ``timeout_s``.
     """
     if not command:
         return NotifyReport(ok=False, detail="no notification command is set (notify.command)")
@@ -49,26 +49,26 @@ def notify(
         return _run("notify.command", list(command), event, timeout_s, cwd, None if env is None else dict(env))
     except FileNotFoundError as fault:
         return NotifyReport(ok=False, detail=f"notify.command: not found: {fault.filename}; give the full path")
-    except Exception as fault:  # whatever it is, the run must not feel it
+    except Exception as fault:  # a failing notice must not affect the run
         return NotifyReport(ok=False, detail=f"notify.command: {fault}")
 
 
 def notify_urls(urls: Sequence[str], event: str, title: str, body: str, *, timeout_s: float) -> NotifyReport:
-    """Tell the services behind apprise URLs, in a process of its own that is ended after ``timeout_s``.
+    """Notify the services of apprise URLs in a child process that is ended after ``timeout_s``.
 
-    Nothing of a URL is in the report: they hold tokens. Never raises.
+    The report contains no part of a URL, because URLs contain tokens. Raises nothing.
     """
     order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS.get(event, "info")}
     try:
         report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
-    except Exception as fault:  # whatever it is, the run must not feel it
+    except Exception as fault:  # a failing notice must not affect the run
         report = NotifyReport(ok=False, detail=f"notify.urls: {fault}")
     hide = Redaction(secrets=url_secrets(urls))
     if report.ok:
         count = f"{len(urls)} service{'' if len(urls) == 1 else 's'}"
         return NotifyReport(ok=True, detail=f"notified {count}", code=0)
-    told = report.output.splitlines()
-    detail = f"notify.urls: {told[-1]}" if told and report.code is not None else report.detail
+    lines = report.output.splitlines()
+    detail = f"notify.urls: {lines[-1]}" if lines and report.code is not None else report.detail
     return NotifyReport(ok=False, detail=hide.text(detail), code=report.code)
 
 
@@ -123,7 +123,7 @@ def _run(  # noqa: PLR0917
 
 
 def _listen(process: "subprocess.Popen[bytes]", stream: IO[bytes], deadline: float) -> tuple[bytes, bool]:
-    """What it printed (bounded), and whether it ended in time. A child it leaves behind does not hold us."""
+    """(its output, at most KEPT_BYTES; whether it ended in time). A child that it leaves running is not waited for."""
     kept = b""
     os.set_blocking(stream.fileno(), False)
     with selectors.DefaultSelector() as selector:
@@ -154,7 +154,7 @@ def _listen(process: "subprocess.Popen[bytes]", stream: IO[bytes], deadline: flo
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # it leads its session and was not waited for: the number is its own
+        os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the pid is not reused
     process.wait()
 
 

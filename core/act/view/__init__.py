@@ -1,1 +1,1 @@
-"""Showing the trainer's terminal or log to people: tmux, pty client, log follower."""
+"""Showing the trainer's terminal or log: tmux window, pty client, log follower."""

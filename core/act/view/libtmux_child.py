@@ -26,6 +26,7 @@ from .tmux_calls import (
     Call,
     CloseSession,
     CopyPane,
+    DetachClient,
     FindSessions,
     FoundSessions,
     ListPanes,
@@ -91,6 +92,8 @@ def _carry_out(server: libtmux.Server, request: Request) -> Any:
             return _list_panes(server, request)
         case CopyPane():
             return _copy_pane(server, request)
+        case DetachClient():
+            return server.detach_client()
         case _:
             assert_never(request)
 

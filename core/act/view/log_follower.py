@@ -1,8 +1,8 @@
-"""A window on a trainer's log (file mode): says what it is, and follows the log until it is left with q or Ctrl-C.
+"""Shows a trainer's log in file mode and follows it until q or Ctrl-C.
 
-Program: ``python -P -m trainwatch.core.act.view.log_follower LOG TITLE [--pane]``. The trainer is not in this
-terminal, so no key can reach it. With ``--pane`` (inside a tmux window of ours) leaving detaches the terminal that
-the key came from, and the view goes on for the next one.
+Program: ``python -P -m trainwatch.core.act.view.log_follower LOG TITLE [--pane]``. The trainer does not run in this
+terminal, so no key reaches it. With ``--pane`` (inside the run's tmux window) q and Ctrl-C detach the terminal on which
+they were pressed, and the view stays for the next one.
 """
 
 import contextlib
@@ -15,17 +15,20 @@ import termios
 from pathlib import Path
 from types import FrameType
 
+from ...model.settings import Tmux
+from .tmux_calls import DetachClient, TmuxError, ask
+
 TAIL_BYTES = 4 << 20
-"""Of a longer log only the end is shown: a window is no archive, and the file holds everything."""
+"""Of a longer log only the end is shown."""
 KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 LEAVE = frozenset(b"qQ\x03")
-"""q and Ctrl-C, as the terminal hands them over."""
-LOOK_S = 1.0
-"""How often it is looked whether ``tail`` is still there."""
+"""q and Ctrl-C as the terminal sends them."""
+POLL_S = 1.0
+"""Period of checking whether ``tail`` still runs."""
 
 
 def tail_command(log: str) -> list[str]:
-    """``tail`` that follows the name through rotation, from the beginning unless the log is long."""
+    """``tail`` that follows the file's name through rotation, from the beginning or the last TAIL_BYTES."""
     try:
         size = Path(log).stat().st_size
     except OSError:
@@ -35,7 +38,7 @@ def tail_command(log: str) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Show ``arguments[0]`` until it is left; without a terminal to read keys from it becomes ``tail`` itself."""
+    """Show ``arguments[0]`` until a key ends it. Without a terminal to read keys from, execute ``tail`` itself."""
     log, title = arguments[0], arguments[1]
     in_pane = "--pane" in arguments[2:]
     if in_pane:
@@ -46,7 +49,7 @@ def main(arguments: list[str]) -> int:
     leave = "q or Ctrl-C: leave" if keys else "Ctrl-C: leave"
     told = f"log of {title} (file mode): no key here reaches the trainer; {leave}"
     sys.stderr.write(f"[this is the {told}]\n[{log}]\n")
-    if keys and not in_pane:  # the line above scrolls away; in tmux the status line says it
+    if keys and not in_pane:  # the line above scrolls away; in tmux the status line has it
         sys.stderr.write(f"\x1b]2;{''.join(sign for sign in told if sign.isprintable())}\x07")
     sys.stderr.flush()
     try:
@@ -59,7 +62,7 @@ def main(arguments: list[str]) -> int:
 
 
 def follow(command: list[str], *, in_pane: bool) -> int:
-    """Run ``command`` until it ends or a key leaves; the terminal is as before afterwards."""
+    """Run ``command`` until it ends or q or Ctrl-C is pressed, then restore the terminal."""
     before = termios.tcgetattr(0)
     quiet = [*before]
     quiet[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG)
@@ -70,7 +73,7 @@ def follow(command: list[str], *, in_pane: bool) -> int:
         termios.tcsetattr(0, termios.TCSANOW, quiet)
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         while child.poll() is None:
-            if not select.select([0], [], [], LOOK_S)[0]:
+            if not select.select([0], [], [], POLL_S)[0]:
                 continue
             typed = os.read(0, 1024)
             if not typed or (LEAVE.intersection(typed) and not in_pane):
@@ -91,12 +94,9 @@ def follow(command: list[str], *, in_pane: bool) -> int:
 
 
 def detach() -> None:
-    """Let the terminal go that shows this window; tmux takes the one where a key was pressed last."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(
-            ["tmux", "detach-client"],  # noqa: S607 - the one on the PATH that the view was given
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=5.0, check=False,
-        )  # fmt: skip
+    """Detach the terminal that shows this window: tmux chooses the one on which a key was pressed last."""
+    with contextlib.suppress(TmuxError):
+        ask(Tmux(), os.environ, DetachClient(), None)
 
 
 def _end(number: int, _: FrameType | None) -> None:

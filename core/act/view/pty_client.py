@@ -1,9 +1,8 @@
-"""A window on a trainer's terminal (pty mode): shows it, types into it, hands on the size.
+"""Connects this terminal to the trainer's terminal in pty mode: output, input and window size.
 
-Program: ``python -P -m trainwatch.core.act.view.pty_client ATTEMPT_DIR [--pane]``. Ctrl-] detaches; with ``--pane``
-(inside a tmux window of ours) it does not, tmux detaches. Standard library only. What is typed reaches the trainer,
-Ctrl-C too: that is what a terminal is for, and the first line says so. Ends 0 on detach and when the terminal closes,
-1 when there is none.
+Program: ``python -P -m trainwatch.core.act.view.pty_client ATTEMPT_DIR [--pane]``. Ctrl-] detaches, except with
+``--pane`` (inside the run's tmux window), where tmux detaches. All other input reaches the trainer, Ctrl-C too, and the
+first line says so. Standard library only. Exit status 0 after a detach or the end of the terminal, 1 if there is none.
 """
 
 import contextlib
@@ -28,7 +27,7 @@ POLL_S = 0.05
 
 
 def connect(directory: str, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
-    """The runner's terminal socket. Raises OSError when there is none after ``timeout_s``, or the attempt has ended."""
+    """Connect to the runner's socket. Raises OSError if there is none within ``timeout_s`` or the attempt has ended."""
     deadline = time.monotonic() + timeout_s
     while True:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -51,12 +50,12 @@ def connect(directory: str, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.sock
 
 
 def frame(kind: bytes, payload: bytes) -> bytes:
-    """One message to the runner: ``d`` typed bytes, ``w`` rows and columns."""
+    """A message to the runner: ``d`` input bytes, ``w`` rows and columns."""
     return FRAME_HEAD.pack(kind, len(payload)) + payload
 
 
 def relay(link: socket.socket, screen: int, keyboard: int | None, *, detachable: bool) -> bool:
-    """Copy both ways until the terminal closes (False) or a person detaches (True)."""
+    """Copy in both directions until the terminal closes (False) or Ctrl-] detaches (True)."""
     resized, notice = os.pipe()
     os.set_blocking(notice, False)
     signal.set_wakeup_fd(notice, warn_on_full_buffer=False)
@@ -100,7 +99,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _raw(keyboard: int | None) -> Iterator[None]:
-    """Every key goes through, Ctrl-C too; the terminal is put back however this ends."""
+    """Put the keyboard's terminal into raw mode, and restore it at the end."""
     if keyboard is None:
         yield
         return

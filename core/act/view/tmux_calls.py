@@ -105,7 +105,11 @@ class CopyPane(msgspec.Struct, frozen=True, tag=True):
     command: str
 
 
-Request: TypeAlias = ShowView | FindSessions | CloseSession | ListPanes | CopyPane
+class DetachClient(msgspec.Struct, frozen=True, tag=True):
+    """Detach the terminal on which a key was pressed last from the server of ``$TMUX``. Result: None."""
+
+
+Request: TypeAlias = ShowView | FindSessions | CloseSession | ListPanes | CopyPane | DetachClient
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -125,7 +129,12 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def ask(
-    settings: Tmux, environ: Mapping[str, str], request: Request, result: type[T], *, deadline_s: float = DEADLINE_S
+    settings: Tmux,
+    environ: Mapping[str, str],
+    request: Request,
+    result: type[T] | None,
+    *,
+    deadline_s: float = DEADLINE_S,
 ) -> T:
     """Carry out one request. Raises TmuxError."""
     if shutil.which("tmux", path=environ.get("PATH")) is None:

@@ -1,4 +1,4 @@
-"""The program that stands in a window on a trainer: its terminal in pty mode, its log in file mode."""
+"""The program that shows a trainer: its terminal in pty mode, its log in file mode."""
 
 import sys
 
@@ -8,7 +8,7 @@ from ..launch.launching import is_alive
 
 
 def view_command(run: RunSpec, target: AttemptTarget, *, in_pane: bool) -> list[str]:
-    """argv of the view. In pty mode with the runner gone the terminal is gone too, and the log remains."""
+    """argv of the view. In pty mode without a live runner there is no terminal, and the log is shown."""
     python = [sys.executable, "-P", "-m"]
     where = ["--pane"] if in_pane else []
     if run.terminal == "pty" and is_alive(target.runner):
