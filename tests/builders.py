@@ -453,7 +453,6 @@ class World:
         self.answers: dict[str, list[tuple[bool, str, dict[str, object]]]] = {}
         self.silent = set(silent)
         self.live: int | None = None
-        self.most_live = 0
         self.t = 0.0
 
     def begin(self) -> "World":

@@ -6,7 +6,6 @@ import msgspec
 
 from .expected_length import LengthKeys
 
-Scalar = str | int | float | bool | None
 NO_PROFILE = "none"
 """What a person says for the user's own config as it stands."""
 ANY_FAMILY = frozenset({"generic", "cuda-safe-mode"})

@@ -27,11 +27,6 @@ class Latest(msgspec.Struct, frozen=True, kw_only=True):
     process: ProcessSample | None = None
     progress: ProgressPoint | None = None
 
-    def ages(self, now_t: float) -> dict[str, float]:
-        """Return the age in seconds of each kind that exists, at ``now_t`` run seconds."""
-        samples = {"gpu": self.gpu, "host": self.host, "process": self.process, "progress": self.progress}
-        return {kind: max(now_t - sample.t, 0.0) for kind, sample in samples.items() if sample is not None}
-
 
 Point = tuple[float, float, float, float]
 """(t, min, mean, max): t in run seconds."""

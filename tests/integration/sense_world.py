@@ -11,7 +11,8 @@ from typing import TypeVar
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.ports import AttemptTarget, Sensor
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.process.process_identity import identity_of
+from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.sense.process.process_identity import boot_id
 
 DEADLINE_S = 20.0
 O = TypeVar("O", bound=Observation)  # noqa: E741
@@ -106,9 +107,10 @@ def said(process: "subprocess.Popen[bytes]") -> str:
 
 
 def identity(pid: int) -> ProcessIdentity:
-    found = identity_of(pid)
-    assert found is not None
-    return found
+    """Identity of a process that exists (a zombie too)."""
+    stat = read_stat(pid)
+    assert stat is not None
+    return ProcessIdentity(boot_id=boot_id(), pid=pid, start_ticks=stat.start_ticks)
 
 
 def target(

@@ -10,15 +10,6 @@ from trainwatch.core.model.decision import GiveUp
 __all__ = ["world"]
 
 
-def hashes(folder: Path) -> dict[str, str]:
-    """Every file of a folder by its content."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def test_a_resume_that_the_trainer_ignores_is_stopped_and_reported(world: World) -> None:
     world.write("--steps", "400", "--save-every", "40", "--crash-at", "90", "--forget")
 

@@ -14,7 +14,8 @@ from trainwatch.core.model.observation import Exit
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.process.exit_watch import ExitWatch
-from trainwatch.core.sense.process.process_identity import boot_id, identity_of, is_alive, is_zombie
+from trainwatch.core.sense.process.proc_stat import read_stat
+from trainwatch.core.sense.process.process_identity import boot_id, is_alive, is_zombie
 
 RUNNER = """
 import os, subprocess, sys, time
@@ -188,7 +189,7 @@ def test_process_identity_recognises_zombies_and_reused_pids() -> None:
         process.kill()
         wait_until(lambda: is_zombie(found), "the zombie")
         assert not is_alive(found)
-        assert identity_of(process.pid) == found
+        assert identity(process.pid) == found
         process.wait()
-        assert identity_of(process.pid) is None
+        assert read_stat(process.pid) is None
     assert found.boot_id == boot_id() != ""

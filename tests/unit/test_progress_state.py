@@ -93,7 +93,6 @@ def test_progress_finished_words_are_taken_back_by_a_training_line() -> None:
     state = read(BAR.format(100), "\nTraining completed in 10 minutes\n")
     assert state.finished_words
     assert state.phase == "finish"
-    assert state.phase_since_line == 2
     assert not read_progress(state, BAR.format(101)).finished_words
 
 

@@ -15,8 +15,6 @@ ABOVE_LINES = 120
 """Lines read above a place that is gone to."""
 SAME_CHARS = 40
 """So much of a line must agree with the evidence for its number to be believed."""
-COPY_LINES = 5000
-"""Most lines that go into a terminal's clipboard."""
 
 
 class LogSource(msgspec.Struct, frozen=True):

@@ -21,9 +21,6 @@ class Paragraph(msgspec.Struct, frozen=True):
     """Wrapped at the edge, spaces kept: frames of a stack end with the number that matters."""
 
 
-BLANK = Paragraph()
-
-
 def margin_of(paragraphs: Sequence[Paragraph]) -> int:
     """Cells of the margin: the longest label and a space."""
     longest = max((len(p.label) for p in paragraphs), default=0)

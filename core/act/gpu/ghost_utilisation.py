@@ -37,8 +37,6 @@ for index in range(torch.cuda.device_count()):
     torch.cuda.synchronize(index)
 """
 
-Read = Callable[[], Sequence[GpuReading] | None]
-
 
 def ghosts(readings: Sequence[GpuReading] | None, baseline: Mapping[int, float], own: tuple[int, ...] | None,
            tolerance_bytes: float) -> tuple[int, ...]:  # fmt: skip

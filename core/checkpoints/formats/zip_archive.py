@@ -42,7 +42,6 @@ class ZipMember(msgspec.Struct, frozen=True, kw_only=True):
     crc: int
     size_bytes: int
     packed_bytes: int
-    header_start: int
     data_start: int
 
 
@@ -205,7 +204,6 @@ def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[ZipMember, in
         crc=entry.crc,
         size_bytes=entry.size,
         packed_bytes=entry.packed,
-        header_start=entry.header,
         data_start=data_start,
     )
     return member, end

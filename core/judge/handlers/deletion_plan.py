@@ -17,7 +17,6 @@ from ..run_machine import is_watched
 from ..step_builder import Draft
 
 replace = msgspec.structs.replace
-ACTION = "plan_retention"
 
 
 def on_saved(draft: Draft) -> None:

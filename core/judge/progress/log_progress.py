@@ -44,11 +44,6 @@ class ProgressState(msgspec.Struct, frozen=True):
         return self.now.progress.phase
 
     @property
-    def phase_since_line(self) -> int:
-        """Line (from 1) on which the current phase began; 0 before the first."""
-        return self.now.phase_line
-
-    @property
     def finished_words(self) -> bool:
         """The log announced the end of training, and no training line followed."""
         return self.now.finished_words

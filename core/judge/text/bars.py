@@ -59,23 +59,23 @@ def read_bar(
     elif phase is None and seconds is not None and seconds < FASTEST_STEP_S:
         phase = "load"
     if phase is not None and phase != "train" and (loss is None or phase == "eval"):
-        return enter(reading, phase, number)
+        return enter(reading, phase)
     news = News(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs)
     left = groups.get("left")
     if left is not None:
         news.eta, news.eta_known = parse_clock(left), True
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.epochs, news.seconds = count, total, None
-        return advance(reading, news, "epochs", number)
+        return advance(reading, news, "epochs")
     trusted = phase == "train" or loss is not None or label.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
-        return enter(reading, "eval", number)
+        return enter(reading, "eval")
     if loss is not None and phase is None and label.epoch is None and _evaluation_announced(reading, label.key, number):
-        return enter(reading, "eval", number)
+        return enter(reading, "eval")
     if not trusted:
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
-            return msgspec.structs.replace(enter(reading, other, number), side=Bar(label.key, total, other))
+            return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
     if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
         _read_columns(news, groups, before)
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
@@ -85,7 +85,7 @@ def read_bar(
         _read_postfix(news, rest)
     news.step, news.total = count, total
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
-    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar", number)
+    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar")
 
 
 def _evaluation_announced(reading: Reading, key: str, number: int) -> bool:

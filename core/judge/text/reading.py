@@ -38,7 +38,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     progress: Progress = Progress()
     heartbeats: int = 0
-    phase_line: int = 0
     announced: int = 0
     finished_words: bool = False
     loss_is_nan: bool = False
@@ -67,28 +66,28 @@ class News(msgspec.Struct):
     eta_known: bool = False
 
 
-def enter(reading: Reading, phase: Phase, number: int) -> Reading:
+def enter(reading: Reading, phase: Phase) -> Reading:
     """The reading in another phase; nothing else changes."""
     if reading.progress.phase == phase:
         return reading
     progress = msgspec.structs.replace(reading.progress, phase=phase)
-    return msgspec.structs.replace(reading, progress=progress, phase_line=number, side=None)
+    return msgspec.structs.replace(reading, progress=progress, side=None)
 
 
 def announce(reading: Reading, phase: Phase, number: int) -> Reading:
     """As ``enter``, by words: a bar without a label that follows within a few lines belongs to this phase."""
     if phase == "finish":
-        return finish(reading, number)
-    return msgspec.structs.replace(enter(reading, phase, number), announced=number)
+        return finish(reading)
+    return msgspec.structs.replace(enter(reading, phase), announced=number)
 
 
-def finish(reading: Reading, number: int) -> Reading:
+def finish(reading: Reading) -> Reading:
     """The reading after words that announce the end of training; a later training line takes it back."""
-    entered = enter(reading, "finish", number)
+    entered = enter(reading, "finish")
     return entered if entered.finished_words else msgspec.structs.replace(entered, finished_words=True)
 
 
-def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
+def advance(reading: Reading, news: News, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old = reading.progress
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
@@ -127,7 +126,6 @@ def advance(reading: Reading, news: News, counter: str, number: int) -> Reading:
         progress=progress,
         heartbeats=beats,
         counters=counters,
-        phase_line=reading.phase_line if old.phase == "train" else number,
         finished_words=False,
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         zero_based=reading.zero_based or epoch == 0,

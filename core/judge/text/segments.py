@@ -18,9 +18,9 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
         if found is None:
             continue
         if shape.kind == "eval":
-            return enter(reading, "eval", number)
+            return enter(reading, "eval")
         if shape.kind == "step":
-            return read_step(reading, shape, found.groupdict(), line, number)
+            return read_step(reading, shape, found.groupdict(), line)
         while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
             found = again
         return read_bar(reading, shape, found, line, number, shapes=shapes)

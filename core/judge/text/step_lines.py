@@ -21,13 +21,13 @@ from .reading import Bar, News, Reading, advance, announce, enter
 from .shape_table import CompiledShape, ShapeTable
 
 
-def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str, number: int) -> Reading:
+def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
     """The reading after a line of a known shape. The words of the line tell an evaluation of the same shape apart."""
     low = line.lower()
     named, loss_text = groups.get, groups.get("loss")
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
     if not shape.own and loss_text is None and is_evaluation(low, loss):
-        return enter(reading, "eval", number)
+        return enter(reading, "eval")
     news = News(loss=loss)
     news.step = parse_count(named("step") or "?")
     news.total = parse_count(named("total_steps") or "?")
@@ -46,7 +46,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
         news.eta, news.eta_known = parse_clock(left), True
     if news.total is not None and news.epoch is not None:
         reading = msgspec.structs.replace(reading, per_epoch=True)
-    return advance(reading, news, shape.name, number)
+    return advance(reading, news, shape.name)
 
 
 def _seconds(groups: dict[str, str | None]) -> float | None:
@@ -77,15 +77,15 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     words = shapes.phase_of_line(low) if loss is None else None
     if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
         evaluated = loss is not None or step is not None or epoch is not None or "acc" in low or words == "eval"
-        return enter(reading, "eval", number) if evaluated else reading
+        return enter(reading, "eval") if evaluated else reading
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
     if lr is not None and loss is None and step is None and epoch is None:
         if reading.progress.phase == "train" and is_only_lr(low):
-            return advance(reading, News(lr=lr), "line", number)
+            return advance(reading, News(lr=lr), "line")
         return reading  # a line of settings
     if step is None and epoch is None and loss is None and reading.progress.phase == "train" and _PACE.search(low):
-        return advance(reading, News(seconds=find_seconds_per_step(low)), "line", number)
+        return advance(reading, News(seconds=find_seconds_per_step(low)), "line")
     alone = loss is None and lr is None
     if alone and not (_leads(low, step, epoch)):
         return announce(reading, words, number) if words is not None else reading
@@ -101,7 +101,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         news.eta, news.eta_known = parse_clock(left), True
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
-    return advance(reading, news, "step" if step is not None else "line", number)
+    return advance(reading, news, "step" if step is not None else "line")
 
 
 _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")

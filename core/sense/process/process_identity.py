@@ -19,12 +19,6 @@ def boot_id() -> str:
         return ""
 
 
-def identity_of(pid: int) -> ProcessIdentity | None:
-    """Identity of a process that exists (a zombie too), or None."""
-    stat = read_stat(pid)
-    return None if stat is None else ProcessIdentity(boot_id=boot_id(), pid=pid, start_ticks=stat.start_ticks)
-
-
 def is_alive(identity: ProcessIdentity) -> bool:
     """Whether this very process still runs. Zombie, other process with its pid, other boot: no."""
     stat = read_stat(identity.pid)
