@@ -27,8 +27,8 @@ from .hang.phase_times import Routine
 from .hang.step_clock import StepClock
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
-from .recovery.failure_history import Trail
-from .recovery.ramp_state import Ramp, Stood
+from .recovery.failure_history import History
+from .recovery.ramp_state import Ramp, SettingsThatRan
 from .resume.checkpoint_index import Shelf
 from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
@@ -45,10 +45,10 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
-    written down. ``trail``: what ended the attempts so far. ``taken_over``: a trainer that was found running was told
-    of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for a person.
-    ``tidying``: the plan of what may be deleted that is being made. ``profile_pending``: a profile asked for;
-    ``switch``: stop for it at the next checkpoint. ``stood``: the settings that made steps last, None = none did.
+    written down. ``history``: the failures that ended attempts so far. ``taken_over``: a trainer that was found running
+    was told of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for
+    a person. ``tidying``: the plan of what may be deleted that is being made. ``profile_pending``: a profile asked for;
+    ``switch``: stop for it at the next checkpoint. ``ran``: the settings that made steps last, None = none did.
     """
 
     timeline: Timeline = Timeline()
@@ -74,9 +74,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     saves: SaveClock = SaveClock()
     shelf: Shelf = Shelf()
     budget: Budget = Budget()
-    trail: Trail = ()
+    history: History = msgspec.field(default=(), name="trail")
     ramp: Ramp = Ramp()
-    stood: Stood | None = None
+    ran: SettingsThatRan | None = msgspec.field(default=None, name="stood")
     tidying: int | None = None
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()

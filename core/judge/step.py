@@ -31,7 +31,7 @@ from .failure.log_evidence import kernel_evidence
 from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
 from .hang import active_time, liveness, log_activity, step_clock
 from .knowledge import Knowledge
-from .recovery import commands, crash, permission, restart_stages, takeover
+from .recovery import attempts, command_replies, commands, exits, restart_stages, resume_choice, takeover
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
 from .run_states import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying
@@ -91,7 +91,7 @@ class Judge:
 
     def answer(self, state: JudgeState, command: Command) -> Reply:
         """What to say to who gives this command now; ``step`` does, or leaves, what it says."""
-        said = permission.answer(Draft(self.knowledge, state), command)
+        said = command_replies.reply(state, self.knowledge, command)
         return Reply(ok=said.ok, message=f"{command.verb}: {said.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
@@ -153,15 +153,7 @@ def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:
 
 def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Result:
     draft = Draft(knowledge, state)
-    machine = state.machine
-    if isinstance(machine, Stopping):
-        restart_stages.on_exit_while_stopping(draft, machine, observation)
-    elif is_live(machine) and crash.succeeded(draft, observation):
-        if crash.steps_remain(state):
-            draft.note(f"it ended with success at step {state.progress.step} of {state.progress.total_steps}")
-        restart_stages.finish(draft, observation, "the training is done")
-    elif is_live(machine):
-        crash.on_crash(draft, observation)
+    exits.on_exit(draft, observation)
     return draft.state, tuple(draft.entries)
 
 
@@ -185,11 +177,11 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
         case Cleaning(order=order) as machine if order == outcome.decision:
             restart_stages.on_clear_outcome(draft, machine, outcome)
         case Verifying(order=order) as machine if order == outcome.decision:
-            restart_stages.on_verify_outcome(draft, machine, outcome)
-        case Starting(order=order, launched=False) if order == outcome.decision and not outcome.ok:
-            restart_stages.on_start_failed(draft, outcome)
+            resume_choice.on_verify_outcome(draft, machine, outcome)
+        case Starting(order=order, launched=False) as machine if order == outcome.decision and not outcome.ok:
+            exits.on_launch_failed(draft, machine, outcome)
         case Starting(order=order, launched=False) as machine if order == outcome.decision:
-            restart_stages.on_launched(draft, machine, outcome)
+            attempts.on_launched(draft, machine, outcome)
         case Paused(order=order) if order == outcome.decision and not outcome.ok:
             draft.note(f"pausing failed: {outcome.detail}")
             commands.awake(draft, "it could not be paused")
@@ -209,5 +201,5 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
             restart_stages.on_status_lost(draft, machine)
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
-            restart_stages.launch(draft, machine.plan)
+            attempts.launch(draft, machine.plan)
     return draft.state, tuple(draft.entries)

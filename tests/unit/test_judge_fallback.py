@@ -126,7 +126,7 @@ def test_the_journal_and_a_snapshot_remember_it() -> None:
     assert told.dead_rungs[0].words == "safe_mode did not start (config_error)"
     again = from_snapshot(to_snapshot(world.state))
     assert again is not None
-    assert (again.stood, again.ramp) == (world.state.stood, world.state.ramp)
+    assert (again.ran, again.ramp) == (world.state.ran, world.state.ramp)
 
 
 def test_asked_for_by_name_it_is_tried_again() -> None:

@@ -8,7 +8,7 @@ from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.recovery.remedies import (
-    Around,
+    Circumstances,
     Option,
     fit,
     is_allowed,
@@ -32,15 +32,15 @@ PLAIN = {"$PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128"}
 """Nothing for the allocator: it has its setting."""
 
 
-def around(preset: str, values: dict[str, Any], **more: Any) -> Around:
-    return Around(preset=preset, values={"": {**PLAIN, **values}}, families=FAMILIES, **more)
+def around(preset: str, values: dict[str, Any], **more: Any) -> Circumstances:
+    return Circumstances(preset=preset, values={"": {**PLAIN, **values}}, families=FAMILIES, **more)
 
 
-def names(failure: str, here: Around) -> list[str]:
+def names(failure: str, here: Circumstances) -> list[str]:
     return [option.remedy.name for option in options(load_remedies(), failure, here)]
 
 
-def first(failure: str, here: Around) -> Option:
+def first(failure: str, here: Circumstances) -> Option:
     return next(options(load_remedies(), failure, here))
 
 

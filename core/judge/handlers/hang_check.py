@@ -8,10 +8,9 @@ from ...model.observation import Outcome
 from ...model.record import Entry
 from ..hang import active_time, deadlines, detector, stack_evidence
 from ..knowledge import Knowledge
-from ..recovery import restart_stages
-from ..recovery.answer import Failure, answer
+from ..recovery.apply import answer_failure
+from ..recovery.exits import ended_well
 from ..recovery.failure_history import Cause
-from ..recovery.training_done import ended_well
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
 from ..run_states import Hung, RestartPlan
@@ -92,19 +91,13 @@ def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> Non
         class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
         draft.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
         incident = draft.find_incident(machine.incident)
-    if incident is not None and incident.class_ == "exiting":
-        plan = RestartPlan(reason="the training is done: end its process gently", incident=machine.incident)
-        restart_stages.stop(draft, "finish", plan)
-        return
     attempt = draft.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
-    plan = answer(
+    answer_failure(
         draft,
-        Failure(
-            cause=Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
-            incident=machine.incident,
-            reason=incident.reason if incident is not None else "it hung",
-            advice=draft.knowledge.catalogue.class_of("hang").remedies,
-        ),
+        Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
+        RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident),
+        incident=machine.incident,
+        reason=incident.reason if incident is not None else "it hung",
+        advice=draft.knowledge.catalogue.class_of("hang").remedies,
     )
-    restart_stages.stop(draft, "give_up" if plan.ending else "restart", plan)

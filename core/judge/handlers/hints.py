@@ -6,7 +6,7 @@ training guide (a loss that does not fall). Each is told once an attempt, as an 
 
 from ...model.incident import IncidentKind
 from ...model.observation import HostSample
-from ..recovery import remedies, treatment
+from ..recovery import remedies, remedy_choice
 from ..step_builder import Draft
 
 RAM_PCT = 80.0
@@ -26,7 +26,7 @@ def better(draft: Draft, trouble: str) -> str:
 
     Empty where nothing is known.
     """
-    found = list(remedies.options(draft.knowledge.remedies, trouble, treatment.around(draft)))[:SHOWN]
+    found = list(remedies.options(draft.knowledge.remedies, trouble, remedy_choice.circumstances(draft)))[:SHOWN]
     said = [
         f"{o.remedy.title} (`trainwatch profile {o.profile}`)"
         if o.profile is not None

@@ -7,7 +7,7 @@ from ...model.observation import CheckpointEvent
 from ..attempt_progress import AttemptNow, with_saved
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
-from ..recovery import commands, ramp, restart_stages, restart_success
+from ..recovery import commands, ramp, restart_success, resume_choice
 from ..resume import checkpoint_index, save_overdue
 from ..resume.step_agreement import disagreement
 from ..run_machine import is_live, is_watched
@@ -74,7 +74,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     draft = Draft(knowledge, state)
     news = before is None or not before.complete or before.t != known.t or before.bad != known.bad
     if news:
-        verdict = restart_stages.verdict_of(event.verdict)
+        verdict = resume_choice.verdict_of(event.verdict)
         draft.fact(CheckpointKnown(checkpoint=checkpoint_index.as_checkpoint(known, knowledge.created_wall, verdict)))
     aside = _set_aside(draft, known)
     if news:

@@ -1,7 +1,7 @@
-"""The restart budget: charged by lack of progress, not by the number of restarts.
+"""The restart budget: restarts without progress use it up; a new checkpoint restores it.
 
-Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint; a long run on a shaky machine
-may restart a hundred times and still be worth it, a crash loop is not.
+Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint. A long run on an unreliable
+machine may restart a hundred times and still be worth it; a crash loop is not.
 """
 
 import msgspec
@@ -10,32 +10,32 @@ from ...model.settings import Restart
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``used``: restarts since the last verified progress. ``best``: position of the newest checkpoint that counted."""
+    """``used``: restarts since the last progress. ``best``: position of the furthest checkpoint, None = none came."""
 
     used: int = 0
     best: int | None = None
 
 
-def saved(budget: Budget, position: int | None) -> tuple[Budget, bool]:
-    """A complete checkpoint came at ``position``. Returns whether it is progress (further than any before)."""
+def saved(budget: Budget, position: int | None) -> Budget:
+    """The budget after a complete checkpoint at ``position``: restored if it is further than any before.
+
+    An unknown position counts as progress.
+    """
     if position is not None and budget.best is not None and position <= budget.best:
-        return budget, False
-    return Budget(used=0, best=position if position is not None else budget.best), True
+        return budget
+    return Budget(used=0, best=position if position is not None else budget.best)
 
 
 def charge(budget: Budget) -> Budget:
-    """A restart without progress in between."""
+    """The budget after one more restart."""
     return msgspec.structs.replace(budget, used=budget.used + 1)
 
 
-def is_spent(budget: Budget, restart: Restart) -> bool:
-    """No further restart is allowed."""
-    return budget.used >= restart.max_restarts
-
-
 def delay_s(budget: Budget, restart: Restart) -> float:
-    """Wait before the next restart; ``used`` is charged for it already."""
-    waits = restart.backoff_s
-    if not waits:
-        return 0.0
-    return waits[min(max(budget.used, 1), len(waits)) - 1]
+    """Wait before the restart that ``budget`` is charged for already."""
+    return nth_wait_s(restart.backoff_s, budget.used)
+
+
+def nth_wait_s(waits_s: tuple[float, ...], number: int) -> float:
+    """The wait before restart ``number`` (from 1); the last one repeats, 0 if there are none."""
+    return waits_s[min(number, len(waits_s)) - 1] if waits_s else 0.0

@@ -1,7 +1,7 @@
-"""What a person asked for: stop, kill, restart, resume, pause, unpause, profile, ack, wait, shutdown.
+"""Operator commands: stop, kill, restart, resume, pause, unpause, profile, ack, wait, shutdown.
 
-A command is never an error here: what makes no sense in the present state is noted and changes nothing (permission.py
-has the words, which the person who asked gets, too).
+A command is never an error: one that makes no sense in the present state is noted and changes nothing.
+command_replies.py decides that and has the reply that the operator gets.
 """
 
 from collections.abc import Callable
@@ -16,18 +16,18 @@ from .. import run_machine
 from ..hang import active_time
 from ..run_states import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
 from ..step_builder import Draft
-from . import fallback, permission, ramp, restart_stages, treatment
+from . import command_replies, fallback, ramp, remedy_choice, restart_stages, resume_choice
 from .budget import Budget
 
 WAIT_S = 600.0
-"""How much longer a person who says wait is taken to mean."""
+"""How long no hang is declared after the command ``wait``."""
 
 
 def on_command(draft: Draft, command: Command) -> None:
-    """Take a command, first writing down who gave it."""
+    """Record who gave the command, and carry it out if it makes sense."""
     detail = " ".join(
-        said
-        for said in (
+        part
+        for part in (
             command.profile,
             command.checkpoint,
             "from the beginning" if command.fresh else None,
@@ -35,15 +35,15 @@ def on_command(draft: Draft, command: Command) -> None:
             f"with {', '.join(command.remedies)}" if command.remedies else None,
             "without remedies" if command.without_remedies else None,
         )
-        if said is not None
+        if part is not None
     )
     fallback.remember(draft)
     draft.fact(CommandReceived(verb=command.verb, by=command.by, detail=detail))
-    said = permission.answer(draft, command)
-    if said.acts:
+    reply = command_replies.reply(draft.state, draft.knowledge, command)
+    if reply.acts:
         _VERBS[command.verb](draft, command)
     else:
-        draft.note(f"{command.verb}: {said.message}")
+        draft.note(f"{command.verb}: {reply.message}")
 
 
 def _stop(draft: Draft, command: Command) -> None:
@@ -70,9 +70,9 @@ def _end(draft: Draft, command: Command, *, kill: bool) -> None:
 
 def _take_remedies(draft: Draft, command: Command) -> None:
     if command.without_remedies:
-        treatment.drop(draft, f"asked for by {command.by}")
+        remedy_choice.drop(draft, f"asked for by {command.by}")
     for name in command.remedies:
-        treatment.take_by_name(draft, name, command.by)
+        remedy_choice.take_by_name(draft, name, command.by)
 
 
 def _restart(draft: Draft, command: Command) -> None:
@@ -97,17 +97,17 @@ def _resume(draft: Draft, command: Command) -> None:
         return
     _take_profile(draft, command)
     _take_remedies(draft, command)
-    # A person looked at it: what happened so far is forgiven.
-    draft.set(trail=())
+    # A person looked at it: earlier failures do not count any more.
+    draft.set(history=())
     if draft.state.budget.used:
         draft.set(budget=Budget(used=0, best=draft.state.budget.best))
         draft.fact(BudgetChanged(used=0, max=draft.knowledge.settings.restart.max_restarts))
     plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
     if draft.state.attempt.number:
-        # Whatever the last attempt may have left behind (a stop that failed) must be gone before another one lives.
+        # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
         restart_stages.clear_and_restart(draft, plan)
     else:
-        restart_stages.choose(draft, plan)
+        resume_choice.choose(draft, plan)
 
 
 def _pause(draft: Draft, command: Command) -> None:
@@ -123,7 +123,7 @@ def _unpause(draft: Draft, command: Command) -> None:
 
 
 def awake(draft: Draft, reason: str) -> None:
-    """The trainer runs again: the wait for its next step starts anew."""
+    """The trainer runs again: the deadline of its next step starts anew."""
     state = draft.state
     line = msgspec.structs.replace(state.timeline, stopped=False)
     now = active_time.active(line)
@@ -141,14 +141,14 @@ def follow_trainer(draft: Draft, reason: str) -> None:
 
 def _profile(draft: Draft, command: Command) -> None:
     name = command.profile
-    assert name is not None  # without one it is refused
+    assert name is not None  # command_replies.py refuses the command without one
     live = run_machine.is_live(draft.state.machine)
     ramp.chosen(draft, name, command.by)
     draft.set(profile_pending=name, switch=live)
-    treatment.drop(draft, f"{command.by} chose the profile {name}")
+    remedy_choice.drop(draft, f"{command.by} chose the profile {name}")
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
-    told = None if name == NO_PROFILE and NO_PROFILE not in draft.knowledge.profiles else name
-    draft.fact(ProfileChanged(profile=told, pending=True, why=f"asked for by {command.by}, {when}"))
+    profile = None if name == NO_PROFILE and NO_PROFILE not in draft.knowledge.profiles else name
+    draft.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
     if command.now and isinstance(draft.state.machine, Running | Hung | Starting) and live:
         _close_hangs(draft, f"profile {name} by {command.by}")
         restart_stages.stop(draft, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
@@ -160,7 +160,7 @@ def _take_profile(draft: Draft, command: Command) -> None:
 
 
 def switch_at_checkpoint(draft: Draft) -> None:
-    """A checkpoint is complete and a profile waits for it."""
+    """A checkpoint is complete: restart with the profile that waits for one."""
     name = draft.state.profile_pending
     if name is not None and isinstance(draft.state.machine, Running):
         why = "by the ramp" if name == draft.state.ramp.climbing else "as asked"

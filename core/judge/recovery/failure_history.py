@@ -1,71 +1,71 @@
-"""What ended the attempts so far: the same cause at the same step twice is no accident.
+"""The failures that ended the attempts so far: the same cause at the same step twice is no accident.
 
-Source: fault-tolerant launchers that restart blindly burn whole nights on one bad sample; an error that comes back at
-the same step comes from the data, the code or the settings, and starting again runs into it again. Known false alarm:
-a log that is written every hundred steps makes different places look alike (answer.py asks for enough of them).
+Source: launchers that restart blindly spend whole nights on one bad sample. An error that comes back at the same step
+comes from the data, the code or the settings, and a restart runs into it again. Known false alarm: a log with a line
+every hundred steps makes different places look alike (``knows_its_step`` in attempt_progress.py asks for more).
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
 KEPT = 12
-TOLD = 5
+SHOWN = 5
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One end. ``kind`` "crash" or "hang", ``class_`` as its incident has it; ``position`` in steps of the run."""
+    """What ended an attempt. ``class_``: failure class or kind of hang. ``position``: step of the run, if known."""
 
-    kind: str
+    kind: Literal["crash", "hang", "launch"]
     class_: str
     attempt: int
     position: int | None = None
 
 
-Trail = tuple[Cause, ...]
+History = tuple[Cause, ...]
 """Oldest first, at most KEPT."""
 
-NEVER_DETERMINISTIC = frozenset({"network_error", "disk_full", "killed_by_user", "port_in_use"})
-"""What the world around does, wherever the training is."""
+
+def with_cause(history: History, cause: Cause) -> History:
+    """Append ``cause``; the oldest are dropped beyond KEPT."""
+    return (*history, cause)[-KEPT:]
 
 
-def with_cause(trail: Trail, cause: Cause) -> Trail:
-    """One more."""
-    return (*trail, cause)[-KEPT:]
+def repeats(history: History, cause: Cause, stride: int = 1) -> bool:
+    """Whether the same cause ended an attempt at the same position, give or take ``stride``.
 
-
-def repeats(trail: Trail, cause: Cause, stride: int = 1) -> bool:
-    """Whether it ended at this place by this cause before. Before the first step there is no place to compare."""
-    if cause.position is None or cause.class_ in NEVER_DETERMINISTIC:
-        return False
+    False before the first step: there is no position to compare.
+    """
     at = cause.position
+    if at is None:
+        return False
     return any(
         (known.kind, known.class_) == (cause.kind, cause.class_)
         and known.position is not None
         and abs(known.position - at) <= stride
-        for known in trail
+        for known in history
     )
 
 
-def count(trail: Trail, class_: str) -> int:
+def count(history: History, class_: str) -> int:
     """How often this class ended an attempt."""
-    return sum(known.class_ == class_ for known in trail)
+    return sum(known.class_ == class_ for known in history)
 
 
-def in_a_row(trail: Trail, class_: str) -> int:
-    """How often this class ended the newest attempts, without another in between."""
+def in_a_row(history: History, class_: str) -> int:
+    """How many of the newest attempts this class ended, without another class in between."""
     number = 0
-    for known in reversed(trail):
+    for known in reversed(history):
         if known.class_ != class_:
             break
         number += 1
     return number
 
 
-def say(trail: Iterable[Cause]) -> str:
-    """The newest of them in words."""
-    told = list(trail)[-TOLD:]
+def in_words(history: Iterable[Cause]) -> str:
+    """The newest causes as one line for people."""
     return "; ".join(
         f"attempt {c.attempt}: {c.kind} ({c.class_})" + (f" at step {c.position}" if c.position is not None else "")
-        for c in told
+        for c in list(history)[-SHOWN:]
     )

@@ -1,8 +1,8 @@
-"""The ramp (requirements B7, E5): up the ladder while all goes well, one step back when a rung does not hold.
+"""The ramp: up the ladder of profiles while all goes well, one rung back when a rung does not hold.
 
-Climbs only at a checkpoint, so that nothing is lost by it. A rung that died is remembered and not tried again unless a
-person asks for it. Known limit: what a rung costs shows late (fragmentation, a leak), so a climb that held for some
-hours may still fall; that is what the step back is for.
+It climbs only at a checkpoint, so that nothing is lost by the restart. A rung that failed is remembered and not tried
+again unless an operator asks for it. Known limit: what a rung costs shows late (fragmentation, a leak), so a rung that
+held for some hours may still fail; then the run steps back.
 """
 
 import msgspec
@@ -12,28 +12,18 @@ from ...model.ramp import DeadRung, RampGoal, goal_of_rung, hours
 from ..hang import active_time
 from ..resume import checkpoint_index
 from ..step_builder import Draft
-from .ramp_state import Ramp
+from .ramp_state import Ramp, Rung
 
 replace = msgspec.structs.replace
 
-NOT_THE_RUNG = frozenset(
-    {"network_error", "disk_full", "io_error", "killed_by_user", "port_in_use", "gpu_lost", "driver_mismatch",
-     "checkpoint_corrupt", "import_error"}
-)  # fmt: skip
-"""Failures that say nothing about the settings: the rung stays, only its stretch without trouble begins anew."""
-OF_THE_RUNG = frozenset(
-    {"cuda_oom", "host_oom", "cuda_unknown_error", "cuda_illegal_access", "cuda_launch_failure",
-     "cudnn_cublas_error", "triton_compile", "dataloader_crash"}
-)  # fmt: skip
-"""Failures that a lower rung may end even where the run was not brought here by the ramp (and no remedy fits)."""
 TOO_MUCH = frozenset({"spilling"})
-"""Stalls that end a climb although nothing crashed: memory of the GPU spilled into the host's is no gain."""
+"""Slowdowns that end a climb although nothing failed: GPU memory that spills into the host's is no gain."""
 LAST_SHARE = 0.95
 """Beyond this share of the training no climb pays for its restart."""
 
 
 def begin_attempt(draft: Draft, resumed_epochs: int | None) -> None:
-    """A trainer lives, with the profile of the state. ``resumed_epochs``: of the run, at its resume point."""
+    """An attempt began with the profile of the state. ``resumed_epochs``: epochs of the run at its resume point."""
     ramp, now, profile = draft.state.ramp, active_time.active(draft.state.timeline), draft.state.profile
     if profile == ramp.rung:
         draft.set(ramp=replace(ramp, mark=now, climbing=None))
@@ -43,7 +33,7 @@ def begin_attempt(draft: Draft, resumed_epochs: int | None) -> None:
 
 
 def on_saved(draft: Draft, known: checkpoint_index.Known) -> None:
-    """A complete checkpoint of this run came: climb, fall, or stay."""
+    """A complete checkpoint of this run came: climb, step back, or stay."""
     place = _place(draft)
     if place is None:
         return
@@ -52,10 +42,10 @@ def on_saved(draft: Draft, known: checkpoint_index.Known) -> None:
     ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
     draft.set(ramp=ramp)
     if draft.state.profile_pending is not None or draft.state.attempt.beat_t is None:
-        return  # a person or a remedy chose already; or no step was made on this rung, so nothing speaks for it
+        return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
     spilled = next((i for i in draft.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
-        _fall(draft, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
+        _leave(draft, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
         draft.set(switch=True)
         return
     goal = goal_of_rung(draft.knowledge.settings.profiles.ramp, at)
@@ -75,29 +65,30 @@ def on_saved(draft: Draft, known: checkpoint_index.Known) -> None:
     draft.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
 
 
-def trouble(draft: Draft, failure: str, reason: str, incident: int, *, last_resort: bool = False) -> str | None:
-    """An attempt failed. Steps back and returns the profile of the next one, or None: the rung is not to blame.
-
-    ``last_resort``: no remedy fits; then also a rung that the ramp did not climb to is left, where that may help.
-    """
+def rung(draft: Draft) -> Rung | None:
+    """The rung that the run could leave for the one below; None if there is none, or another profile is chosen."""
     place = _place(draft)
-    if place is None:
+    if place is None or place[1] == 0 or draft.state.profile_pending is not None:
         return None
     ladder, at = place
-    ramp = replace(_counted(draft), climbing=None)
-    blamed = (
-        failure in OF_THE_RUNG if last_resort and not ramp.climbed else ramp.climbed and failure not in NOT_THE_RUNG
-    )
-    if not blamed or at == 0 or draft.state.profile_pending is not None:
-        draft.set(ramp=replace(ramp, quiet_s=0.0, checkpoints=0, epochs_from=draft.state.attempt.resume_epochs))
-        return None
-    draft.set(ramp=ramp)
-    _fall(draft, ladder[at - 1], failure, reason, incident)
-    return ladder[at - 1]
+    return Rung(below=ladder[at - 1], climbed=draft.state.ramp.climbed)
+
+
+def end_stretch(draft: Draft) -> None:
+    """An attempt failed and the rung is kept: the stretch without trouble begins anew."""
+    if _place(draft) is not None:
+        epochs = draft.state.attempt.resume_epochs
+        draft.set(ramp=replace(_counted(draft), climbing=None, quiet_s=0.0, checkpoints=0, epochs_from=epochs))
+
+
+def step_down(draft: Draft, to: str, failure: str, reason: str, incident: int) -> None:
+    """An attempt failed because of its rung: the next one has the profile ``to``."""
+    draft.set(ramp=_counted(draft))
+    _leave(draft, to, failure, reason, incident)
 
 
 def does_not_start(draft: Draft, dead: DeadRung, to: str, reason: str, incident: int) -> None:
-    """A profile died before its first step: it is remembered, and where the ramp took the run there, it fell."""
+    """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
     ramp = draft.state.ramp
     rest = tuple(rung for rung in ramp.dead if rung.profile != dead.profile)
     ours = dead.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == dead.profile)
@@ -110,7 +101,7 @@ def does_not_start(draft: Draft, dead: DeadRung, to: str, reason: str, incident:
 
 
 def chosen(draft: Draft, profile: str, by: str) -> None:
-    """A person asks for a profile: what it died of once is forgiven."""
+    """An operator asks for a profile: it may be tried again although it failed once."""
     ramp = draft.state.ramp
     dead = next((rung for rung in ramp.dead if rung.profile == profile), None)
     if dead is not None:
@@ -120,7 +111,7 @@ def chosen(draft: Draft, profile: str, by: str) -> None:
     draft.set(ramp=replace(ramp, climbing=None, dead=rest))
 
 
-def _fall(draft: Draft, to: str, failure: str, reason: str, incident: int) -> None:
+def _leave(draft: Draft, to: str, failure: str, reason: str, incident: int) -> None:
     state = draft.state
     ramp = state.ramp
     assert ramp.rung is not None
@@ -144,7 +135,7 @@ def _fall(draft: Draft, to: str, failure: str, reason: str, incident: int) -> No
 
 
 def _place(draft: Draft) -> tuple[tuple[str, ...], int] | None:
-    """The ladder and the rung that the run stands on; None where there is nothing to climb."""
+    """The ladder and the index of the run's rung; None if there is nothing to climb."""
     profiles, rung = draft.knowledge.settings.profiles, draft.state.ramp.rung
     if not profiles.ramp or rung not in profiles.ladder:
         return None
@@ -152,12 +143,14 @@ def _place(draft: Draft) -> tuple[tuple[str, ...], int] | None:
 
 
 def _counted(draft: Draft) -> Ramp:
+    """The ramp with the time up to now."""
     ramp, now = draft.state.ramp, active_time.active(draft.state.timeline)
     passed_s = max(0.0, now - ramp.mark)
     return replace(ramp, quiet_s=ramp.quiet_s + passed_s, ran_s=ramp.ran_s + passed_s, mark=now)
 
 
 def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
+    """Which part of the goal is reached, in words; None if none is."""
     if goal.checkpoints is not None and ramp.checkpoints >= goal.checkpoints:
         return f"{ramp.checkpoints} checkpoint{'' if ramp.checkpoints == 1 else 's'}"
     if goal.epochs is not None and epochs_done is not None:

@@ -1,4 +1,4 @@
-"""What is remembered of the ramp (ramp.py), and of the settings that made steps (fallback.py)."""
+"""What the judge remembers of the ramp (ramp.py), and of the settings that made steps (fallback.py)."""
 
 import msgspec
 
@@ -7,10 +7,11 @@ from ...model.remedy import AppliedRemedy
 
 
 class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The stretch on one rung. ``climbed``: the ramp brought the run here; ``climbing``: where it is about to go.
+    """The time on one rung of the ladder of profiles.
 
-    ``quiet_s``, ``checkpoints``, ``epochs_from``: since the last trouble; ``ran_s``: all the time on the rung.
-    ``mark``: active second up to which both times are counted. ``dead``: rungs not to be tried again.
+    ``climbed``: the ramp brought the run here. ``climbing``: the rung it is about to go to. ``quiet_s``,
+    ``checkpoints``, ``epochs_from``: since the last failure. ``ran_s``: all the time on the rung. ``mark``: active
+    second up to which both times are counted. ``dead``: rungs that are not tried again.
     """
 
     rung: str | None = None
@@ -24,7 +25,14 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dead: tuple[DeadRung, ...] = ()
 
 
-class Stood(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """A rung that can be left for the one ``below`` it. ``climbed``: the ramp brought the run here."""
+
+    below: str
+    climbed: bool
+
+
+class SettingsThatRan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the newest attempt that made a step trained with. ``profile`` None: the user's own settings."""
 
     attempt: int

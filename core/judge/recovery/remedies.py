@@ -18,7 +18,7 @@ SAFE_MODES = "cuda-safe-mode"
 _TRUTH = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """What a choice depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
 
     ``traits``: of this machine, such as "wsl2". ``seen``: how often the failure ended an attempt before.
@@ -50,27 +50,27 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(said)
 
 
-def options(table: Iterable[Remedy], failure: str, around: Around) -> Iterator[Option]:
+def options(table: Iterable[Remedy], failure: str, here: Circumstances) -> Iterator[Option]:
     """All that apply to a failure (a class, or ``hang:KIND``), in the order of the table."""
     for remedy in table:
-        if failure in remedy.failures and around.seen >= remedy.after:
-            option = fit(remedy, around)
+        if failure in remedy.failures and here.seen >= remedy.after:
+            option = fit(remedy, here)
             if option is not None:
                 yield option
 
 
-def fit(remedy: Remedy, around: Around) -> Option | None:
+def fit(remedy: Remedy, here: Circumstances) -> Option | None:
     """The remedy with its values here; None where it does not fit or would change nothing."""
-    if (remedy.presets and around.preset not in remedy.presets) or around.traits.intersection(remedy.not_on):
+    if (remedy.presets and here.preset not in remedy.presets) or here.traits.intersection(remedy.not_on):
         return None
-    if not all(_holds(condition, around) for condition in remedy.when):
+    if not all(_holds(condition, here) for condition in remedy.when):
         return None
     if remedy.profile is not None:
-        lower = _rung_down(around, remedy.families)
+        lower = _rung_down(here, remedy.families)
         return None if lower is None else Option(remedy=remedy, profile=lower)
     changes = []
     for row in remedy.changes:
-        before = _value(around, f"${row.key}" if row.where == "env" else row.key)
+        before = _value(here, f"${row.key}" if row.where == "env" else row.key)
         after = _after(row, before)
         if (row.if_known and before is None) or after is None or after == before:
             continue
@@ -110,17 +110,17 @@ def number(value: Any) -> Any:
     return value
 
 
-def _value(around: Around, key: str) -> Any:
-    for change in reversed(merged(around.applied)):
+def _value(here: Circumstances, key: str) -> Any:
+    for change in reversed(merged(here.applied)):
         if key == (f"${change.key}" if change.where == "env" else change.key):
             return change.after
-    values = around.values.get(around.profile or "", around.values.get("", {}))
+    values = here.values.get(here.profile or "", here.values.get("", {}))
     value = values.get(key)
     return value if key.startswith("$") else number(value)
 
 
-def _holds(condition: Condition, around: Around) -> bool:
-    value = _value(around, condition.key)
+def _holds(condition: Condition, here: Circumstances) -> bool:
+    value = _value(here, condition.key)
     if value is None:
         value = condition.default
     if condition.is_ is not None and value != condition.is_:
@@ -145,16 +145,16 @@ def _after(row: RemedyChange, before: Any) -> Any:
     return int(value * row.times) if isinstance(value, int) else value * row.times
 
 
-def _rung_down(around: Around, families: tuple[str, ...]) -> str | None:
+def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
     """The next safer profile. Without one in use only the safe modes have a known place: their top changes nothing."""
-    if around.profile in around.ladder:
-        at = around.ladder.index(around.profile)
-    elif around.profile is None and around.ladder and SAFE_MODES in families:
-        at = len(around.ladder) - 1
+    if here.profile in here.ladder:
+        at = here.ladder.index(here.profile)
+    elif here.profile is None and here.ladder and SAFE_MODES in families:
+        at = len(here.ladder) - 1
     else:
         return None
-    lower = around.ladder[at - 1] if at > 0 else None
-    return lower if lower is not None and around.families.get(lower) in families else None
+    lower = here.ladder[at - 1] if at > 0 else None
+    return lower if lower is not None and here.families.get(lower) in families else None
 
 
 def _shown(value: Any) -> str:

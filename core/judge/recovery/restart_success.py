@@ -144,7 +144,7 @@ def saved(draft: Draft, known: checkpoint_index.Known) -> None:
     """A complete checkpoint of this run came: progress, so the restarts before it are forgiven."""
     before = draft.state.budget
     position = known.position if known.position is not None else known.step
-    new, _ = budget.saved(before, position)
+    new = budget.saved(before, position)
     if new is before:
         return
     draft.set(budget=new, attempt=msgspec.structs.replace(draft.state.attempt, saved=True))

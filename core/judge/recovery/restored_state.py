@@ -19,7 +19,7 @@ from ..resume.checkpoint_index import GOOD, Known, Shelf
 from ..run_states import Finished, GivenUp, Hung, Idle, Interrupted, Machine, Paused, Running, Starting, Stopped
 from ..state import JudgeState, from_snapshot
 from .budget import Budget
-from .ramp_state import Stood
+from .ramp_state import SettingsThatRan
 
 _MACHINES: dict[RunState, Machine] = {
     "idle": Idle(),
@@ -61,7 +61,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or _applied(story),
         tidying=None,
-        stood=state.stood or _stood(story),
+        ran=state.ran or _settings_that_ran(story),
         ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
         # Where somebody switched, no profile is a choice, too.
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
@@ -70,10 +70,10 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     )
 
 
-def _stood(story: RunStory) -> Stood | None:
+def _settings_that_ran(story: RunStory) -> SettingsThatRan | None:
     """The settings that made steps last, as far as the journal tells."""
     ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
-    return None if ran is None else Stood(attempt=ran.number, profile=ran.profile, applied=_applied(story))
+    return None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=_applied(story))
 
 
 def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:

@@ -34,7 +34,7 @@ from ..run_states import (
     Verifying,
 )
 from ..step_builder import Draft
-from . import ramp, restart_stages
+from . import attempts, ramp, restart_stages
 
 GO_ON = RestartPlan(reason="go on after an interruption")
 
@@ -44,16 +44,16 @@ def go_on(draft: Draft) -> None:
     machine = draft.state.machine
     match machine:
         case Idle():
-            restart_stages.launch(draft, RestartPlan(reason="first launch"))
+            attempts.launch(draft, RestartPlan(reason="first launch"))
         case Starting(hold=True) | Stopping(then="hold" | "end"):
             _lost(draft)
             draft.move("hold", Stopped(), "stopped by a person; held until resume or restart")
         case Stopping(then="finish"):
             _lost(draft)
-            restart_stages.conclude(draft, "the training had finished")
+            attempts.conclude(draft, "the training had finished")
         case Stopping(then="give_up", plan=plan):
             _lost(draft)
-            restart_stages.give_up(draft, plan.ending or restart_stages.spent_reason(draft), plan.incident, plan.advice)
+            attempts.give_up(draft, plan.ending, plan.incident, plan.advice)
         case Stopping(plan=plan):
             _lost(draft)
             restart_stages.clear_and_restart(draft, plan)
@@ -79,7 +79,7 @@ def _lost(draft: Draft) -> None:
     machine = state.machine
     if run_machine.is_live(machine):
         draft.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
-        restart_stages.remember_end(draft)
+        attempts.remember_end(draft)
 
 
 def started(draft: Draft, start: Start) -> None:

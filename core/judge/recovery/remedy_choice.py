@@ -1,19 +1,19 @@
-"""Remedies in a run: which one is applied, which wait for a person, and how they are taken back."""
+"""Remedies in a run: which one may be applied, which wait for a person, and how they are taken back."""
 
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from ...model.profile import NO_PROFILE
 from ...model.remedy import AppliedRemedy
 from ..step_builder import Draft
 from . import remedies
-from .remedies import Around, Option
+from .remedies import Circumstances, Option
 
 
-def around(draft: Draft, seen: int = 0) -> Around:
-    """What the choice depends on, now."""
+def circumstances(draft: Draft, seen: int = 0) -> Circumstances:
+    """What the choice of a remedy depends on, now. ``seen``: how often the failure ended an attempt before."""
     state, knowledge = draft.state, draft.knowledge
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
-    return Around(
+    return Circumstances(
         preset=knowledge.preset.name,
         profile=profile,
         ladder=knowledge.settings.profiles.ladder,
@@ -26,10 +26,10 @@ def around(draft: Draft, seen: int = 0) -> Around:
 
 
 def choose(draft: Draft, failure: str, seen: int) -> tuple[Option | None, tuple[Option, ...]]:
-    """(the first that may be applied by itself, those that need a person)."""
+    """(the first that the settings allow to be applied, those that need a person)."""
     apply = draft.knowledge.settings.remedies.apply
     dead = {rung.profile for rung in draft.state.ramp.dead}
-    found = remedies.options(draft.knowledge.remedies, failure, around(draft, seen))
+    found = remedies.options(draft.knowledge.remedies, failure, circumstances(draft, seen))
     fitting = [o for o in found if o.profile is None or o.profile not in dead]
     allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply)]
     return (allowed[0] if allowed else None), tuple(o for o in fitting if o not in allowed)
@@ -61,7 +61,7 @@ def take(draft: Draft, option: Option, failure: str, incident: int | None) -> No
 
 
 def propose(draft: Draft, waiting: tuple[Option, ...], failure: str, incident: int | None) -> None:
-    """Tell of those that a person has to decide, each once."""
+    """Record those that a person has to decide, each once."""
     apply = draft.knowledge.settings.remedies.apply
     late = "no restarts are left to try it by itself"
     asked = f'not applied by itself ([remedies] apply = "{apply}")'
@@ -85,18 +85,10 @@ def propose(draft: Draft, waiting: tuple[Option, ...], failure: str, incident: i
         )
 
 
-def advice(waiting: tuple[Option, ...]) -> tuple[str, ...]:
-    """A sentence each, with the command that applies it."""
-    return tuple(
-        f"proposed: {o.remedy.title} ({o.words}; price: {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
-        for o in waiting[:4]
-    )
-
-
 def take_by_name(draft: Draft, name: str, by: str) -> None:
-    """A person chose a known one, whatever the failure was and whatever may be applied by itself."""
+    """An operator chose a remedy, whatever the failure was and whatever the settings allow."""
     rows = [row for row in draft.knowledge.remedies if row.name == name]
-    here = around(draft)
+    here = circumstances(draft)
     option = next((o for o in (remedies.fit(row, here) for row in rows) if o is not None), None)
     if option is not None:
         take(draft, option, f"asked for by {by}", None)
@@ -105,7 +97,7 @@ def take_by_name(draft: Draft, name: str, by: str) -> None:
 
 
 def restore(draft: Draft, applied: tuple[AppliedRemedy, ...], why: str, incident: int) -> None:
-    """The next launch has exactly these, as a launch before it had."""
+    """The next launch has exactly these remedies, as an attempt before it had."""
     if draft.state.applied == applied:
         return
     drop(draft, why)

@@ -1,0 +1,182 @@
+"""From a failure to what follows it: ``answer_failure`` collects the input, policy.py chooses, ``apply`` writes.
+
+``apply`` is the only place that carries an answer out: the journal's facts, the budget, the settings of the next
+attempt, and the stage that comes next.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from ...model.fact import BudgetChanged
+from ..attempt_progress import knows_its_step
+from ..failure.wsl_channel import channel_state
+from ..run_states import RestartPlan, Stopped
+from ..state import JudgeState
+from ..step_builder import Draft
+from . import budget, failure_history, fallback, policy, ramp, remedy_choice, restart_stages
+from .answers import (
+    Answer,
+    ApplyRemedy,
+    FailureInput,
+    Finish,
+    GiveUp,
+    GoBack,
+    Hold,
+    Restart,
+    RestartLater,
+    StepDown,
+    WaitForRoom,
+)
+from .attempts import give_up
+from .failure_history import Cause
+from .resume_choice import choose
+
+replace = msgspec.structs.replace
+
+
+def answer_failure(
+    draft: Draft,
+    cause: Cause,
+    plan: RestartPlan,
+    *,
+    incident: int,
+    reason: str,
+    curable: bool = True,
+    advice: tuple[str, ...] = (),
+    settings_at_fault: bool = True,
+) -> None:
+    """Decide what follows a failure and carry it out.
+
+    ``plan``: the next attempt as it would be without any change. ``curable``: a restart alone may help. ``advice``:
+    what to look at. ``settings_at_fault``: the settings of the attempt may be what failed.
+    """
+    fallback.remember(draft)
+    state, settings = draft.state, draft.knowledge.settings
+    class_ = draft.knowledge.catalogue.class_of(cause.class_)
+    at_fault = settings_at_fault and class_.settings != "never"
+    launched = cause.kind != "launch"
+    seen = failure_history.count(state.history, cause.class_)
+    remedy, waiting = remedy_choice.choose(draft, _key(cause), seen) if launched else (None, ())
+    failure = FailureInput(
+        cause=cause,
+        reason=reason,
+        incident=incident,
+        plan=plan,
+        budget=state.budget,
+        restart=settings.restart,
+        began_anew=state.attempt.resume_from is None if launched else plan.fresh,
+        curable=curable,
+        advice=advice,
+        settings=class_.settings,
+        step_matters=class_.step_matters,
+        history=state.history,
+        stride=state.attempt.stride,
+        step_known=knows_its_step(state.attempt),
+        gpu_channel=channel_state(state.diagnosis.kernel, draft.knowledge.catalogue),
+        rung=ramp.rung(draft) if launched else None,
+        ran_before=fallback.settings_that_ran(state, started=launched) if at_fault else None,
+        remedy=remedy,
+        waiting=waiting,
+        disk_free_bytes=state.disk_free_bytes,
+        disk_need_bytes=settings.health.disk_danger_bytes + _largest_checkpoint_bytes(state),
+        kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
+        still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
+    )
+    apply(draft, failure, policy.choose(failure))
+
+
+def _key(cause: Cause) -> str:
+    """The failure's name in remedies.toml."""
+    return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
+
+
+def _largest_checkpoint_bytes(state: JudgeState) -> float:
+    return max((k.size_bytes or 0.0 for k in state.shelf.known if k.own and k.complete), default=0.0)
+
+
+def apply(draft: Draft, failure: FailureInput, answer: Answer) -> None:
+    """Carry the answer out."""
+    plan, incident = failure.plan, failure.incident
+    cause, key = failure.cause, _key(failure.cause)
+    match answer:
+        case Finish():
+            ending = RestartPlan(reason="the training is done: end its process gently", incident=incident)
+            restart_stages.stop(draft, "finish", ending)
+        case Hold():
+            draft.close_incident(incident, "ended by a person")
+            draft.move("hold", Stopped(), "a person ended the trainer; held until resume or restart")
+        case GiveUp():
+            _count(draft, failure, counted=answer.counted)
+            remedy_choice.propose(draft, answer.proposed, key, incident)
+            _give_up(draft, failure, answer)
+        case GoBack():
+            _count(draft, failure, counted=answer.counted)
+            why = fallback.go_back(draft, answer.to, cause.class_, failure.reason, incident)
+            # An attempt that began anew wrote nothing yet: so does the next one.
+            _restart(draft, failure, replace(plan, reason=why, fresh=failure.began_anew))
+        case StepDown(rung=rung):
+            _count(draft, failure, same_rung=False)
+            ramp.step_down(draft, rung.below, cause.class_, failure.reason, incident)
+            _charge(draft)
+            _restart(draft, failure, replace(plan, reason=f"{plan.reason}, back to {rung.below}"))
+        case ApplyRemedy(remedy=remedy):
+            _count(draft, failure)
+            remedy_choice.take(draft, remedy, key, incident)
+            remedy_choice.propose(draft, answer.proposed, key, incident)
+            _charge(draft)
+            _restart(draft, failure, replace(plan, reason=f"{plan.reason}, {remedy.words}"))
+        case RestartLater(delay_s=delay_s):
+            _count(draft, failure)
+            _restart(draft, failure, replace(plan, delay_s=delay_s))
+        case WaitForRoom(need_bytes=need_bytes):
+            _count(draft, failure)
+            _restart(draft, failure, replace(plan, need_bytes=need_bytes))
+        case Restart():
+            _count(draft, failure)
+            remedy_choice.propose(draft, answer.proposed, key, incident)
+            if answer.note:
+                draft.note(answer.note)
+            _restart(draft, failure, replace(plan, delay_s=_charge(draft)))
+        case _:
+            assert_never(answer)
+
+
+def _count(draft: Draft, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
+    """Append the failure to the history; the ramp's stretch without trouble ends. A failed launch does not count."""
+    if not counted or failure.cause.kind == "launch":
+        return
+    draft.set(history=failure_history.with_cause(failure.history, failure.cause))
+    if same_rung and not failure.spent:
+        ramp.end_stretch(draft)
+
+
+def _charge(draft: Draft) -> float:
+    """Charge the budget for one restart. Returns the back-off before it, in seconds."""
+    restart = draft.knowledge.settings.restart
+    charged = budget.charge(draft.state.budget)
+    draft.set(budget=charged)
+    draft.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
+    return budget.delay_s(charged, restart)
+
+
+def _restart(draft: Draft, failure: FailureInput, plan: RestartPlan) -> None:
+    """Go to the first stage of the restart that is still to do."""
+    match failure.cause.kind:
+        case "hang":
+            restart_stages.stop(draft, "restart", plan)
+        case "crash":
+            restart_stages.clear_and_restart(draft, plan)
+        case "launch":
+            choose(draft, plan)
+        case _:
+            assert_never(failure.cause.kind)
+
+
+def _give_up(draft: Draft, failure: FailureInput, answer: GiveUp) -> None:
+    if failure.cause.kind != "hang":
+        give_up(draft, answer.reason, failure.incident, answer.advice)
+        return
+    reason = f"{failure.name}, and no restart follows"
+    ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
+    restart_stages.stop(draft, "give_up", ending)

@@ -1,0 +1,187 @@
+"""The start and the end of an attempt, and the two ends of a run: finished and given up."""
+
+import msgspec
+
+from ...model.decision import EndWatch, GiveUp, StartAttempt
+from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
+from ...model.observation import Exit, Outcome
+from ...model.profile import NO_PROFILE
+from ..resume import checkpoint_index
+from ..resume.checkpoint_index import base_name
+from ..resume.save_overdue import MISSING
+from ..run_states import BackingOff, Finished, GivenUp, RestartPlan, Starting
+from ..state import JudgeState
+from ..step_builder import Draft
+from . import fallback
+from .remedies import merged
+
+
+def launch_after_delay(draft: Draft, plan: RestartPlan) -> None:
+    """Back off, or launch at once if the plan has no delay."""
+    if plan.delay_s <= 0.0:
+        launch(draft, plan)
+        return
+    due_t = draft.t + plan.delay_s
+    draft.move("back_off", BackingOff(until_t=due_t, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}")
+
+
+def launch(draft: Draft, plan: RestartPlan) -> None:
+    """Start the next attempt."""
+    state = draft.state
+    number = state.attempts + 1
+    profile = next_profile(state)
+    draft.set(attempts=number, profile_pending=None, switch=False, profile=profile)
+    if state.profile_pending is not None:
+        draft.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
+    known = checkpoint_index.find(state.shelf, plan.path)
+    _leave_branch(draft, plan, number)
+    where = _where(plan)
+    order = draft.decide(
+        StartAttempt,
+        f"{plan.reason}: start attempt {number} {where}",
+        incident=plan.incident,
+        attempt=number,
+        resume_from=plan.path,
+        resume_step=plan.step,
+        profile=profile,
+        changes=merged(state.applied),
+        steps_done=known.position if known is not None else None,
+        epochs_done=known.epochs_done if known is not None else None,
+    )
+    draft.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
+
+
+def _where(plan: RestartPlan) -> str:
+    if plan.path is None:
+        return "from the beginning"
+    return f"from {base_name(plan.path)}" + (f" (step {plan.step})" if plan.step is not None else "")
+
+
+def next_profile(state: JudgeState) -> str | None:
+    """The profile of the next launch: the one that was asked for, else the present one."""
+    pending = state.profile_pending
+    return state.profile if pending is None else None if pending == NO_PROFILE else pending
+
+
+def _leave_branch(draft: Draft, plan: RestartPlan, number: int) -> None:
+    """Set aside the checkpoints that are newer than the resume point: no restart takes them by itself.
+
+    One that an operator names later is taken back in.
+    """
+    shelf, known = draft.state.shelf, checkpoint_index.find(draft.state.shelf, plan.path)
+    if known is not None and known.left is not None:
+        shelf = checkpoint_index.changed(shelf, (known.path,), left=None, aside=None)
+        draft.fact(CheckpointsSetAside(paths=(known.path,), why=""))
+    left = checkpoint_index.left_behind(shelf, plan.path, draft.knowledge.telling)
+    to = "the beginning" if plan.path is None else base_name(plan.path)
+    why = f"the run went back to {to} with attempt {number}"
+    if left:
+        shelf = checkpoint_index.changed(shelf, left, left=why, aside=why)
+        draft.fact(CheckpointsSetAside(paths=left, why=why, left=True))
+    if left or plan.wanted is not None or plan.fresh:
+        since = 0.0 if known is None or known.mtime is None else known.mtime
+        shelf = msgspec.structs.replace(shelf, went_back=(since, draft.t, why))
+    draft.set(shelf=shelf)
+    if left and (plan.wanted is not None or plan.fresh):
+        best = None if known is None else known.position
+        draft.set(budget=msgspec.structs.replace(draft.state.budget, best=best))
+
+
+def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
+    """The launch succeeded; its outcome tells how the checkpoint was passed to the trainer."""
+    told, restores = outcome.data.get("told_resume"), outcome.data.get("resume")
+    named = outcome.data.get("resume_named") or ()
+    draft.move(
+        "launched",
+        msgspec.structs.replace(
+            machine,
+            told_resume=told if isinstance(told, bool) else None,
+            restores=restores if isinstance(restores, str) else None,
+            named=tuple(str(place) for place in named),
+        ),
+        "the launch succeeded",
+    )
+    order = outcome.data.get("order")
+    path = order.get("resume_from") if isinstance(order, dict) else None
+    if told is False and isinstance(path, str):
+        draft.note(
+            f"the command has no way to be told of {base_name(path)} (write {{resume}} where its path belongs): "
+            "unless it finds the checkpoint by itself, it starts from the beginning"
+        )
+    plan, number = machine.plan, draft.state.attempts
+    if number > 1 and plan is not None and not machine.hold:
+        body = f"{plan.reason}: {_where(plan)}"
+        draft.notify("restart", f"attempt {number} started", body, incident=plan.incident)
+
+
+def productive_s(state: JudgeState) -> float:
+    """Seconds from the attempt's start to its last step: the numerator of ETTR."""
+    attempt = state.attempt
+    return 0.0 if attempt.beat_t is None else max(0.0, attempt.beat_t - attempt.start_t)
+
+
+def ended(draft: Draft, how: str, observation: Exit | None) -> None:
+    """Record the end of the attempt. ``how``: as in ``AttemptEnded``; ``observation``: its exit, None = not seen."""
+    state = draft.state
+    draft.fact(
+        AttemptEnded(
+            attempt=state.attempt.number,
+            how=how,
+            code=observation.code if observation is not None else None,
+            signal=observation.signal if observation is not None else None,
+            last_step=state.attempt.step,
+            productive_s=productive_s(state),
+        )
+    )
+    remember_end(draft)
+
+
+def remember_end(draft: Draft) -> None:
+    """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
+    fallback.remember(draft)
+    if draft.state.attempt.step is not None and draft.state.told_t != draft.t:
+        draft.set(told_t=draft.t)
+        last = draft.state.attempt
+        draft.fact(
+            ProgressMade(
+                attempt=last.number,
+                progress=draft.state.progress,
+                overall_step=last.position,
+                step_offset=last.step_offset,
+            )
+        )
+    for incident in draft.state.incidents:
+        if incident.kind in {"stall", "loss"} or incident.class_ == MISSING:
+            draft.close_incident(incident.id, "the attempt ended")
+    position = draft.state.attempt.position
+    if position is not None:
+        draft.set(failed_position=position)
+
+
+def finish(draft: Draft, observation: Exit, reason: str) -> None:
+    """The trainer ended because the training is done."""
+    ended(draft, "finished", observation)
+    conclude(draft, reason)
+
+
+def conclude(draft: Draft, reason: str) -> None:
+    """The run is finished: close all incidents and end the supervisor."""
+    remember_end(draft)
+    for incident in draft.state.incidents:
+        draft.close_incident(incident.id, "the training finished")
+    draft.move("finish", Finished(), reason)
+    draft.notify("finish", "finished", reason)
+    draft.decide(EndWatch, reason, exit_code=0)
+
+
+def give_up(draft: Draft, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
+    """No further attempt; notify, and end the supervisor. ``advice``: where to look, a sentence each."""
+    for known in draft.state.incidents:
+        if known.kind in {"crash", "hang", "resume"}:
+            draft.close_incident(known.id, "given up")
+    draft.decide(GiveUp, reason, incident=incident)
+    draft.move("give_up", GivenUp(), reason)
+    for sentence in advice:
+        draft.note(sentence)
+    draft.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
+    draft.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)

@@ -1,0 +1,163 @@
+"""Whether an operator command makes sense in the present state, and the reply that the operator gets.
+
+The same text goes back over the control socket and into the journal. A command that is refused, or fulfilled already,
+changes nothing.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...model.observation import Command
+from ...model.profile import NO_PROFILE
+from .. import run_machine, run_states
+from ..knowledge import Knowledge
+from ..run_states import Hung, Paused, Running, Starting, Stopping
+from ..state import JudgeState
+from .resume_choice import cannot_be_told, why_not_resumable
+
+
+class CommandReply(msgspec.Struct, frozen=True, kw_only=True):
+    """``ok``: it is, or will be, as was asked for. ``acts``: something is done for it. ``message``: a sentence."""
+
+    ok: bool = True
+    acts: bool = True
+    message: str = ""
+
+
+YES = CommandReply()
+
+
+def refused(message: str) -> CommandReply:
+    """The command makes no sense now."""
+    return CommandReply(ok=False, acts=False, message=message)
+
+
+def fulfilled(message: str) -> CommandReply:
+    """Nothing is to be done."""
+    return CommandReply(acts=False, message=message)
+
+
+def reply(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+    """The reply to ``command`` in this state. Changes nothing."""
+    return _VERBS[command.verb](state, knowledge, command)
+
+
+def _present(state: JudgeState) -> str:
+    """The state in words: ``it is backing off``."""
+    word = run_states.WORDS[run_states.name_of(state.machine)].replace("_", " ")
+    number = state.attempt.number
+    return f"it is {word} (attempt {number})" if run_machine.is_live(state.machine) else f"it is {word}"
+
+
+def _end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+    name = run_states.name_of(state.machine)
+    if name in {"stopped", "finished", "given_up"}:
+        return fulfilled(f"nothing is running: {_present(state)} already")
+    return YES
+
+
+def _restart(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+    machine = state.machine
+    if isinstance(machine, Starting) and not machine.launched:
+        return refused("a launch is already under way; wait for it, or stop it")
+    return _next_attempt(state, knowledge, command)
+
+
+def _resume(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+    machine = state.machine
+    if isinstance(machine, Paused):
+        return refused("it is paused, and its process lives; `trainwatch unpause` lets it go on")
+    if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
+        return refused(f"the run is going already: {_present(state)}; `trainwatch restart` begins a new attempt")
+    return _next_attempt(state, knowledge, command)
+
+
+def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+    """Whether the next attempt can resume as asked, with the remedies asked for."""
+    why = None if command.fresh else why_not_resumable(state, knowledge, command.checkpoint)
+    if why is None:
+        return _remedies(knowledge, command)
+    hint = f"; `trainwatch {command.verb} --fresh` does that" if command.checkpoint is None else ""
+    return refused(f"{why}{hint}")
+
+
+def _remedies(knowledge: Knowledge, command: Command) -> CommandReply:
+    known = {row.name for row in knowledge.remedies}
+    unknown = [name for name in command.remedies if name not in known]
+    if unknown:
+        return refused(f"there is no remedy {unknown[0]!r}; known: {', '.join(sorted(known)) or 'none'}")
+    return YES
+
+
+def _pause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+    machine = state.machine
+    if isinstance(machine, Paused):
+        return fulfilled("it is paused already")
+    if isinstance(machine, Running | Hung) or (isinstance(machine, Starting) and machine.launched):
+        return YES
+    ending = ", and is left to end" if isinstance(machine, Stopping) else "; `trainwatch resume` starts it"
+    finished = run_states.name_of(machine) == "finished"
+    return refused(f"nothing is running that could be paused: {_present(state)}{'' if finished else ending}")
+
+
+def _unpause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+    if isinstance(state.machine, Paused) or (state.timeline.stopped and run_machine.is_watched(state.machine)):
+        return YES
+    hint = "" if run_machine.is_live(state.machine) else "; `trainwatch resume` starts it"
+    finished = run_states.name_of(state.machine) == "finished"
+    return refused(f"the run is not paused: {_present(state)}{'' if finished else hint}")
+
+
+def _profile(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
+    known = knowledge.profiles
+    none = command.profile == NO_PROFILE and NO_PROFILE not in known
+    if command.profile is None or (known and command.profile not in known and not none):
+        return refused(f"there is no profile {command.profile!r}; known: {', '.join(known) or 'none'}")
+    if run_states.name_of(state.machine) == "finished":
+        return refused("the run is finished; give a profile to the next start")
+    live = run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping)
+    wanted = None if none else command.profile
+    if state.profile == wanted and state.profile_pending in {None, command.profile} and not state.applied and live:
+        with_it = "without a profile" if none else f"with {command.profile}"
+        return fulfilled(f"it trains {with_it} already; `trainwatch restart` begins a new attempt like that")
+    anew = why_not_resumable(state, knowledge)
+    if anew is None and not command.now and cannot_be_told(knowledge):
+        anew = "the command has no way to be told of a checkpoint (write {resume} where its path belongs)"
+    if live and anew is not None:
+        return refused(f"a switch needs a restart, and {anew}; `trainwatch restart --fresh` begins anew")
+    return YES
+
+
+def _ack(state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandReply:
+    open_ = {incident.id: incident for incident in state.incidents}
+    if command.incident is not None and command.incident not in open_:
+        listed = ", ".join(map(str, open_)) or "none"
+        return refused(f"there is no open incident {command.incident}; open: {listed}")
+    if all(incident.acknowledged for incident in open_.values()):
+        return fulfilled("no open incident waits to be acknowledged")
+    return YES
+
+
+def _wait(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+    if run_machine.is_watched(state.machine):
+        return YES
+    return refused(f"nothing is running that could be waited for: {_present(state)}")
+
+
+def _shutdown(_state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+    return YES
+
+
+_VERBS: dict[str, Callable[[JudgeState, Knowledge, Command], CommandReply]] = {
+    "stop": _end,
+    "kill": _end,
+    "restart": _restart,
+    "resume": _resume,
+    "pause": _pause,
+    "unpause": _unpause,
+    "profile": _profile,
+    "ack": _ack,
+    "wait": _wait,
+    "shutdown": _shutdown,
+}

@@ -1,0 +1,189 @@
+"""What follows a failure: ``choose(FailureInput) -> Answer``.
+
+Pure: a frozen input, a table of rules, a frozen answer. ``RULES`` is read from top to bottom; the first rule that
+returns an answer decides, and the last one always does. apply.py collects the input and carries the answer out.
+"""
+
+from collections.abc import Callable
+
+from ...model.settings import Restart as RestartSettings
+from ..failure.wsl_channel import BREAKS
+from . import failure_history
+from .answers import (
+    Answer,
+    ApplyRemedy,
+    FailureInput,
+    Finish,
+    GiveUp,
+    GoBack,
+    Hold,
+    Restart,
+    RestartLater,
+    StepDown,
+    WaitForRoom,
+)
+from .budget import nth_wait_s
+from .remedies import Option
+
+GB = 1e9
+WINDOWS_SIDE = (
+    "in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: trainwatch resume",
+    "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), and train with --profile stable",
+)
+
+
+def choose(failure: FailureInput) -> Answer:
+    """The answer of the first rule that has one."""
+    return next(answer for rule in RULES if (answer := rule(failure)) is not None)
+
+
+def training_is_done(failure: FailureInput) -> Answer | None:
+    """A hang after the last step and the last save: nothing is lost if the process is ended."""
+    return Finish() if failure.cause.class_ == "exiting" else None
+
+
+def person_ended_it(failure: FailureInput) -> Answer | None:
+    """Somebody killed the trainer on purpose, so it stays ended."""
+    return Hold() if failure.cause.class_ == "killed_by_user" else None
+
+
+def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
+    """Every attempt inside this virtual machine would fail. One failed message alone has to come twice in a row."""
+    class_, channel = failure.cause.class_, failure.gpu_channel
+    again = failure_history.in_a_row(failure.history, class_) > 0
+    if class_ in BREAKS and (channel == "lost" or (channel == "failing" and again)):
+        reason = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
+        return GiveUp(reason, WINDOWS_SIDE, counted=False)
+    return None
+
+
+def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
+    """An attempt with another profile died before its first step, and not for want of memory: see fallback.py."""
+    if failure.ran_before is None or failure.cause.kind == "hang" or failure.settings == "likely":
+        return None
+    return GoBack(failure.ran_before, counted=False)
+
+
+def rung_is_too_high(failure: FailureInput) -> Answer | None:
+    """A rung that the ramp climbed to does not hold; one that was chosen is left only if nothing else helps."""
+    rung = failure.rung
+    if rung is None or failure.spent:
+        return None
+    if rung.climbed:
+        return StepDown(rung) if failure.settings in {"likely", "possible"} else None
+    nothing_else = failure.remedy is None and not failure.curable
+    return StepDown(rung) if nothing_else and failure.settings == "likely" else None
+
+
+def remedy_applies(failure: FailureInput) -> Answer | None:
+    """The first remedy that fits and that the settings allow. The next attempt differs, so it need not wait."""
+    if failure.remedy is None or failure.spent:
+        return None
+    return ApplyRemedy(failure.remedy, failure.waiting)
+
+
+def network_failed(failure: FailureInput) -> Answer | None:
+    """The network has to come back; the wait grows with each failure in a row."""
+    if failure.cause.class_ != "network_error":
+        return None
+    number = failure_history.in_a_row(failure.history, "network_error") + 1
+    return RestartLater(nth_wait_s(failure.restart.network_wait_s, number))
+
+
+def disk_is_full(failure: FailureInput) -> Answer | None:
+    """Room has to be made. If there is room, another disk or a quota is full, and restarts count."""
+    free = failure.disk_free_bytes
+    if failure.cause.class_ != "disk_full" or free is None:
+        return None
+    if free < failure.disk_need_bytes:
+        return WaitForRoom(failure.disk_need_bytes)
+    if failure.spent:
+        return None
+    return Restart(
+        f"{free / GB:.1f} GB are free where it saves: "
+        "either the failed save made room again, or another disk or a quota is full"
+    )
+
+
+def budget_is_spent(failure: FailureInput) -> Answer | None:
+    """A restart or a remedy might help, but no restart is left."""
+    if failure.spent and (failure.curable or failure.remedy is not None):
+        return _end(failure, spent_reason(failure.restart))
+    return None
+
+
+def restart_does_not_help(failure: FailureInput) -> Answer | None:
+    """The failure class comes from the code, the settings or the data."""
+    if failure.curable:
+        return None
+    if failure.cause.kind == "launch":
+        return _end(failure, f"the trainer cannot be started: {failure.reason}")
+    return _end(failure, f"{failure.cause.class_} does not go away by starting again: {failure.reason}")
+
+
+def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
+    """The same cause at the same step twice: see failure_history.py."""
+    cause = failure.cause
+    if not (failure.step_matters and failure.step_known):
+        return None
+    if not failure_history.repeats(failure.history, cause, failure.stride):
+        return None
+    again = "the same cause at the same step is no accident, and starting again would run into it again"
+    return _end(failure, f"{cause.kind} ({cause.class_}) at step {cause.position} again: {again}")
+
+
+def restart_as_it_was(failure: FailureInput) -> Answer | None:
+    """Nothing speaks against a restart."""
+    return Restart(proposed=() if failure.ran_before is not None else failure.waiting)
+
+
+RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
+    training_is_done,
+    person_ended_it,
+    wsl_channel_is_broken,
+    new_settings_do_not_start,
+    rung_is_too_high,
+    remedy_applies,
+    network_failed,
+    disk_is_full,
+    budget_is_spent,
+    restart_does_not_help,
+    fails_at_the_same_step,
+    restart_as_it_was,
+)
+
+
+def _end(failure: FailureInput, reason: str) -> Answer:
+    """Give up; if the settings are new, go back to those that ran instead."""
+    if failure.ran_before is not None:
+        return GoBack(failure.ran_before)
+    waiting = failure.waiting if failure.remedy is None else (failure.remedy, *failure.waiting)
+    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting))
+    return GiveUp(reason, advice, waiting)
+
+
+def spent_reason(restart: RestartSettings) -> str:
+    """Why no further restart is made."""
+    restarts = f"{restart.max_restarts} restart{'' if restart.max_restarts == 1 else 's'}"
+    return f"{restarts} without a new checkpoint in between; more would not help, a person is needed"
+
+
+def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
+    """What points at hardware, driver or settings, a sentence each."""
+    history = failure_history.with_cause(failure.history, failure.cause)
+    lines = [f"what ended it: {failure_history.in_words(history)}"]
+    if failure.kernel:
+        lines.append(f"hardware or driver: the kernel said: {'; '.join(failure.kernel[:2])}")
+    if failure.still_open:
+        lines.append(f"still open: {'; '.join(failure.still_open[:3])}")
+    lines += [f"try: {sentence}" for sentence in failure.advice[:4]]
+    lines.append("evidence: `trainwatch events`, and `trainwatch report` for all of it in one file")
+    return tuple(lines)
+
+
+def _commands(waiting: tuple[Option, ...]) -> tuple[str, ...]:
+    """The remedies that a person may choose, each with the command that applies it."""
+    return tuple(
+        f"proposed: {o.remedy.title} ({o.words}; price: {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
+        for o in waiting[:4]
+    )
