@@ -2,7 +2,8 @@
 
 Each constant of docs/hang-constants.md is made three times as large and a third as large, and the scenarios of its row
 are run. Prints a table; exit status 1 if some constant may have any value. ``--all`` runs every scenario instead and
-prints those that fail, which is how a row is found. ``--write`` rewrites the table's values, reasons and outcomes.
+prints those that fail, which is how a row is found. ``--write`` rewrites the table; with a name that does not exist it
+only takes over values and reasons from the source.
 """
 
 import argparse
@@ -144,13 +145,12 @@ def write(outcome: dict[str, dict[str, list[str]]]) -> None:
     head = text[: text.index("| constant")]
     lines = ["| constant | value | unit | why | scenario that fails |", "|---|---|---|---|---|"]
     for constant in constants.defined():
-        names = before[constant.id].scenarios if constant.id in before else ()
         tried = outcome.get(constant.id, {})
-        if tried:
-            names = tuple(dict.fromkeys(name for failed in tried.values() for name in failed)) or names
-        said = [f"`{name}`{_marks(tried, name)}" for name in names]
-        why = constant.why.replace("``", "`").replace("|", "/")
-        lines.append(f"| `{constant.id}` | {constant.value:g} | {constant.unit} | {why} | {', '.join(said)} |")
+        names = dict.fromkeys(name for failed in tried.values() for name in failed)
+        cell = ", ".join(f"`{name}`{_marks(tried, name)}" for name in names)
+        if not cell and constant.id in before:
+            cell = before[constant.id].cell
+        lines.append(f"| `{constant.id}` | {constant.value:g} | {constant.unit} | {constant.in_table} | {cell} |")
     constants.TABLE.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -21,9 +21,9 @@ from .findings.health_levels import Bands
 from .findings.loss import Loss
 from .findings.slow import Stall
 from .hang.active_time import Timeline
-from .hang.liveness import Vitals
-from .hang.log_activity import Voice
-from .hang.phase_times import Routine
+from .hang.liveness import Liveness
+from .hang.log_activity import LogActivity
+from .hang.phase_times import PhaseTimes
 from .hang.step_clock import StepClock
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
@@ -34,7 +34,7 @@ from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
 from .run_states import Idle, Machine
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 NOTHING: tuple[Entry, ...] = ()
 """What most steps have to say."""
@@ -63,9 +63,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     others: dict[str, ProgressState] = {}
     diagnosis: DiagnosisState = DiagnosisState()
     clock: StepClock = StepClock()
-    vitals: Vitals = Vitals()
-    voice: Voice = Voice()
-    routine: Routine = Routine()
+    liveness: Liveness = Liveness()
+    log_activity: LogActivity = LogActivity()
+    phase_times: PhaseTimes = PhaseTimes()
     loss: Loss = Loss()
     pace: Pace = Pace()
     stall: Stall = Stall()

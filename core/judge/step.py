@@ -112,8 +112,8 @@ class Judge:
             state = replace(
                 state,
                 clock=step_clock.grace_after(state.clock, now),
-                vitals=liveness.after_gap(state.vitals, now),
-                voice=log_activity.after_gap(state.voice, now),
+                liveness=liveness.after_gap(state.liveness, now),
+                log_activity=log_activity.after_gap(state.log_activity, now),
             )
             said = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
             before = (Note(text=said),)

@@ -50,6 +50,11 @@ class Constant:
         return f"{self.module}.{self.name}"
 
     @property
+    def in_table(self) -> str:
+        """``why`` as the table has it."""
+        return self.why.replace("``", "`").replace("|", "/")
+
+    @property
     def unit(self) -> str:
         """From the name, or from the docstring of a factor."""
         ending = self.name.lower().rpartition("_")[2]
@@ -97,9 +102,11 @@ def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. ``scenarios``: names without marks."""
+    """One row of the table. ``cell``: the last one as it stands; ``scenarios``: its names without marks."""
 
     value: str
+    why: str
+    cell: str
     scenarios: tuple[str, ...]
 
 
@@ -109,7 +116,7 @@ def rows() -> dict[str, Row]:
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            found[cells[0].strip("`")] = Row(cells[1], tuple(re.findall(r"`([^`]+)`", cells[-1])))
+            found[cells[0].strip("`")] = Row(cells[1], cells[3], cells[-1], tuple(re.findall(r"`([^`]+)`", cells[-1])))
     return found
 
 

@@ -128,7 +128,7 @@ def test_words_of_a_dead_trainer_teach_nothing() -> None:
     s = begun().go(100, gpu=idle, cpu=0.0)
     s.log("\nRunning validation\n").go(20, gpu=idle, cpu=0.0)
     s.log("\nsaving checkpoint\n").go(20, gpu=idle, cpu=0.0)
-    assert replayed(s).state.routine.phases.keys() <= {"load", "unknown"}
+    assert replayed(s).state.phase_times.phases.keys() <= {"load", "unknown"}
 
 
 def test_lengths_fade_from_run_to_run() -> None:
@@ -167,7 +167,7 @@ def test_habits_are_said_to_people() -> None:
 
 
 def test_a_phase_is_quiet_for_no_longer_than_it_lasts() -> None:
-    known = phase_times.ended(phase_times.Routine(), "save", 10.0, 300.0)
+    known = phase_times.ended(phase_times.PhaseTimes(), "save", 10.0, 300.0)
     assert known.phases["save"] == PhaseHabit(times=1, longest_s=10.0, quiet_s=10.0)
 
 
@@ -175,13 +175,13 @@ def test_another_card_has_another_usual_power() -> None:
     known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=60.0, busy_w=640.0, util_pct=98.0, limit_w=700.0),))
     s = story().start().load().go(600, gpu=busy, cpu=0.02).train(30)
     assert hangs(replayed(s, known)) == []
-    assert replayed(s, known).state.vitals.normals[0].busy_w == pytest.approx(290.0, abs=10.0)
+    assert replayed(s, known).state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=10.0)
 
 
 def test_the_first_lesson_of_a_run_takes_the_place_of_what_it_was_told() -> None:
     known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=40.0, busy_w=200.0, util_pct=98.0, limit_w=320.0),))
     fold = replayed(story().start().load().train(8), known)
-    assert fold.state.vitals.normals[0].busy_w == pytest.approx(290.0, abs=12.0)
+    assert fold.state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=12.0)
 
 
 def test_a_spin_before_the_first_step_is_known_by_the_power_of_earlier_runs() -> None:

@@ -10,7 +10,7 @@ from trainwatch.core.judge.findings.health_levels import Band
 from trainwatch.core.judge.hang import active_time, gpu_activity, liveness, step_clock
 from trainwatch.core.judge.hang.active_time import Timeline
 from trainwatch.core.judge.hang.gpu_activity import GpuNormal
-from trainwatch.core.judge.hang.liveness import Vitals
+from trainwatch.core.judge.hang.liveness import Liveness
 from trainwatch.core.judge.hang.step_clock import StepClock
 from trainwatch.core.judge.recovery import budget
 from trainwatch.core.judge.resume import checkpoint_index
@@ -75,7 +75,7 @@ def test_usual_power_is_learned_from_work_that_led_to_steps() -> None:
         normals = gpu_activity.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
     (normal,) = gpu_activity.learn(normals)
     assert (normal.rest_w, normal.busy_w, normal.util_pct) == (40.0, 300.0, 97.0)
-    assert gpu_activity.forget_lesson(gpu_activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
+    assert gpu_activity.drop_samples(gpu_activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
 
 
 def test_a_gpu_that_came_late_is_learned_too() -> None:
@@ -90,15 +90,15 @@ def test_own_gpus_are_those_marked() -> None:
 
 
 def test_no_gpu_is_no_sign() -> None:
-    assert liveness.with_gpus(Vitals(), GpuSample(t=1.0), 1.0, Hang()) == Vitals()
-    unknown = liveness.with_gpus(Vitals(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
+    assert liveness.with_gpus(Liveness(), GpuSample(t=1.0), 1.0, Hang()) == Liveness()
+    unknown = liveness.with_gpus(Liveness(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
     assert unknown.gpu_at is None
 
 
 def test_a_file_of_the_same_size_has_not_grown() -> None:
     def seen(world: World, size_bytes: float | None) -> float | None:
         world.see(CheckpointEvent(t=world.t + 2.0, path="a", event="growing", size_bytes=size_bytes))
-        return world.state.vitals.file_at
+        return world.state.liveness.file_at
 
     world = running()
     began = seen(world, 10.0)
@@ -108,14 +108,14 @@ def test_a_file_of_the_same_size_has_not_grown() -> None:
 
 
 def test_counters_that_fall_back_are_no_bytes() -> None:
-    first = liveness.with_process(Vitals(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
+    first = liveness.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
     second = liveness.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
     assert second.io_at is None
 
 
 @pytest.mark.parametrize(("idle_cpu_cores", "alive"), [(0.25, False), (0.15, True)])
 def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores: float, alive: bool) -> None:
-    signs = Vitals()
+    signs = Liveness()
     for second in range(10):
         t = float(second)
         signs = liveness.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
@@ -265,15 +265,15 @@ def test_a_nan_that_is_no_step_counts_too() -> None:
 
 
 def test_stall_is_named_by_what_the_gpus_show() -> None:
-    seen = Vitals(normals=(LEARNED,), gpu=("spin",))
-    assert slow.name_stall(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
-    assert slow.name_stall(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
-    assert slow.name_stall(seen, {}) == "slow"
+    seen = Liveness(normals=(LEARNED,), gpu=("spin",))
+    assert slow.classify_slow(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
+    assert slow.classify_slow(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
+    assert slow.classify_slow(seen, {}) == "slow"
     hot = GpuReading(index=0, util_pct=97, power_w=200, throttle=("power cap", "thermal (hardware)"))
-    held = liveness.with_gpus(liveness.Vitals(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
+    held = liveness.with_gpus(liveness.Liveness(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
     assert held.throttle == ("thermal (hardware)",)
-    assert slow.name_stall(held, {}) == "throttled"
-    told = slow.say_stall(slow.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)
+    assert slow.classify_slow(held, {}) == "throttled"
+    told = slow.describe_slow(slow.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)
     assert told == "a progress line every 4 s instead of 1 s; the GPU's clocks are held down: thermal (hardware)"
 
 
@@ -331,7 +331,7 @@ def test_nothing_to_be_seen_at_all_takes_very_long() -> None:
 
 def test_a_polling_loop_is_found_in_the_end() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100).go(2000, cpu=1.0))
-    assert [i.reason.split(" (")[0] for i in world.incidents] == ["no step for long, and only one core moves"]
+    assert [i.reason.split(" (")[0] for i in world.incidents] == ["no step for long, and only one core is busy"]
 
 
 def test_even_on_many_cores() -> None:

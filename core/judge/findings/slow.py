@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from ..hang.liveness import Vitals
+from ..hang.liveness import Liveness
 from ..hang.step_clock import StepClock
 from .health_levels import Bands
 
@@ -60,21 +60,21 @@ def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
     )
 
 
-def name_stall(vitals: Vitals, bands: Bands) -> StallClass:
+def classify_slow(seen: Liveness, bands: Bands) -> StallClass:
     """Why it may be slow, from the GPUs that are watched."""
-    low_power = "spin" in vitals.gpu or "dim" in vitals.gpu
-    for normal in vitals.normals:
+    low_power = "spin" in seen.gpu or "dim" in seen.gpu
+    for normal in seen.normals:
         memory = bands.get(f"gpu{normal.index}.vram")
         heat = bands.get(f"gpu{normal.index}.temp")
         if low_power and memory is not None and memory.level == "warning":
             return "spilling"
         if heat is not None and heat.level in {"warning", "danger"}:
             return "throttled"
-    return "throttled" if vitals.throttle else "slow"
+    return "throttled" if seen.throttle else "slow"
 
 
-def say_stall(stall: Stall, clock: StepClock, vitals: Vitals) -> str:
+def describe_slow(stall: Stall, clock: StepClock, seen: Liveness) -> str:
     """For people."""
     now_s = clock.means[-1] if clock.means else 0.0
-    held = f"; the GPU's clocks are held down: {', '.join(vitals.throttle)}" if vitals.throttle else ""
+    held = f"; the GPU's clocks are held down: {', '.join(seen.throttle)}" if seen.throttle else ""
     return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{held}"

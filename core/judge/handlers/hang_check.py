@@ -36,13 +36,13 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
-    sight = deadlines.Sight(
+    sight = deadlines.Situation(
         now=now,
         period_s=period_s,
         clock=state.clock,
-        vitals=state.vitals,
-        voice=state.voice,
-        routine=state.routine,
+        liveness=state.liveness,
+        log_activity=state.log_activity,
+        phase_times=state.phase_times,
         ended_well=ended_well(state),
         step=state.attempt.step,
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),

@@ -8,7 +8,7 @@ import msgspec
 from ...model.habits import GpuHabit, Habits
 from ..hang import phase_times
 from ..hang.gpu_activity import GpuNormal
-from ..hang.phase_times import Routine
+from ..hang.phase_times import PhaseTimes
 from ..state import JudgeState
 
 replace = msgspec.structs.replace
@@ -18,12 +18,12 @@ def habits_of(state: JudgeState) -> Habits | None:
     """What this run and those before it taught; None before its first step: nothing is proven yet."""
     if state.attempt.beat_t is None and state.failed_position is None:
         return None
-    signs, clock = state.vitals, state.clock
+    signs, clock = state.liveness, state.clock
     return Habits(
-        runs=state.routine.runs + 1,
-        start=state.routine.start,
-        phases=state.routine.phases,
-        lull_s=signs.longest_lull_s,
+        runs=state.phase_times.runs + 1,
+        start=state.phase_times.start,
+        phases=state.phase_times.phases,
+        lull_s=signs.longest_silence_s,
         spin_s=signs.longest_spin_s,
         pause_s=clock.pause_s,
         line_s=clock.slow_s,
@@ -39,15 +39,22 @@ def habits_of(state: JudgeState) -> Habits | None:
 
 def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     """Begin with what earlier runs of the job taught. What this run knows by itself stays."""
-    signs, clock, own = state.vitals, state.clock, state.routine
+    signs, clock, own = state.liveness, state.clock, state.phase_times
     normals = tuple(
-        GpuNormal(index=g.index, rest_w=g.rest_w, busy_w=g.busy_w, util_pct=g.util_pct, limit_w=g.limit_w, told=True)
+        GpuNormal(
+            index=g.index,
+            rest_w=g.rest_w,
+            busy_w=g.busy_w,
+            util_pct=g.util_pct,
+            limit_w=g.limit_w,
+            from_earlier_run=True,
+        )
         for g in habits.gpus
     )
     phases = {phase: phase_times.merged(phase_times.habit(own, phase), known) for phase, known in habits.phases.items()}
     return replace(
         state,
-        routine=Routine(
+        phase_times=PhaseTimes(
             runs=habits.runs,
             start=phase_times.merged(own.start, habits.start),
             phases={**own.phases, **phases},
@@ -59,9 +66,9 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
             typical_s=clock.typical_s if clock.typical_s is not None else habits.typical_s,
             step_s=clock.step_s if clock.step_s is not None else habits.step_s,
         ),
-        vitals=replace(
+        liveness=replace(
             signs,
-            longest_lull_s=max(signs.longest_lull_s, habits.lull_s),
+            longest_silence_s=max(signs.longest_silence_s, habits.lull_s),
             longest_spin_s=max(signs.longest_spin_s, habits.spin_s),
             cpu_normal=signs.cpu_normal if signs.cpu_normal is not None else habits.cpu_cores,
             normals=signs.normals or normals,

@@ -58,11 +58,11 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         created_wall=knowledge.created_wall,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
-    signs = state.vitals
+    signs = state.liveness
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if event.event != "removed" and grown and is_watched(state.machine):
         signs = liveness.with_file(signs, now, state.clock.last)
-    state = replace(state, shelf=shelf, vitals=signs, attempt=attempt)
+    state = replace(state, shelf=shelf, liveness=signs, attempt=attempt)
     known = checkpoint_index.find(shelf, event.path)
     if event.event == "removed":
         if before is None:

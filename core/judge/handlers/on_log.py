@@ -44,12 +44,12 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     if source is not None:
         state = replace(state, others={**state.others, source: after})
     if beats <= 0:
-        phase = after.phase if source is None else state.voice.phase
-        heard = log_activity.spoken(state.voice, phase, chunk.text, now, alive=_was_alive(state, now))
-        changed = phase != state.voice.phase
+        phase = after.phase if source is None else state.log_activity.phase
+        heard = log_activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
+        changed = phase != state.log_activity.phase
         if changed and heard.trusted:
             state = _phase_ended(state, now)
-        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, voice=heard)
+        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, log_activity=heard)
         if after.loss_is_nan and not before.loss_is_nan:
             return _nan(knowledge, state, NOTHING)
         if changed:
@@ -82,7 +82,7 @@ def _settled_beats(read: ProgressState) -> int:
 def _was_alive(state: JudgeState, now: float) -> bool:
     """Return whether a step or another sign of life was seen just before, or nothing can be seen at all."""
     margin_s = 2.0 * (state.timeline.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
-    return liveness.was_alive(state.vitals, state.clock.last, now, margin_s)
+    return liveness.was_alive(state.liveness, state.clock.last, now, margin_s)
 
 
 def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisState:
@@ -101,26 +101,26 @@ def _on_beat(
     if step is not None and state.attempt.step is not None:
         steps = max(1, step - state.attempt.step)
     phase = progress.phase
-    announced = bool(state.voice.heard)
+    announced = bool(state.log_activity.announced)
     before_means = state.clock.means
     clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
     lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         lasted = phase_times.started(
-            state.routine, now - state.clock.start, liveness.silence(state.vitals, state.clock.last)
+            state.phase_times, now - state.clock.start, liveness.silence(state.liveness, state.clock.last)
         )
-        state = replace(state, routine=lasted)
+        state = replace(state, phase_times=lasted)
     if announced:
         state = _phase_ended(state, now)
-    phase_changed = phase != state.voice.phase
+    phase_changed = phase != state.log_activity.phase
     state = replace(
         state,
         reading=after if chunk.source is None else state.reading,
         clock=clock,
         attempt=attempt_progress.with_beat(state.attempt, step, t),
-        vitals=liveness.with_step(state.vitals, state.clock.last, announced=announced or first),
-        voice=log_activity.stepped(state.voice, phase, chunk.text, now),
+        liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
+        log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
         loss=lost,
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
     )
@@ -168,11 +168,11 @@ def _look_back(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
 
 def _phase_ended(state: JudgeState, now: float) -> JudgeState:
     """What was announced came to its end: learn how long that takes when all is well."""
-    said = state.voice
+    said = state.log_activity
     if said.phase not in log_activity.ANNOUNCED or not said.trusted:
         return state
-    quiet_s = liveness.silence(state.vitals, state.clock.last)
-    return replace(state, routine=phase_times.ended(state.routine, said.phase, now - said.phase_at, quiet_s))
+    quiet_s = liveness.silence(state.liveness, state.clock.last)
+    return replace(state, phase_times=phase_times.ended(state.phase_times, said.phase, now - said.phase_at, quiet_s))
 
 
 def _tell(state: JudgeState, *, changed: bool) -> Result:
@@ -214,8 +214,8 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
         return state, entries
     draft = Draft(knowledge, state)
     if after.open:
-        reason = slow.say_stall(after, clock, state.vitals)
-        name = slow.name_stall(state.vitals, state.bands)
+        reason = slow.describe_slow(after, clock, state.liveness)
+        name = slow.classify_slow(state.liveness, state.bands)
         help_ = hints.better(draft, "slow") if name == "slow" else ""
         draft.warn("stall", name, f"{reason}{help_}", title=f"slow ({name})")
     else:

@@ -31,8 +31,8 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         line.t,
     )
     if watched:
-        signs = liveness.with_gpus(state.vitals, sample, now, knowledge.settings.hang, state.clock.last)
-        state = replace(state, timeline=line, vitals=signs, bands=bands)
+        signs = liveness.with_gpus(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
+        state = replace(state, timeline=line, liveness=signs, bands=bands)
     else:
         state = replace(state, timeline=line, bands=bands)
     entries = _say_health(knowledge, state, changes) if changes else None
@@ -114,10 +114,10 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     if not is_watched(state.machine):
         return (state if line is state.timeline else replace(state, timeline=line)), NOTHING
     now = active_time.active(line)
-    signs = liveness.with_process(state.vitals, sample, now, knowledge.settings.hang, state.clock.last)
+    signs = liveness.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
     if signs.stopped != line.stopped:
         return _stop_or_go(state, line, signs)
-    state = replace(state, timeline=line, vitals=signs)
+    state = replace(state, timeline=line, liveness=signs)
     if sample.asks is None and state.asks_since is None:
         return overdue(knowledge, state, NOTHING)
     draft = Draft(knowledge, state)
@@ -125,14 +125,14 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     return overdue(knowledge, draft.state, tuple(draft.entries))
 
 
-def _stop_or_go(state: JudgeState, line: active_time.Timeline, signs: liveness.Vitals) -> Result:
+def _stop_or_go(state: JudgeState, line: active_time.Timeline, signs: liveness.Liveness) -> Result:
     """The trainer was stopped (state T) or continued from outside: time does not count while it stands."""
     now = active_time.active(line)
     said = "a person stopped the trainer (state T)" if signs.stopped else "the trainer was continued"
     state = replace(
         state,
         timeline=replace(line, stopped=signs.stopped),
-        vitals=signs if signs.stopped else liveness.after_gap(signs, now),
+        liveness=signs if signs.stopped else liveness.after_gap(signs, now),
         clock=step_clock.grace_after(state.clock, now),
     )
     return state, (Note(text=said),)

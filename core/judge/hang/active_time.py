@@ -1,8 +1,8 @@
 """Run time without the time in which nothing could be seen: suspends of the machine and stops by a person.
 
-The judge's deadlines run on *active* time. A jump between two observations far beyond the usual sampling period is a
-suspend (laptop lid, WSL2 standby, a stopped supervisor): real reports of runs killed on wake-up made this rule. Known
-false alarms: none; a jump that was no suspend only makes the judge more patient.
+Deadlines run on *active* time. A jump between two observations far beyond the usual sampling period is a suspend
+(laptop lid, WSL2 standby, a stopped supervisor). Source: public reports of runs that were killed on wake-up. Known
+false alarms: none; a jump that was no suspend only lengthens a deadline.
 """
 
 import msgspec
@@ -13,10 +13,16 @@ JUMP_FLOOR_S = 40.0
 """A shorter gap between samples is no suspend: machines that swap have them while a trainer hangs."""
 JUMP_PERIODS = 8.0
 """x the usual sampling period: a shorter gap is no suspend, but a few samples that were lost."""
+SAME_ROUND_S = 0.3
+"""Samples of different kinds closer than this belong to one round."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """``away_s``: time taken out so far. ``period_s``: usual distance of sample rounds; None before two were seen."""
+    """The clock of a run, in run seconds.
+
+    ``t``: time of the newest observation. ``away_s``: time left out so far. ``sample_t``: newest round of samples.
+    ``period_s``: usual distance of rounds; None before two were seen.
+    """
 
     t: float = 0.0
     away_s: float = 0.0
@@ -27,7 +33,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def active(timeline: Timeline) -> float:
-    """Active time now, in seconds."""
+    """Return the active time now, in seconds."""
     return timeline.t - timeline.away_s
 
 
@@ -37,7 +43,7 @@ def longest_gap(period_s: float | None) -> float:
 
 
 def advance(timeline: Timeline, t: float) -> tuple[Timeline, float]:
-    """Move to ``t`` (earlier times are taken as now). Returns the seconds of a suspend, 0.0 for none."""
+    """Move to ``t``; an earlier time is taken as now. Returns the seconds of a suspend too, 0.0 for none."""
     gap = t - timeline.t
     if gap <= 0.0:
         return timeline, 0.0
@@ -50,7 +56,7 @@ def advance(timeline: Timeline, t: float) -> tuple[Timeline, float]:
 
 
 def sampled(timeline: Timeline) -> Timeline:
-    """A sample round came: learn the usual period. Several samples of one round count once."""
+    """Learn the usual period from a round of samples. Several samples of one round count once."""
     last, now = timeline.sample_t, timeline.t
     if last is None:
         return msgspec.structs.replace(timeline, sample_t=now)
@@ -60,7 +66,3 @@ def sampled(timeline: Timeline) -> Timeline:
     period = timeline.period_s
     learned = gap if period is None else period + NEWEST_WEIGHT * (gap - period)
     return msgspec.structs.replace(timeline, sample_t=now, period_s=learned)
-
-
-SAME_ROUND_S = 0.3
-"""Samples of different kinds closer than this belong to one round."""

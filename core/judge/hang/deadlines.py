@@ -9,9 +9,9 @@ them. Sources: the longest harmless silences in public reports of each kind, and
 import msgspec
 
 from ...model.settings import Hang
-from .liveness import Vitals
-from .log_activity import ANNOUNCED, Voice
-from .phase_times import Routine, habit
+from .liveness import Liveness
+from .log_activity import ANNOUNCED, LogActivity
+from .phase_times import PhaseTimes, habit
 from .step_clock import StepClock
 
 SPIN = 4.2
@@ -22,12 +22,12 @@ UNCERTAIN = 4.2
 the next one may compile."""
 EXPECTED = 6.2
 """x ``min_s`` (560 s): no step is due: a phase such as an evaluation was announced, or the training is done."""
-UNSEEN = 9.2
+AMBIGUOUS = 9.2
 """x ``min_s`` (830 s): honest work would look the same: a GPU near 100 % whose power is unknown, an announced phase
 without GPU readings, a spin in an announced phase whose log still prints."""
 LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
-ONE_EYED = 2.0
+PARTLY_SEEN = 2.0
 """x the deadline when GPU readings or process readings are missing: work may be where nothing is read."""
 FLOOR_SHARE = 0.75
 """x ``min_s``: no verdict before this, however slow the sampling is."""
@@ -35,33 +35,33 @@ REFILL_S = 52.0
 """Added to ``min_s`` before the first silence counts: loops refill buffers or wait for a disk this long."""
 SHORT_S = 38.0
 """A ``min_s`` below this is set by hand for short runs, and taken as it is."""
-AGAIN = 2.0
+KNOWN_FACTOR = 2.0
 """x the longest harmless silence, or spin, of this run: pauses grow slowly."""
-PAUSES_MADE_S = 35.0
-"""A run that was silent for this long without harm makes such pauses by design, and gets ``PAUSES_VARY``."""
-PAUSES_VARY = 2.6
+PAUSE_BY_DESIGN_S = 35.0
+"""A run that was silent for this long without harm makes such pauses by design, and gets ``PAUSE_BY_DESIGN``."""
+PAUSE_BY_DESIGN = 2.6
 """x ``min_s`` (234 s): the lengths of pauses by design (rollouts, buffer refills) vary."""
-LINE_AGAIN = 1.5
+LINE_FACTOR = 1.5
 """x the slowest usual distance of progress lines: a line must be missing before its steps are."""
 STARTUP_SHARE = 0.9
 """x ``hang.startup_s``: leaves time to notice before it has passed."""
-STARTUP_AGAIN = 6.0
+STARTUP_FACTOR = 6.0
 """x the longest known start of this command: a first start finds cold caches."""
-TALK_FRESH = 2.0
+PRINTED_LATELY = 2.0
 """x ``min_s`` (180 s): a log whose newest line is older does not print any more."""
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
-    """What the verdict is made from, gathered by the caller. Times in active seconds."""
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verdict is made from. Times in active seconds."""
 
     now: float
     period_s: float
     clock: StepClock
-    vitals: Vitals
-    voice: Voice
-    routine: Routine = Routine()
+    liveness: Liveness
+    log_activity: LogActivity
+    phase_times: PhaseTimes = PhaseTimes()
     ended_well: bool = False
-    """The last step is done and, where the run saves at all, the final checkpoint is complete."""
+    """The last step is done and, if the run saves at all, the final checkpoint is complete."""
     step: int | None = None
     checkpoint_age_s: float | None = None
     warmup_beats: int = 3
@@ -72,106 +72,115 @@ def floor_s(min_s: float, period_s: float) -> float:
     return max(FLOOR_SHARE * min_s, min_s - period_s)
 
 
-def first_silence(min_s: float, period_s: float) -> float:
+def first_silence_s(min_s: float, period_s: float) -> float:
     """Return how long all signs of life must be missing, the first time."""
-    usual = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - period_s
-    return usual if usual >= min_s else floor_s(min_s, period_s)
+    usual_s = min_s + min(REFILL_S, max(0.0, min_s - SHORT_S)) - period_s
+    return usual_s if usual_s >= min_s else floor_s(min_s, period_s)
 
 
-def since(clock: StepClock, voice: Voice) -> float:
-    """When the training was last heard of: its step, a phase it announced, a bar of such a phase that grew."""
-    return max(clock.last, voice.phase_at if voice.trusted else 0.0, voice.moved_at)
+def last_progress(clock: StepClock, log: LogActivity) -> float:
+    """Return when the training last advanced: a step, a phase it announced, a bar of such a phase that grew."""
+    return max(clock.last, log.phase_at if log.trusted else 0.0, log.bar_moved_at)
 
 
-def far_overdue(sight: Sight, hang: Hang) -> float:
-    """When a step is late beyond doubt, for signs that are ambiguous by themselves."""
-    return max(overdue(sight, hang), hang.deadline_factor * (sight.clock.slow_s or 0.0))
+def is_announced(log: LogActivity) -> bool:
+    """Return whether a living trainer announced a phase in which no step is due."""
+    return log.trusted and log.phase in ANNOUNCED
 
 
-def is_announced(voice: Voice) -> bool:
-    """The log says that no step is due, and it was alive when it said so."""
-    return voice.trusted and voice.phase in ANNOUNCED
+def still_prints(log: LogActivity, now: float, min_s: float) -> bool:
+    """Return whether the log has grown by more than one line since the last step, the newest of them lately."""
+    return log.printed_at is not None and log.printed_lines > 1 and now - log.printed_at <= PRINTED_LATELY * min_s
 
 
-def talks(voice: Voice, now: float, min_s: float) -> bool:
-    """Return whether the log has printed more than one line since the last step, the newest of them lately."""
-    return voice.talk_at is not None and voice.talk_n > 1 and now - voice.talk_at <= TALK_FRESH * min_s
+def overdue(run: Situation, hang: Hang) -> float:
+    """Return the silence from which a step is late by this run's own pace.
+
+    Some trainers print one line for many steps: one line must be missing first.
+    """
+    clock = run.clock
+    pace_s = LINE_FACTOR * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0)
+    return max(floor_s(hang.min_s, run.period_s), pace_s)
 
 
-def overdue(sight: Sight, hang: Hang) -> float:
-    """When a step is late by this run's own pace. Lines that stand for many steps: one line must be missed first."""
-    clock = sight.clock
-    floor = floor_s(hang.min_s, sight.period_s)
-    return max(floor, LINE_AGAIN * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0))
+def far_overdue(run: Situation, hang: Hang) -> float:
+    """Return the silence from which a step is late beyond doubt, for signs that are ambiguous by themselves."""
+    return max(overdue(run, hang), hang.deadline_factor * (run.clock.slow_s or 0.0))
 
 
-def for_spin(sight: Sight, hang: Hang) -> float:
-    """Near 100 % at a third of the usual power."""
-    if sight.clock.beats == 0:
-        several = len(sight.vitals.normals) > 1 and sight.voice.phase not in {"preprocess", "compile"}
-        factor = SPIN if several or sight.vitals.spin_known else UNSEEN
-    elif not is_announced(sight.voice):
+def for_spin(run: Situation, hang: Hang) -> float:
+    """Return the deadline for a GPU near 100 % at a third of its usual power."""
+    seen, log = run.liveness, run.log_activity
+    known_s = seen.longest_spin_s
+    if run.clock.beats == 0:
+        # One GPU alone waits for no other, and a small model on a big GPU draws little.
+        several = len(seen.normals) > 1 and log.phase not in {"preprocess", "compile"}
+        factor = SPIN if several or seen.spin_known else AMBIGUOUS
+        known_s = max(known_s, run.phase_times.start.longest_s)
+    elif not is_announced(log):
         factor = SPIN
     else:
-        factor = UNSEEN if talks(sight.voice, sight.now, hang.min_s) else EXPECTED
-    known_s = sight.vitals.longest_spin_s
-    if sight.clock.beats == 0:
-        known_s = max(known_s, sight.routine.start.longest_s)
-    return max(factor * hang.min_s, AGAIN * known_s)
+        factor = AMBIGUOUS if still_prints(log, run.now, hang.min_s) else EXPECTED
+    return max(factor * hang.min_s, KNOWN_FACTOR * known_s)
 
 
-def for_pinned(sight: Sight, hang: Hang) -> float:
-    """Near 100 %, power unknown."""
-    clock, vitals = sight.clock, sight.vitals
-    patience = (LONG_WORK if clock.beats and is_announced(sight.voice) else UNSEEN) * hang.min_s
-    if clock.beats == 0:
-        patience = max(patience, STARTUP_SHARE * hang.startup_s)
-    return max(patience, AGAIN * max(longest_known(sight), vitals.longest_spin_s))
+def for_pinned(run: Situation, hang: Hang) -> float:
+    """Return the deadline for a GPU near 100 % whose power is unknown."""
+    started = run.clock.beats > 0
+    deadline_s = (LONG_WORK if started and is_announced(run.log_activity) else AMBIGUOUS) * hang.min_s
+    if not started:
+        deadline_s = max(deadline_s, STARTUP_SHARE * hang.startup_s)
+    return max(deadline_s, KNOWN_FACTOR * max(longest_known(run), run.liveness.longest_spin_s))
 
 
-def for_dim(sight: Sight, hang: Hang) -> float:
-    """Near 100 % at half to two thirds of the usual power."""
-    clock = sight.clock
-    if clock.beats == 0 or clock.slow_s is None or clock.pause_s >= PAUSES_MADE_S or is_announced(sight.voice):
-        return for_pinned(sight, hang)
-    return max(SPIN * hang.min_s, AGAIN * sight.vitals.longest_spin_s)
+def for_dim(run: Situation, hang: Hang) -> float:
+    """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
+
+    If the pace is known, no phase was announced and the run makes no pauses, it is a spin like any other.
+    """
+    clock = run.clock
+    pauses = clock.pause_s >= PAUSE_BY_DESIGN_S
+    if clock.beats == 0 or clock.slow_s is None or pauses or is_announced(run.log_activity):
+        return for_pinned(run, hang)
+    return max(SPIN * hang.min_s, KNOWN_FACTOR * run.liveness.longest_spin_s)
 
 
-def longest_known(sight: Sight) -> float:
-    """How long the run has stayed without a step in such a situation: before the first one, in this phase, or else."""
-    if sight.clock.beats == 0:
-        return max(sight.routine.start.longest_s, sight.clock.pause_s)
-    if is_announced(sight.voice):
-        return max(habit(sight.routine, sight.voice.phase).longest_s, sight.clock.pause_s)
-    return sight.clock.pause_s
+def longest_known(run: Situation) -> float:
+    """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
+    if run.clock.beats == 0:
+        return max(run.phase_times.start.longest_s, run.clock.pause_s)
+    if is_announced(run.log_activity):
+        return max(habit(run.phase_times, run.log_activity.phase).longest_s, run.clock.pause_s)
+    return run.clock.pause_s
 
 
-def _for_start(sight: Sight, hang: Hang) -> float:
-    """Everything dead before the first step. What the run is known for lengthens it, or shortens it somewhat."""
-    known = sight.routine.start
-    patience = STARTUP_SHARE * hang.startup_s
+def _for_start(run: Situation, hang: Hang) -> float:
+    """Return the deadline without signs of life before the first step. A known start shortens or lengthens it."""
+    known = run.phase_times.start
+    deadline_s = STARTUP_SHARE * hang.startup_s
     if known.times:
-        patience = min(patience, max(EXPECTED * hang.min_s, STARTUP_AGAIN * known.longest_s))
-    return max(patience, AGAIN * known.quiet_s, hang.min_s)
+        deadline_s = min(deadline_s, max(EXPECTED * hang.min_s, STARTUP_FACTOR * known.longest_s))
+    return max(deadline_s, KNOWN_FACTOR * known.quiet_s, hang.min_s)
 
 
-def for_dead(sight: Sight, hang: Hang, *, one_eyed: bool) -> float:
-    """Nothing moves. ``one_eyed``: either GPUs or processes cannot be seen."""
-    clock, vitals, voice = sight.clock, sight.vitals, sight.voice
+def for_dead(run: Situation, hang: Hang, *, partly_seen: bool) -> float:
+    """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
+    clock, seen, log = run.clock, run.liveness, run.log_activity
     if clock.beats == 0:
-        return _for_start(sight, hang)
-    patience = first_silence(hang.min_s, sight.period_s)
-    if one_eyed and vitals.gpu_at is not None:
-        patience *= ONE_EYED
-    if vitals.longest_lull_s >= PAUSES_MADE_S:
-        patience = max(patience, PAUSES_VARY * hang.min_s)
-    if talks(sight.voice, sight.now, hang.min_s):
-        patience = max(patience, UNCERTAIN * hang.min_s)
-    if is_announced(voice):
-        factor = UNSEEN if vitals.gpu_at is None else EXPECTED
-        patience = max(patience, factor * hang.min_s, AGAIN * habit(sight.routine, voice.phase).quiet_s)
-    if voice.exit_work_at is not None:
-        patience = max(patience, LONG_WORK * hang.min_s)
-    if clock.beats <= sight.warmup_beats and clock.slow_s is None:
-        patience = max(patience, UNCERTAIN * hang.min_s)
-    return min(max(patience, AGAIN * vitals.longest_lull_s), hang.max_s)
+        return _for_start(run, hang)
+    deadline_s = first_silence_s(hang.min_s, run.period_s)
+    if partly_seen and seen.gpu_at is not None:
+        deadline_s *= PARTLY_SEEN
+    if seen.longest_silence_s >= PAUSE_BY_DESIGN_S:
+        deadline_s = max(deadline_s, PAUSE_BY_DESIGN * hang.min_s)
+    if still_prints(log, run.now, hang.min_s):
+        deadline_s = max(deadline_s, UNCERTAIN * hang.min_s)
+    if is_announced(log):
+        factor = AMBIGUOUS if seen.gpu_at is None else EXPECTED
+        known_s = habit(run.phase_times, log.phase).quiet_s
+        deadline_s = max(deadline_s, factor * hang.min_s, KNOWN_FACTOR * known_s)
+    if log.exit_work_at is not None:
+        deadline_s = max(deadline_s, LONG_WORK * hang.min_s)
+    if clock.beats <= run.warmup_beats and clock.slow_s is None:
+        deadline_s = max(deadline_s, UNCERTAIN * hang.min_s)
+    return min(max(deadline_s, KNOWN_FACTOR * seen.longest_silence_s), hang.max_s)

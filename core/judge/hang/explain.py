@@ -1,58 +1,61 @@
-"""What a verdict of a hang rests on, in sentences for people: each names a sign and how long it is gone."""
+"""The evidence of a hang in sentences for people: each names a sign of life and how long ago it was last seen."""
 
-from .deadlines import Sight, is_announced, talks
-from .liveness import Vitals
+from .deadlines import Situation, is_announced, still_prints
+from .liveness import Liveness
+
+MINUTES_FROM_S = 600.0
+NO_BYTES = "nothing read or written yet"
 
 
-def evidence_of(sight: Sight, min_s: float) -> list[str]:
+def evidence_of(run: Situation, min_s: float) -> list[str]:
     """Return sentences about the steps, the phase, the GPUs, the processes and the log. ``min_s``: ``hang.min_s``."""
-    clock, vitals, voice, now = sight.clock, sight.vitals, sight.voice, sight.now
-    said = []
+    clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
+    lines = []
     if clock.beats == 0:
-        said.append(f"no step yet, {duration(now - clock.start)} after the start")
+        lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:
         usual = f"; usually one progress line every {clock.typical_s:.3g} s" if clock.typical_s is not None else ""
-        at = f"step {sight.step}" if sight.step is not None else "the last step"
-        said.append(f"{at} was {duration(now - clock.last)} ago{usual}")
-    if is_announced(voice):
-        said.append(f"phase {voice.phase}, announced {duration(now - voice.phase_at)} ago")
-    said.extend(_gpu_evidence(vitals))
-    if vitals.process_at is not None and vitals.cpu is not None:
-        usual = f" (usually {vitals.cpu_normal:.2f})" if vitals.cpu_normal is not None else ""
-        of = f" of {vitals.procs} processes" if vitals.procs is not None else ""
-        said.append(f"CPU{of}: {vitals.cpu:.2f} cores{usual}")
-        moved = vitals.io_at
-        said.append("nothing read or written yet" if moved is None else f"last bytes moved {duration(now - moved)} ago")
-    if vitals.blocked:
-        said.append(f"a process is blocked in the kernel (state D) for {vitals.blocked} samples")
-    if vitals.zombies > vitals.zombies_normal:
-        said.append(f"{vitals.zombies} dead worker processes were not collected (state Z)")
-    if vitals.procs_normal is not None and vitals.procs is not None and vitals.procs < vitals.procs_normal:
-        said.append(f"{vitals.procs_normal - vitals.procs} processes fewer than usual")
-    if talks(voice, now, min_s):
-        said.append(f"the log still talks ({voice.talk_n} pieces since the last step), but the step stands")
-    return said
+        at = f"step {run.step}" if run.step is not None else "the last step"
+        lines.append(f"{at} was {duration(now - clock.last)} ago{usual}")
+    if is_announced(log):
+        lines.append(f"phase {log.phase}, announced {duration(now - log.phase_at)} ago")
+    lines.extend(_gpu_evidence(seen))
+    if seen.process_at is not None and seen.cpu is not None:
+        usual = f" (usually {seen.cpu_normal:.2f})" if seen.cpu_normal is not None else ""
+        of = f" of {seen.procs} processes" if seen.procs is not None else ""
+        lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
+        moved = seen.io_at
+        lines.append(f"last bytes moved {duration(now - moved)} ago" if moved is not None else NO_BYTES)
+    if seen.blocked:
+        lines.append(f"a process is blocked in the kernel (state D) for {seen.blocked} samples")
+    if seen.zombies > seen.zombies_normal:
+        lines.append(f"{seen.zombies} dead worker processes were not collected (state Z)")
+    if seen.procs_normal is not None and seen.procs is not None and seen.procs < seen.procs_normal:
+        lines.append(f"{seen.procs_normal - seen.procs} processes fewer than usual")
+    if still_prints(log, now, min_s):
+        lines.append(f"the log grew by {log.printed_lines} lines since the last step, but the step does not advance")
+    return lines
 
 
-def _gpu_evidence(vitals: Vitals) -> list[str]:
-    said = []
-    for normal, state in zip(vitals.normals, vitals.gpu, strict=False):
+def _gpu_evidence(seen: Liveness) -> list[str]:
+    lines = []
+    for normal, state in zip(seen.normals, seen.gpu, strict=False):
         usual = f", usually {normal.busy_w:.0f} W" if normal.busy_w is not None else ""
         match state:
             case "spin":
-                power = f"{vitals.spin_seen_w:.0f} W" if vitals.spin_seen_w is not None else "low power"
-                said.append(f"GPU {normal.index}: near 100 % at {power}{usual}: it waits in a kernel")
+                power = f"{seen.spin_seen_w:.0f} W" if seen.spin_seen_w is not None else "low power"
+                lines.append(f"GPU {normal.index}: near 100 % at {power}{usual}: it waits in a kernel")
             case "pinned":
-                said.append(f"GPU {normal.index}: near 100 %, power unknown")
+                lines.append(f"GPU {normal.index}: near 100 %, power unknown")
             case "dim":
-                said.append(f"GPU {normal.index}: near 100 % without a gap, at less power than usual{usual}")
+                lines.append(f"GPU {normal.index}: near 100 % without a gap, at less power than usual{usual}")
             case "idle":
-                said.append(f"GPU {normal.index}: idle{usual}")
+                lines.append(f"GPU {normal.index}: idle{usual}")
             case _:
                 pass
-    return said
+    return lines
 
 
 def duration(seconds: float) -> str:
-    """Seconds up to ten minutes, then minutes."""
-    return f"{seconds:.0f} s" if seconds < 600.0 else f"{seconds / 60.0:.0f} min"
+    """Format a duration: seconds up to ten minutes, then minutes."""
+    return f"{seconds:.0f} s" if seconds < MINUTES_FROM_S else f"{seconds / 60.0:.0f} min"

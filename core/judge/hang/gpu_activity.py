@@ -1,9 +1,9 @@
-"""What a GPU's utilisation and power say, against what is normal for this run.
+"""What a GPU does, from its utilisation and power compared with what is usual for this run.
 
-Utilisation alone lies: a GPU that waits in a collective shows 100 % and draws a third of its usual power (the common
-report "GPU 100 % and frozen"), and a monitor or a desktop shows a few per cent on an idle one. So: busy = usual power,
-spin = pinned utilisation at low power, idle = neither, and with no power reading "pinned" stays undecided; so does
-"dim", pinned at a power between a spin's and the usual one (a smaller phase may draw that for a while).
+Utilisation alone misleads: a GPU that waits in a collective shows 100 % and draws a third of its usual power (the
+common report "GPU 100 % and frozen"), and a monitor or a desktop shows a few per cent on an idle one. So: busy = usual
+power, spin = 100 % at low power, idle = neither. Without a power reading "pinned" stays undecided; so does "dim", 100 %
+at a power between that of a spin and the usual one, which a smaller phase may draw for a while.
 """
 
 from typing import Literal
@@ -43,7 +43,7 @@ NEWEST_WEIGHT = 0.2
 
 
 class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One GPU's habits. ``busy_w``: usual power while training; ``rest_w``: lowest seen; sums: the lesson under way."""
+    """What is usual for one GPU. ``busy_w``: power in training; ``rest_w``: lowest seen; sums: since the last step."""
 
     index: int
     rest_w: float | None = None
@@ -51,17 +51,17 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     util_pct: float | None = None
     limit_w: float | None = None
     """The power limit that ``busy_w`` belongs to: another card, or another limit, has another usual power."""
-    told: bool = False
-    """Known from earlier runs only: the first lesson of this one takes its place."""
+    from_earlier_run: bool = False
+    """Known from earlier runs only; replaced by what this run teaches first."""
     steady_w: float | None = None
-    """Power while it stays near 100 %, smoothed: readings scatter, and one high one is no work."""
+    """Power while it stays near 100 %, smoothed: readings scatter, and one high reading is no work."""
     power_sum: float = 0.0
     util_sum: float = 0.0
     count: int = 0
 
 
 def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
-    """The GPUs the trainer uses: those marked as its own, or all where nothing is marked."""
+    """Return the GPUs that the trainer uses: those marked as its own, or all if none is marked."""
     gpus = sample.gpus
     if len(gpus) == 1:
         return gpus
@@ -70,11 +70,11 @@ def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
 
 
 SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})
-"""Reasons for low clocks that are no part of honest work (a power cap is, under full load)."""
+"""Reasons for low clocks that are not usual under full load, as a power cap is."""
 
 
 def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
-    """Why the clocks of some GPU are held down; each reason once."""
+    """Return why the clocks of some GPU are held down; each reason once."""
     reasons: set[str] = set()
     for gpu in gpus:
         if gpu.throttle:
@@ -83,7 +83,7 @@ def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
 
 
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
-    """Add one sample to the lesson under way (it counts only when a step follows: ``learn``)."""
+    """Add a sample to the sums. They count only if a step follows (``learn``)."""
     if [n.index for n in normals] != [g.index for g in gpus]:
         known = {n.index: n for n in normals}
         normals = tuple(known.get(g.index, GpuNormal(index=g.index)) for g in gpus)
@@ -129,20 +129,20 @@ def _steady(normal: GpuNormal, util: float | None, power: float | None) -> float
     return before + NEWEST_WEIGHT * (power - before)
 
 
-def has_lesson(normals: tuple[GpuNormal, ...]) -> bool:
-    """Enough was watched since the last lesson for another one."""
+def can_learn(normals: tuple[GpuNormal, ...]) -> bool:
+    """Return whether some GPU has enough samples to learn from."""
     return any(normal.count >= LEARN_SAMPLES for normal in normals)
 
 
 def learn(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
-    """A step was made: what was watched before it was normal."""
+    """Learn from the samples before a step: they are usual."""
     return tuple(_learn(n) if n.count >= LEARN_SAMPLES else n for n in normals)
 
 
 def _learn(normal: GpuNormal) -> GpuNormal:
     power = normal.power_sum / normal.count
     util = normal.util_sum / normal.count
-    usual_w, usual_pct = (None, None) if normal.told else (normal.busy_w, normal.util_pct)
+    usual_w, usual_pct = (None, None) if normal.from_earlier_run else (normal.busy_w, normal.util_pct)
     return GpuNormal(
         index=normal.index,
         rest_w=normal.rest_w,
@@ -153,8 +153,8 @@ def _learn(normal: GpuNormal) -> GpuNormal:
     )
 
 
-def forget_lesson(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
-    """What was watched since the last step says nothing about training (another phase, a wake-up)."""
+def drop_samples(normals: tuple[GpuNormal, ...]) -> tuple[GpuNormal, ...]:
+    """Drop the samples since the last step: they show another phase, or a wake-up, and not training."""
     return tuple(msgspec.structs.replace(n, power_sum=0.0, util_sum=0.0, count=0) for n in normals)
 
 
@@ -163,7 +163,7 @@ def _blend(before: float | None, newest: float) -> float:
 
 
 def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
-    """One GPU at one moment."""
+    """Return what one GPU does in one sample."""
     util, power = gpu.util_pct, gpu.power_w
     if power is None:
         if util is None:
@@ -191,7 +191,7 @@ def read(normal: GpuNormal, gpu: GpuReading, idle_util_pct: float) -> GpuState:
 
 
 def power_share(normal: GpuNormal, gpu: GpuReading) -> float | None:
-    """Where the power stands between rest (0) and usual (1); None when neither usual power nor limit is known."""
+    """Return the power on a scale from rest (0) to usual (1); None if neither usual power nor limit is known."""
     power = normal.steady_w if normal.steady_w is not None else gpu.power_w
     if power is None:
         return None
@@ -200,7 +200,7 @@ def power_share(normal: GpuNormal, gpu: GpuReading) -> float | None:
     if usual is None:
         if limit is None:
             return None
-        # Not learned yet: measured against the limit, so that BUSY_SHARE falls on BUSY_LIMIT_SHARE of it.
+        # Not learned yet: scaled by the limit, so that BUSY_SHARE falls on BUSY_LIMIT_SHARE of it.
         return power / limit * (BUSY_SHARE / BUSY_LIMIT_SHARE)
     rest = normal.rest_w if normal.rest_w is not None else (limit or usual) * REST_LIMIT_SHARE
     if rest >= (limit or usual) * BUSY_LIMIT_SHARE:

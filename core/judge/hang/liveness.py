@@ -1,9 +1,10 @@
-"""Signs of life of the training: GPUs, CPU of its process tree, bytes read and written, growing checkpoint files.
+"""Signs of life of the training: GPUs, CPU of its processes, bytes read and written, growing checkpoint files.
 
-Each sign keeps the last moment it was seen, in active seconds. Hangs are judged on how long all of them are gone
-(detector.py). None = never known; a sign that is not measured is no sign of death. Known false alarms: a metrics thread
-keeps a dead trainer at 5–20 % CPU or wakes it for seconds each minute (so CPU and I/O count by majority of the last
-samples); sockets do not show in I/O counters (uploads look dead); mmap saves write no bytes (the file's growth counts).
+Each sign keeps the time, in active seconds, at which it was last seen. The detector judges how long all of them have
+been missing. None = never known; a sign that is not measured is no evidence of a hang. Known false alarms: a metrics
+thread keeps a dead trainer at 5 to 20 % CPU or wakes it for seconds each minute (so CPU and I/O count if most of the
+last samples show them); sockets do not show in I/O counters (uploads look dead); saves through mmap write no bytes
+(the growth of the file counts).
 """
 
 import msgspec
@@ -36,15 +37,18 @@ ALIVE_S = 20.0
 """How old the newest sign of life may be for a printed phase to be believed: watchdogs of dead trainers print, too."""
 
 
-class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Times (``*_at``) are active seconds at which the sign was last seen; None = not yet."""
+class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``*_at``: when the sign was last seen, in active seconds; None = not yet.
+
+    ``cpu_bits`` and ``io_bits``: one bit per sample of the window, the newest lowest. ``*_normal``: while training.
+    """
 
     normals: tuple[GpuNormal, ...] = ()
     gpu: tuple[GpuState, ...] = ()
     gpu_at: float | None = None
-    """Last sample that said anything about our GPUs."""
+    """Newest sample with a reading of the trainer's GPUs."""
     foreign: bool = False
-    """All GPUs that can be seen are marked as not the trainer's: whether it is on one cannot be told."""
+    """All GPUs that can be seen are marked as not the trainer's: whether it uses one is unknown."""
     busy_at: float | None = None
     """Some GPU worked (busy or active)."""
     pinned_at: float | None = None
@@ -54,7 +58,7 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spin_at: float | None = None
     spin_seen_w: float | None = None
     spin_known: bool = False
-    """The spin was told against this run's usual power, not against the limit."""
+    """The spin was measured against this run's usual power, not against the power limit."""
 
     throttle: tuple[str, ...] = ()
     """Why some GPU's clocks are held down."""
@@ -63,7 +67,7 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu: float | None = None
     cpu_bits: int = 0
     cpu_alive_at: float | None = None
-    many_at: float | None = None
+    many_cores_at: float | None = None
     cpu_sum: float = 0.0
     cpu_count: int = 0
     cpu_normal: float | None = None
@@ -77,92 +81,92 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Samples in a row with a process in state D."""
     zombies: int = 0
     zombies_normal: int = 0
-    """A helper that died long ago is not news."""
+    """A helper process that died long ago is no new evidence."""
     stopped: bool = False
     file_at: float | None = None
 
     start_at: float = 0.0
-    """When this attempt began, or the world could be seen again."""
-    longest_lull_s: float = 0.0
+    """When this attempt began, or readings came back."""
+    longest_silence_s: float = 0.0
     """Longest time without any sign that was followed by a step, while training."""
     longest_spin_s: float = 0.0
-    lull_s: float = 0.0
+    silence_s: float = 0.0
     """The longest such time since the last step."""
     spin_s: float = 0.0
     spin_from: float | None = None
     window: int = 9
 
 
-def with_gpus(vitals: Vitals, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Vitals:
-    """Take a GPU sample. ``beat_at``: the last step, here and below: a run that steps is not silent."""
+def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
+    """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
     gpus = gpu_activity.own_gpus(sample)
     if not gpus:
-        return vitals
-    normals = gpu_activity.watch(vitals.normals, gpus)
+        return seen
+    normals = gpu_activity.watch(seen.normals, gpus)
     foreign = gpus[0].own is False and not any(g.own is not False for g in gpus)
-    if foreign != vitals.foreign:
-        vitals = msgspec.structs.replace(vitals, foreign=foreign)
+    if foreign != seen.foreign:
+        seen = msgspec.structs.replace(seen, foreign=foreign)
     held = gpu_activity.throttle(gpus)
-    if held != vitals.throttle:
-        vitals = msgspec.structs.replace(vitals, throttle=held)
+    if held != seen.throttle:
+        seen = msgspec.structs.replace(seen, throttle=held)
     states = tuple([gpu_activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
     if states.count("unknown") == len(states):
-        return msgspec.structs.replace(vitals, normals=normals, gpu=states)
+        return msgspec.structs.replace(seen, normals=normals, gpu=states)
     if "busy" in states or "active" in states:
         return msgspec.structs.replace(
-            vitals,
+            seen,
             normals=normals,
             gpu=states,
             gpu_at=now,
             busy_at=now,
             spin_from=None,
-            lull_s=_lull_s(vitals, now, beat_at),
+            silence_s=_silence_s(seen, now, beat_at),
         )
     if "spin" in states:
-        since = vitals.spin_from if vitals.spin_from is not None else now
+        since = seen.spin_from if seen.spin_from is not None else now
         at = states.index("spin")
         return msgspec.structs.replace(
-            vitals,
+            seen,
             normals=normals,
             gpu=states,
             gpu_at=now,
             spin_at=now,
             spin_from=since,
-            spin_s=max(vitals.spin_s, now - since),
+            spin_s=max(seen.spin_s, now - since),
             spin_seen_w=gpus[at].power_w,
             spin_known=normals[at].busy_w is not None,
         )
     if "pinned" in states:
-        since = vitals.spin_from if vitals.spin_from is not None else now
+        since = seen.spin_from if seen.spin_from is not None else now
         return msgspec.structs.replace(
-            vitals, normals=normals, gpu=states, gpu_at=now, pinned_at=now, spin_from=since, spin_seen_w=None
+            seen, normals=normals, gpu=states, gpu_at=now, pinned_at=now, spin_from=since, spin_seen_w=None
         )
     if "dim" in states:
         watts = gpus[states.index("dim")].power_w
         return msgspec.structs.replace(
-            vitals, normals=normals, gpu=states, gpu_at=now, dim_at=now, spin_from=None, spin_seen_w=watts
+            seen, normals=normals, gpu=states, gpu_at=now, dim_at=now, spin_from=None, spin_seen_w=watts
         )
-    return msgspec.structs.replace(vitals, normals=normals, gpu=states, gpu_at=now, spin_from=None)
+    return msgspec.structs.replace(seen, normals=normals, gpu=states, gpu_at=now, spin_from=None)
 
 
-def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Vitals:
+def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, beat_at: float = 0.0) -> Liveness:
     """Take a sample of the process tree."""
-    last = vitals.process_at
+    last = seen.process_at
     elapsed = now - last if last is not None else 0.0
-    window = vitals.window
+    window = seen.window
     if elapsed > 0.0:
         window = min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / elapsed)))
     mask = (1 << window) - 1
     cpu = sample.cpu_cores
-    cpu_bits = (vitals.cpu_bits << 1) & mask
+    cpu_bits = (seen.cpu_bits << 1) & mask
     many = False
-    if cpu is not None and cpu >= alive_cores(vitals, hang.idle_cpu_cores):
+    if cpu is not None and cpu >= alive_cores(seen, hang.idle_cpu_cores):
         cpu_bits |= 1
-        # Ranks that wait for a spinning GPU burn a core each: that is no work.
-        waits = vitals.gpu_at in {None, vitals.spin_at, vitals.pinned_at, vitals.dim_at}
-        many = cpu >= (max(CPU_MANY_CORES, WAITING_CORES * len(vitals.normals)) if waits else CPU_MANY_CORES)
-    moved = _moved(vitals.read_bytes, sample.read_bytes) + _moved(vitals.write_bytes, sample.write_bytes)
-    io_bits = (vitals.io_bits << 1) & mask
+        # Ranks that wait for a spinning GPU keep a core busy each: that is no work.
+        waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}
+        many = cpu >= (max(CPU_MANY_CORES, WAITING_CORES * len(seen.normals)) if waits else CPU_MANY_CORES)
+    moved = _moved(seen.read_bytes, sample.read_bytes) + _moved(seen.write_bytes, sample.write_bytes)
+    io_bits = (seen.io_bits << 1) & mask
     io_now = False
     if elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed:
         io_bits |= 1
@@ -170,94 +174,94 @@ def with_process(vitals: Vitals, sample: ProcessSample, now: float, hang: Hang, 
     cpu_alive = bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window
     states = sample.states
     return msgspec.structs.replace(
-        vitals,
+        seen,
         process_at=now if cpu is not None or sample.read_bytes is not None else last,
         cpu=cpu,
         cpu_bits=cpu_bits,
-        cpu_sum=vitals.cpu_sum + (cpu or 0.0),
-        cpu_count=vitals.cpu_count + (cpu is not None),
-        cpu_alive_at=now if cpu_alive else vitals.cpu_alive_at,
-        many_at=now if many and cpu_alive else vitals.many_at,
+        cpu_sum=seen.cpu_sum + (cpu or 0.0),
+        cpu_count=seen.cpu_count + (cpu is not None),
+        cpu_alive_at=now if cpu_alive else seen.cpu_alive_at,
+        many_cores_at=now if many and cpu_alive else seen.many_cores_at,
         io_bits=io_bits,
-        io_at=now if io_now else vitals.io_at,
-        read_bytes=sample.read_bytes if sample.read_bytes is not None else vitals.read_bytes,
-        write_bytes=sample.write_bytes if sample.write_bytes is not None else vitals.write_bytes,
+        io_at=now if io_now else seen.io_at,
+        read_bytes=sample.read_bytes if sample.read_bytes is not None else seen.read_bytes,
+        write_bytes=sample.write_bytes if sample.write_bytes is not None else seen.write_bytes,
         procs=sample.procs,
-        blocked=vitals.blocked + 1 if states.get("D", 0) else 0,
+        blocked=seen.blocked + 1 if states.get("D", 0) else 0,
         zombies=states.get("Z", 0),
         stopped=states.get("T", 0) > 0,
         window=window,
-        lull_s=_lull_s(vitals, now, beat_at) if cpu_alive or io_now else vitals.lull_s,
+        silence_s=_silence_s(seen, now, beat_at) if cpu_alive or io_now else seen.silence_s,
     )
 
 
-def with_file(vitals: Vitals, now: float, beat_at: float = 0.0) -> Vitals:
-    """A checkpoint file appeared or grew."""
-    return msgspec.structs.replace(vitals, file_at=now, lull_s=_lull_s(vitals, now, beat_at))
+def with_file(seen: Liveness, now: float, beat_at: float = 0.0) -> Liveness:
+    """Take a checkpoint file that appeared or grew."""
+    return msgspec.structs.replace(seen, file_at=now, silence_s=_silence_s(seen, now, beat_at))
 
 
-def with_step(vitals: Vitals, beat_at: float, *, announced: bool) -> Vitals:
-    """A step was made: what was seen since the last one was normal, and a silence before it was harmless.
+def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
+    """Take a step: what was seen since the last one is usual, and a silence before it was harmless.
 
-    ``announced``: another phase than training came in between, so that this teaches nothing about training.
+    ``announced``: another phase came in between, so that nothing is learned about training.
     """
-    train_lull = vitals.longest_lull_s if announced else max(vitals.longest_lull_s, silence(vitals, beat_at))
-    spin = max(vitals.longest_spin_s, vitals.spin_s)
-    due = vitals.cpu_count >= gpu_activity.LEARN_SAMPLES or gpu_activity.has_lesson(vitals.normals)
-    if not due and vitals.lull_s == 0.0 and spin == vitals.longest_spin_s and train_lull == vitals.longest_lull_s:
-        return vitals
+    train_silence_s = seen.longest_silence_s if announced else max(seen.longest_silence_s, silence(seen, beat_at))
+    spin = max(seen.longest_spin_s, seen.spin_s)
+    due = seen.cpu_count >= gpu_activity.LEARN_SAMPLES or gpu_activity.can_learn(seen.normals)
+    if not due and seen.silence_s == 0.0 and spin == seen.longest_spin_s and train_silence_s == seen.longest_silence_s:
+        return seen
     changes: dict[str, object] = {
-        "longest_lull_s": train_lull,
+        "longest_silence_s": train_silence_s,
         "longest_spin_s": spin,
-        "lull_s": 0.0,
+        "silence_s": 0.0,
         "spin_s": 0.0,
         "spin_from": None,
     }
     if announced:
-        changes |= {"cpu_sum": 0.0, "cpu_count": 0, "normals": gpu_activity.forget_lesson(vitals.normals)}
+        changes |= {"cpu_sum": 0.0, "cpu_count": 0, "normals": gpu_activity.drop_samples(seen.normals)}
     elif due:
-        if vitals.cpu_count >= gpu_activity.LEARN_SAMPLES:
-            mean = vitals.cpu_sum / vitals.cpu_count
-            usual = vitals.cpu_normal
+        if seen.cpu_count >= gpu_activity.LEARN_SAMPLES:
+            mean = seen.cpu_sum / seen.cpu_count
+            usual = seen.cpu_normal
             changes |= {
                 "cpu_sum": 0.0,
                 "cpu_count": 0,
                 "cpu_normal": mean if usual is None else usual + gpu_activity.NEWEST_WEIGHT * (mean - usual),
             }
         changes |= {
-            "normals": gpu_activity.learn(vitals.normals),
-            "procs_normal": vitals.procs,
-            "zombies_normal": vitals.zombies,
+            "normals": gpu_activity.learn(seen.normals),
+            "procs_normal": seen.procs,
+            "zombies_normal": seen.zombies,
         }
-    return msgspec.structs.replace(vitals, **changes)
+    return msgspec.structs.replace(seen, **changes)
 
 
-def silence(vitals: Vitals, beat_at: float) -> float:
-    """The longest time without any sign since the last step, up to the newest sample: the rest is not known."""
-    seen_at = max(vitals.process_at or 0.0, vitals.gpu_at or 0.0)
-    return max(vitals.lull_s, seen_at - max(beat_at, last_sign(vitals, cpu=True)))
+def silence(seen: Liveness, beat_at: float) -> float:
+    """Return the longest time without any sign since the last step, up to the newest sample."""
+    seen_at = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
+    return max(seen.silence_s, seen_at - max(beat_at, last_sign(seen, cpu=True)))
 
 
-def begin_attempt(vitals: Vitals, now: float) -> Vitals:
-    """A new process: its counters begin again, the run's habits stay known."""
-    return Vitals(
+def begin_attempt(seen: Liveness, now: float) -> Liveness:
+    """Start over for a new process; what is usual for this run stays known."""
+    return Liveness(
         start_at=now,
-        normals=gpu_activity.forget_lesson(vitals.normals),
-        cpu_normal=vitals.cpu_normal,
-        procs_normal=vitals.procs_normal,
-        zombies_normal=vitals.zombies_normal,
-        longest_lull_s=vitals.longest_lull_s,
-        longest_spin_s=vitals.longest_spin_s,
-        window=vitals.window,
+        normals=gpu_activity.drop_samples(seen.normals),
+        cpu_normal=seen.cpu_normal,
+        procs_normal=seen.procs_normal,
+        zombies_normal=seen.zombies_normal,
+        longest_silence_s=seen.longest_silence_s,
+        longest_spin_s=seen.longest_spin_s,
+        window=seen.window,
     )
 
 
-def after_gap(vitals: Vitals, now: float) -> Vitals:
-    """Nothing could be seen until now: counters jump, and the machine needs a moment."""
+def after_gap(seen: Liveness, now: float) -> Liveness:
+    """Start over after a time in which nothing could be seen: counters jump, and the machine is slow at first."""
     return msgspec.structs.replace(
-        vitals,
+        seen,
         start_at=now,
-        normals=gpu_activity.forget_lesson(vitals.normals),
+        normals=gpu_activity.drop_samples(seen.normals),
         read_bytes=None,
         write_bytes=None,
         cpu_bits=0,
@@ -265,62 +269,62 @@ def after_gap(vitals: Vitals, now: float) -> Vitals:
         cpu_sum=0.0,
         cpu_count=0,
         spin_from=None,
-        lull_s=0.0,
+        silence_s=0.0,
         spin_s=0.0,
     )
 
 
-def alive_cores(vitals: Vitals, idle_cpu_cores: float) -> float:
-    """CPU of the tree, in cores, from which it counts as a sign of life."""
-    bound = idle_cpu_cores * (1.0 + CPU_CORES_PER_GPU * max(0, len(vitals.normals) - 1))
-    usual = vitals.cpu_normal
+def alive_cores(seen: Liveness, idle_cpu_cores: float) -> float:
+    """Return from how many cores on the CPU of all its processes is a sign of life."""
+    bound = idle_cpu_cores * (1.0 + CPU_CORES_PER_GPU * max(0, len(seen.normals) - 1))
+    usual = seen.cpu_normal
     if usual is None:
         return bound
-    if is_starved(vitals):
-        # With workers dead or blocked, the main process polling its queue is no work.
+    if is_starved(seen):
+        # With workers dead or blocked, a main process that polls its queue does no work.
         return max(bound, CPU_STARVED_SHARE * usual)
     return min(bound, CPU_NORMAL_SHARE * usual)
 
 
-def is_starved(vitals: Vitals) -> bool:
-    """Workers died (state Z) or are blocked in the kernel (state D) for most of the window."""
-    return vitals.zombies > vitals.zombies_normal or 2 * vitals.blocked > vitals.window
+def is_starved(seen: Liveness) -> bool:
+    """Return whether workers died (state Z) or were blocked in the kernel (state D) for most of the window."""
+    return seen.zombies > seen.zombies_normal or 2 * seen.blocked > seen.window
 
 
-def last_work(vitals: Vitals) -> float:
-    """When a GPU worked, bytes moved or a file grew, in active seconds: signs that no polling loop makes."""
-    return max(vitals.start_at, vitals.busy_at or 0.0, vitals.io_at or 0.0, vitals.file_at or 0.0)
+def last_work(seen: Liveness) -> float:
+    """Return when a GPU last worked, bytes moved or a file grew: signs that no polling loop makes."""
+    return max(seen.start_at, seen.busy_at or 0.0, seen.io_at or 0.0, seen.file_at or 0.0)
 
 
-def last_own_sign(vitals: Vitals) -> float:
-    """The same of the trainer's processes and files alone, whatever the GPUs do."""
-    return max(vitals.start_at, vitals.cpu_alive_at or 0.0, vitals.io_at or 0.0, vitals.file_at or 0.0)
+def last_own_sign(seen: Liveness) -> float:
+    """Return when the trainer's processes or files last showed a sign, whatever the GPUs do."""
+    return max(seen.start_at, seen.cpu_alive_at or 0.0, seen.io_at or 0.0, seen.file_at or 0.0)
 
 
-def last_sign(vitals: Vitals, *, cpu: bool) -> float:
-    """When the last sign of life was seen, in active seconds. ``cpu``: one busy core counts too, else several."""
+def last_sign(seen: Liveness, *, cpu: bool) -> float:
+    """Return when a sign of life was last seen. ``cpu``: one busy core is enough, else several are needed."""
     return max(
-        vitals.start_at,
-        vitals.busy_at or 0.0,
-        vitals.io_at or 0.0,
-        vitals.file_at or 0.0,
-        (vitals.cpu_alive_at if cpu else vitals.many_at) or 0.0,
+        seen.start_at,
+        seen.busy_at or 0.0,
+        seen.io_at or 0.0,
+        seen.file_at or 0.0,
+        (seen.cpu_alive_at if cpu else seen.many_cores_at) or 0.0,
     )
 
 
-def was_alive(vitals: Vitals, beat_at: float, now: float, margin_s: float) -> bool:
+def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bool:
     """Return whether the trainer was alive when it printed what came ``now``, or nothing can be seen at all."""
-    if vitals.process_at is None and vitals.gpu_at is None:
+    if seen.process_at is None and seen.gpu_at is None:
         return True
-    return now - max(beat_at, last_sign(vitals, cpu=True)) <= ALIVE_S + margin_s
+    return now - max(beat_at, last_sign(seen, cpu=True)) <= ALIVE_S + margin_s
 
 
 def _moved(before: float | None, after: float | None) -> float:
     return 0.0 if before is None or after is None or after < before else after - before
 
 
-def _lull_s(vitals: Vitals, now: float, beat_at: float) -> float:
-    """The longest lull since the last step, where a sign of life is seen now."""
-    if now - beat_at <= vitals.lull_s:
-        return vitals.lull_s
-    return max(vitals.lull_s, now - max(beat_at, last_sign(vitals, cpu=True)))
+def _silence_s(seen: Liveness, now: float, beat_at: float) -> float:
+    """Return the longest silence since the last step, if a sign of life is seen now."""
+    if now - beat_at <= seen.silence_s:
+        return seen.silence_s
+    return max(seen.silence_s, now - max(beat_at, last_sign(seen, cpu=True)))

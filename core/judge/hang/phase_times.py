@@ -1,8 +1,8 @@
-"""How long the phases of a run take when all is well, and how long they show no sign of life: learned as they end.
+"""How long the phases of a run take, and how long they show no sign of life, learned as each phase ends by itself.
 
-Kept apart for each phase: an evaluation of twenty minutes says nothing about how long a save may take. Words of a dead
-trainer (a watchdog's "saving before abort") teach nothing. The same source as the step clock: learned time-outs that
-know sections (NVIDIA's resiliency extension). Known false alarms: the first time of a phase, nothing is known of it.
+Kept apart for each phase: an evaluation of twenty minutes tells nothing about how long a save may take. Words of a dead
+trainer (a watchdog's "saving before abort") teach nothing. Source: learned time-outs by section (NVIDIA's resiliency
+extension). Known false alarms: the first time of a phase, of which nothing is known yet.
 """
 
 import msgspec
@@ -13,32 +13,32 @@ from ...model.progress import Phase
 UNSEEN = PhaseHabit()
 
 
-class Routine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``start``: launch to first step. ``phases``: those that ended by themselves. ``runs``: those before."""
+class PhaseTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``runs``: earlier runs of this command. ``start``: from launch to first step. ``phases``: those that ended."""
 
     runs: int = 0
     start: PhaseHabit = UNSEEN
     phases: dict[Phase, PhaseHabit] = {}
 
 
-def started(routine: Routine, lasted_s: float, quiet_s: float) -> Routine:
-    """An attempt made its first step."""
-    return msgspec.structs.replace(routine, start=_grown(routine.start, lasted_s, quiet_s))
+def started(times: PhaseTimes, lasted_s: float, quiet_s: float) -> PhaseTimes:
+    """Learn from a start: an attempt made its first step."""
+    return msgspec.structs.replace(times, start=_grown(times.start, lasted_s, quiet_s))
 
 
-def ended(routine: Routine, phase: Phase, lasted_s: float, quiet_s: float) -> Routine:
-    """A phase was followed by another one, or by a step. ``quiet_s``: longest silence since the last step."""
-    grown = _grown(habit(routine, phase), lasted_s, quiet_s)
-    return msgspec.structs.replace(routine, phases={**routine.phases, phase: grown})
+def ended(times: PhaseTimes, phase: Phase, lasted_s: float, quiet_s: float) -> PhaseTimes:
+    """Learn from a phase that ended. ``quiet_s``: longest silence since the last step, in seconds."""
+    grown = _grown(habit(times, phase), lasted_s, quiet_s)
+    return msgspec.structs.replace(times, phases={**times.phases, phase: grown})
 
 
-def habit(routine: Routine, phase: Phase) -> PhaseHabit:
-    """What is known of a phase."""
-    return routine.phases.get(phase, UNSEEN)
+def habit(times: PhaseTimes, phase: Phase) -> PhaseHabit:
+    """Return what is known of a phase."""
+    return times.phases.get(phase, UNSEEN)
 
 
 def merged(one: PhaseHabit, other: PhaseHabit) -> PhaseHabit:
-    """The longer of both."""
+    """Return the longer times of both."""
     return PhaseHabit(
         times=max(one.times, other.times),
         longest_s=max(one.longest_s, other.longest_s),

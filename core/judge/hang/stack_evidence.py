@@ -1,9 +1,9 @@
-"""What stack frames of a hung process say about the kind of hang, whatever its GPU and CPU looked like.
+"""The kind of a hang as the stack frames of the hung processes show it, whatever GPU and CPU looked like.
 
 Sources: py-spy dumps of hung DataLoaders (the main process waits in ``_try_get_data``: pytorch/pytorch issues 1355 and
 75147, RolnickLab/ami-data-companion issue 140), of collectives whose peers never come (NCCL watchdog reports), and of a
 GPU that does not finish its kernels (``cudaStreamSynchronize`` below ``item`` or ``synchronize``). A process that moved
-between the two looks says nothing: a healthy training synchronises, too, but not for ten seconds in the same place.
+between the two looks proves nothing: a healthy training synchronises, too, but not for ten seconds in one place.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from ..text.patterns import LazyPattern
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stack says. ``what``: a sentence of evidence."""
+    """The kind of hang that a stack shows. ``what``: a sentence of evidence."""
 
     kind: HangKind
     what: str
@@ -39,11 +39,11 @@ FRAMES: tuple[tuple[LazyPattern, HangKind, str], ...] = (
         "waits for the GPU to finish its kernels",
     ),
 )
-"""In the order in which they convict: who waits for data does so whatever else is on the stack."""
+"""Strongest first: a process that waits for data does so whatever else is on its stack."""
 
 
 def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
-    """The signs in the stacks that were captured, strongest first; none when nothing was captured."""
+    """Return the signs in the captured stacks, strongest first; none if nothing was captured."""
     if outcome is None:
         return ()
     found: list[tuple[int, Sign]] = []
@@ -57,7 +57,7 @@ def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
 
 
 def _stacks(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """(pid, frames) of each process that did not move; native frames before Python's."""
+    """Yield pid and frames of each process that did not move; native frames before those of Python."""
     frames, native, moved = (data.get(name) for name in ("frames", "native", "moved"))
     if not isinstance(frames, dict):
         return

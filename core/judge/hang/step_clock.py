@@ -1,9 +1,9 @@
-"""The step clock: how long the way from one step to the next usually takes, and so when a step is overdue.
+"""How long it usually takes from one step to the next, from which it follows when a step is overdue.
 
 Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: factor 5 and warm-up;
-PortOS: 6 x the slowest recent step, floor 90 s). Known false alarms of such clocks: long pauses the run makes by design
-(evaluation, saving, refilling a buffer): they are learned apart; lines printed only now and then: the distance of
-lines, not of steps, is what is learned.
+PortOS: 6 x the slowest recent step, floor 90 s). Known false alarms of such clocks: long pauses that the run makes by
+design (evaluation, saving, refilling a buffer), which are learned apart; lines that are printed only now and then, so
+the distance of lines is learned, not that of steps.
 """
 
 import msgspec
@@ -23,7 +23,7 @@ PAUSE_FADE = 0.9
 
 
 class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All times in active seconds. ``slow_s``/``typical_s`` are None until something was learned.
+    """All times in active seconds. ``slow_s``, ``typical_s`` and ``step_s`` are None until the first block is full.
 
     ``beats`` counts heartbeats of this attempt; ``step_s`` is the typical time of one step (lines may stand for many).
     ``pause_s``: the longest pause so far that nothing announced and that ended by itself.
@@ -43,18 +43,18 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step_s: float | None = None
     pause_s: float = 0.0
     far_n: int = 0
-    """Pauses in a row: several are no pauses, but a new pace."""
+    """Pauses in a row; several are a new pace."""
 
 
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
-    """A new attempt: the clock starts again, what is normal for this run stays known."""
+    """Start the clock of a new attempt; what is usual for this run stays known."""
     return msgspec.structs.replace(
         clock, start=now, last=now, beats=0, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, far_n=0
     )
 
 
 def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announced: bool = False) -> StepClock:
-    """The training advanced by ``steps`` (1 when unknown). ``announced``: after another phase, so no usual step."""
+    """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase."""
     interval = now - clock.last
     beats = clock.beats + 1
     if beats <= warmup_beats or interval < 0.0:
@@ -62,7 +62,7 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
     typical = clock.typical_s
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
     if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
-        # What a phase announced is learned apart, phase by phase (phase_times.py).
+        # Announced phases are learned apart (phase_times.py).
         pause = clock.pause_s if announced else max(interval, clock.pause_s * PAUSE_FADE)
         return msgspec.structs.replace(clock, last=now, beats=beats, pause_s=pause, far_n=clock.far_n + 1)
     n = clock.block_n + 1
@@ -100,11 +100,11 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
 
 
 def robust_slowest(slowest: tuple[float, ...]) -> float:
-    """The slowest block but one (the slowest of few): a single odd step does not stretch every deadline."""
+    """Return the second slowest of the blocks, the slowest of fewer than four: one odd step does not count."""
     ordered = sorted(slowest)
     return ordered[-1] if len(ordered) < 4 else ordered[-2]
 
 
 def grace_after(clock: StepClock, now: float) -> StepClock:
-    """Nothing could be seen until now (wake-up): the wait for the next step starts again."""
+    """Restart the wait for the next step after a time in which nothing could be seen (wake-up)."""
     return msgspec.structs.replace(clock, last=now)

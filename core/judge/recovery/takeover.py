@@ -13,7 +13,7 @@ from ..findings import eta
 from ..findings.loss import Loss
 from ..findings.slow import Stall
 from ..hang import active_time, liveness, step_clock
-from ..hang.log_activity import Voice
+from ..hang.log_activity import LogActivity
 from ..progress.log_progress import START
 from ..resume import checkpoint_index
 from ..run_states import (
@@ -121,8 +121,8 @@ def started(draft: Draft, start: Start) -> None:
         others={},
         diagnosis=DiagnosisState(),
         clock=step_clock.grace_after(state.clock, now) if same and state.clock.beats else fresh_clock,
-        vitals=liveness.begin_attempt(state.vitals, now),
-        voice=Voice(phase_at=now),
+        liveness=liveness.begin_attempt(state.liveness, now),
+        log_activity=LogActivity(phase_at=now),
         loss=Loss(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),
