@@ -20,12 +20,12 @@ from .judge.run_states import WORDS, name_of
 from .judge.text.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened
-from .model.failure import FailureCatalogue
-from .model.log_shapes import LogShapes
 from .model.observation import Meta, Observation, Outcome
 from .model.profile import Preset
 from .model.record import Entry
 from .model.settings import Settings
+from .model.shipped.failure import FailureCatalogue
+from .model.shipped.log_shapes import LogShapes
 from .store.trace_reading import TraceReading
 
 _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)

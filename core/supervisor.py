@@ -17,6 +17,7 @@ import msgspec
 from .inbox import BoundedInbox
 from .judge.state import JudgeState
 from .model.attempt import StartRecord
+from .model.control_messages import Reply
 from .model.decision import (
     CaptureStacks,
     Decision,
@@ -41,7 +42,6 @@ from .model.fact import (
 from .model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
 from .model.ports import Actor, AttemptTarget, Clock, Sensor
 from .model.record import Entry, Record
-from .model.wire import Reply
 
 log = logging.getLogger(__name__)
 

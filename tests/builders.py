@@ -26,7 +26,6 @@ from trainwatch.core.model.decision import (
     StopAttempt,
 )
 from trainwatch.core.model.fact import AttemptEnded, IncidentOpened, IncidentUpdated, Note, StateChanged
-from trainwatch.core.model.failure import FailureCatalogue, FailureClass, FailureSignature
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import (
     CheckpointChange,
@@ -48,6 +47,7 @@ from trainwatch.core.model.observation import (
 from trainwatch.core.model.profile import Preset
 from trainwatch.core.model.record import Entry
 from trainwatch.core.model.settings import Settings
+from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, FailureSignature
 
 GB = 1e9
 

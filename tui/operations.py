@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import msgspec
 from textual.app import App
 
+from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import NO_PROFILE, Profile
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.wire import Reply
 from trainwatch.core.views.dashboard import DashboardView
 from trainwatch.core.views.price import (
     Price,

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from trainwatch.core.model.control_messages import Reply, Request
+
 from ..core.model.observation import Command
 from ..core.model.ports import Point
 from ..core.model.settings import Health
 from ..core.model.situation import Situation
 from ..core.model.story import RunStory, apply
-from ..core.model.wire import Reply, Request
 from ..core.store.journal import JournalFollower, JournalTooNew
 from ..core.store.lock import holder_pid
 from ..core.store.run_directory import RunDirectory
@@ -80,7 +81,7 @@ class StoreFeed:
 
     def send(self, command: Command) -> Reply:
         """Through the control socket."""
-        from ..core.store.control import ControlError, send
+        from trainwatch.core.store.control_client import ControlError, send
 
         try:
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..model.attempt import LaunchOrder
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.decision import (
     CaptureStacks,
     ClearGpu,

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from ..model.control_messages import Request
 from ..model.observation import Command
-from ..model.printable import printable
 from ..model.profile import NO_PROFILE
-from ..model.wire import Request
+from ..model.text.printable import printable
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 from .runs.known_runs import read_status
@@ -56,7 +56,7 @@ def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
     """Send the command and return the supervisor's answer. ``starts_supervisor``: start one if none is running."""
-    from ..store.control import ControlError, NoSupervisor, send
+    from ..store.control_client import ControlError, NoSupervisor, send
 
     if (why := unfit(run, command)) is not None:
         raise CliError(ExitCode.FAILED, why)
@@ -97,7 +97,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
 
 def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     """The supervisor would refuse it, too, but only in its journal."""
-    from ..model.resuming import telling
+    from ..model.launch.resume_forms import telling
     from ..store.journal import load_story
     from .start.definitions import definitions_of
 

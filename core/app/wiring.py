@@ -27,11 +27,11 @@ from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
 from ..model.decision import StartAttempt
 from ..model.fact import BudgetChanged, RunCreated
+from ..model.launch.resume_forms import telling
 from ..model.observation import Learned, Meta
 from ..model.ports import AttemptTarget, Inbox, Sensor
 from ..model.profile import Preset, Profile
 from ..model.record import Record
-from ..model.resuming import telling
 from ..model.run import RunSpec
 from ..model.settings import Settings
 from ..model.story import RunStory
@@ -46,7 +46,7 @@ from ..sense.log.log_tail import LogTail
 from ..sense.process.exit_watch import ExitWatch
 from ..sense.process.process_tree import ProcessTree
 from ..store.clock import RunClock
-from ..store.habits import HabitsFile
+from ..store.habits_file import HabitsFile
 from ..store.history import HistoryWriter
 from ..store.journal import JournalWriter, latest_snapshot, read_journal
 from ..store.run_directory import RunDirectory

@@ -5,9 +5,9 @@ import stat
 from contextlib import closing
 from pathlib import Path
 
-from ..model.checkpoint import Checkpoint, Holds
-from ..model.checkpoint_names import SHARD, is_part, is_temporary
-from ..model.checkpoint_suffixes import INDEX_SUFFIX
+from ..model.checkpoints.checkpoint import Checkpoint, Holds
+from ..model.checkpoints.checkpoint_names import SHARD, is_part, is_temporary
+from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from .formats.damage import Corrupt, Growing, worst
 from .formats.file_contents import FileContents
 from .formats.pickles.pickle_values import Mapping

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..model.checkpoint import Checkpoint, CheckpointListing, age_order, newest_complete
-from ..model.checkpoint_names import is_part, is_temporary
-from ..model.checkpoint_suffixes import has_checkpoint_suffix
-from ..model.path_globs import matches
+from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_complete
+from ..model.checkpoints.checkpoint_names import is_part, is_temporary
+from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ..model.text.path_globs import matches
 from .inspection import inspect
 from .layouts.recognition import is_checkpoint_directory
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint import Checkpoint
 from .formats.damage import Damage
 from .formats.pickles.pickle_values import Mapping, shown
 from .formats.state_file import STATE_FILES, read_state_file

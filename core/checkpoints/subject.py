@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..model.checkpoint import KIND_OF, Kind, kind_of
-from ..model.checkpoint_names import NameCounts, read_name, tensor_format
-from ..model.checkpoint_suffixes import INDEX_SUFFIX
+from ..model.checkpoints.checkpoint import KIND_OF, Kind, kind_of
+from ..model.checkpoints.checkpoint_names import NameCounts, read_name, tensor_format
+from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from .formats.damage import Corrupt, Damage, Sealed, Torn
 from .formats.file_contents import TORCHSCRIPT
 from .formats.tensor_file import FileFinding, counts_of, examine_file

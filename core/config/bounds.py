@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..model.log_shapes import SHAPE_GROUPS, expand
-from ..model.ramp import ramp_goal
+from ..model.launch.ramp_rule import ramp_goal
 from ..model.settings import Settings
+from ..model.shipped.log_shapes import SHAPE_GROUPS, expand
 from .document import Document, Rule, endless
 from .problem import did_you_mean
 

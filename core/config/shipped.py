@@ -11,11 +11,11 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from ..model.failure import FailureCatalogue
 from ..model.incident import HangKind
-from ..model.log_shapes import LogShapes
 from ..model.profile import Preset, Profile
-from ..model.remedy import HINTED, Remedy, RemedyCatalogue
+from ..model.shipped.failure import FailureCatalogue
+from ..model.shipped.log_shapes import LogShapes
+from ..model.shipped.remedy import HINTED, Remedy, RemedyCatalogue
 from .document import Document, Rule
 from .problem import ConfigError, Problem
 

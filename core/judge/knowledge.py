@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..model.launch.resume_forms import Telling
 from ..model.profile import Preset
-from ..model.remedy import Remedy
-from ..model.resuming import Telling
 from ..model.settings import Settings
+from ..model.shipped.remedy import Remedy
 from .failure.catalogue import CompiledCatalogue
 from .findings import health_levels
 from .recovery.remedies import Values

@@ -12,7 +12,7 @@ import msgspec
 from ..model.incident import Incident
 from ..model.progress import Progress
 from ..model.record import Entry
-from ..model.remedy import AppliedRemedy
+from ..model.shipped.remedy import AppliedRemedy
 from .attempt_progress import AttemptNow
 from .failure.log_evidence import DiagnosisState
 from .findings.disk_forecast import DiskUse

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ..model.control_messages import Reply
 from ..model.fact import Note
 from ..model.observation import (
     CheckpointEvent,
@@ -26,7 +27,6 @@ from ..model.observation import (
     Tick,
 )
 from ..model.story import RunStory
-from ..model.wire import Reply
 from .failure.log_evidence import kernel_evidence
 from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
 from .hang import active_time, liveness, log_activity, step_clock

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from .checkpoint import Checkpoint
+from .checkpoints.checkpoint import Checkpoint
 from .profile import Change
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from .checkpoint import Checkpoint
-from .expected_length import ExpectedLength
+from .checkpoints.checkpoint import Checkpoint
 from .health import Level
 from .incident import Incident
+from .launch.expected_length import ExpectedLength
+from .launch.ramp_rule import DeadRung, Direction
 from .profile import Change
 from .progress import Phase, Progress
-from .ramp import DeadRung, Direction
 from .run import RunState
 
 

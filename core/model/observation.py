@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from .habits import Habits
+from .launch.habits import Habits
 from .profile import Change
 
 

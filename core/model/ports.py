@@ -5,20 +5,20 @@ from typing import Protocol
 
 import msgspec
 
-from .checkpoint_jobs import CheckpointJobs
+from .checkpoints.checkpoint_jobs import CheckpointJobs
+from .checkpoints.sample import Sample
+from .control_messages import Reply
 from .decision import Decision
 from .incident import EvidenceFile
-from .launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
-from .log_lines import LogBrowser, LogStamps
+from .launch.launch_preview import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from .launch.trial import TrialResult
 from .observation import Command, Observation, Outcome
 from .profile import Change, Profile
 from .run import ProcessIdentity
 from .run_card import RunCard, RunPlan
-from .sample import Sample
 from .settings import Screen as ScreenSettings
 from .situation import Situation
-from .trial import TrialResult
-from .wire import Reply
+from .text.log_lines import LogBrowser, LogStamps
 
 
 class Clock(Protocol):

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .expected_length import LengthKeys
+from .launch.expected_length import LengthKeys
 
 NO_PROFILE = "none"
 """What a person says for the user's own config as it stands."""

@@ -5,7 +5,7 @@ from typing import assert_never
 import msgspec
 
 from .attempt import AttemptStory
-from .checkpoint import Checkpoint, age_order
+from .checkpoints.checkpoint import Checkpoint, age_order
 from .decision import Decision, NotifyPeople
 from .fact import (
     AttemptEnded,
@@ -34,10 +34,10 @@ from .fact import (
 )
 from .health import HealthReading
 from .incident import Incident
+from .launch.ramp_rule import DeadRung
 from .observation import Outcome
 from .profile import Change
 from .progress import Progress
-from .ramp import DeadRung
 from .record import Record
 from .run import RunState
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.wire import Reply, Request
+from ..model.control_messages import Reply, Request
 from .atomic import write_atomically
-from .control import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
+from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
 from .json_line import encode_line
 from .run_directory import RunDirectory
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.trial import TrialResult
+from ..model.launch.trial import TrialResult
 from .home import make_private
 
 

@@ -4,8 +4,8 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint, newest_complete
-from ..model.checkpoint_jobs import Delta, Overview, Prune
+from ..model.checkpoints.checkpoint import Checkpoint, newest_complete
+from ..model.checkpoints.checkpoint_jobs import Delta, Overview, Prune
 from ..model.health import Level
 from . import quantity
 from .checkpoints import LEVELS

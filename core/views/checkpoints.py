@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint, newest_complete
+from ..model.checkpoints.checkpoint import Checkpoint, newest_complete
 from ..model.health import Level
 from ..model.situation import Situation
 from . import quantity

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ..model.health import Level
-from ..model.launching import LaunchCheck, LaunchPreview
+from ..model.launch.launch_preview import LaunchCheck, LaunchPreview
 from ..model.profile import Change
 from . import quantity
 from .words import STATE_WORDS, shown

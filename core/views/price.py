@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.run import LIVE_STATES
 from ..model.situation import Situation
 from . import quantity

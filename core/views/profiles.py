@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ..model.launch.trial import TrialResult
 from ..model.profile import Change, Profile
 from ..model.situation import Situation
-from ..model.trial import TrialResult
 from . import quantity
 from .timeline import checkpoint_t
 from .words import shown

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from ..model.attempt import AttemptStory
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.decision import EndWatch, NotifyPeople
 from ..model.fact import CommandReceived, RampMoved
 from ..model.incident import Incident
 from ..model.profile import Change
 from ..model.record import Record
-from ..model.redact import Redaction, url_secrets
 from ..model.situation import Situation
 from ..model.story import RunStory
+from ..model.text.redact import Redaction, url_secrets
 from . import quantity
 from .checkpoints import step_words
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.sample import Sample
+from ..model.checkpoints.sample import Sample
 from . import quantity
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ..model.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.situation import Situation
 from . import quantity
 from .checkpoints import step_words

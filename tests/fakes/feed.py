@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from trainwatch.core.model.checkpoint import Checkpoint, Verdict
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, Verdict
+from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
@@ -29,7 +30,6 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run_card import RunCard, RunPlan
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
-from trainwatch.core.model.wire import Reply
 
 WALL0 = 1_763_767_200.0
 """2025-11-21 23:20 UTC."""

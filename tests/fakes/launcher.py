@@ -5,7 +5,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from trainwatch.core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from trainwatch.core.model.launch.launch_preview import (
+    LaunchCheck,
+    LaunchOffer,
+    LaunchOrder,
+    LaunchPreview,
+)
 from trainwatch.core.model.profile import Change
 
 OFFERS = (

@@ -4,7 +4,7 @@ import math
 import os
 from pathlib import Path
 
-from trainwatch.core.model.sample import Sample
+from trainwatch.core.model.checkpoints.sample import Sample
 from trainwatch.core.sense.files.sample_images import find_samples
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, checkpoint, hung
-from trainwatch.core.model.checkpoint import Checkpoint, CheckpointListing
-from trainwatch.core.model.checkpoint_jobs import Progress
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from trainwatch.core.model.checkpoints.checkpoint_jobs import Progress
 from trainwatch.core.model.decision import (
     CaptureStacks,
     ClearGpu,

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.e2e_world import World, world
 from trainwatch.core.app.preflight.after_run import After, check_log, check_loss
 from trainwatch.core.model.attempt import AttemptStory
-from trainwatch.core.model.checkpoint import CheckpointListing
+from trainwatch.core.model.checkpoints.checkpoint import CheckpointListing
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
 

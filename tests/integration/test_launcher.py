@@ -10,7 +10,7 @@ from trainwatch.core.app.screen.late_doors import LateProfiles
 from trainwatch.core.app.screen.screen_trials import RunTrials
 from trainwatch.core.app.start.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.project_run import project_spec
-from trainwatch.core.model.launching import LaunchCheck, LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchOrder
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory
 

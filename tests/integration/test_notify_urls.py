@@ -15,7 +15,7 @@ from trainwatch.core.act.notify import notifier as notify_module
 from trainwatch.core.act.notify.notifier import notify_urls
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import load_project
-from trainwatch.core.model.redact import HIDDEN, Redaction, url_secrets
+from trainwatch.core.model.text.redact import HIDDEN, Redaction, url_secrets
 
 __all__ = ["world"]
 

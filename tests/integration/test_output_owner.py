@@ -19,7 +19,7 @@ from trainwatch.core.app.start.output_owner import (
     rival_of,
 )
 from trainwatch.core.app.start.project_run import project_run
-from trainwatch.core.model.launching import LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchOrder
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory

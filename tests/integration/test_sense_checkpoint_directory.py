@@ -11,7 +11,7 @@ from safetensors.numpy import save
 from tests.integration.sense_world import ListInbox, RunClock, running, wait_until
 from trainwatch.core.checkpoints.inspection import inspect
 from trainwatch.core.checkpoints.listing import list_checkpoints
-from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files import directory_events

@@ -14,11 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from trainwatch.core.model.control_messages import Reply, Request
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.wire import Reply, Request
 from trainwatch.core.store import control_server
-from trainwatch.core.store.control import LINE_BYTES, NoSupervisor, SupervisorSilent, send, socket_folder
+from trainwatch.core.store.control_client import (
+    LINE_BYTES,
+    NoSupervisor,
+    SupervisorSilent,
+    send,
+    socket_folder,
+)
 from trainwatch.core.store.control_server import ControlServer
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,

@@ -20,7 +20,7 @@ from tests.scenarios.cases import (
     new,
     scattered,
 )
-from trainwatch.core.model.habits import Habits, PhaseHabit
+from trainwatch.core.model.launch.habits import Habits, PhaseHabit
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.model.settings import Hang, Settings
 

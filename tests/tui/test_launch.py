@@ -11,7 +11,7 @@ from textual.widgets import Input
 from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
-from trainwatch.core.model.launching import LaunchOrder, LaunchPreview
+from trainwatch.core.model.launch.launch_preview import LaunchOrder, LaunchPreview
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tui.conftest import look, until
-from trainwatch.core.model.sample import Sample
+from trainwatch.core.model.checkpoints.sample import Sample
 from trainwatch.core.sense.files.sample_images import find_samples
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens import samples_screen

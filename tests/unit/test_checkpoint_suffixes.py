@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainwatch.core.model.checkpoint_suffixes import TENSOR_SUFFIXES
+from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
 
 REPOSITORY = Path(__file__).parents[2]
 TABLE = REPOSITORY / "core" / "model" / "checkpoint_suffixes.py"
@@ -16,7 +16,7 @@ from pathlib import Path
 
 source = Path(sys.argv[1]).read_text()
 assert source.count('".sft": "safetensors",') == 1
-table = types.ModuleType("trainwatch.core.model.checkpoint_suffixes")
+table = types.ModuleType("trainwatch.core.model.checkpoints.checkpoint_suffixes")
 sys.modules[table.__name__] = table
 exec(source.replace('".sft": "safetensors",', '".sft": "safetensors", ".new": "safetensors",'), table.__dict__)
 

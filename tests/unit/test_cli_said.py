@@ -11,10 +11,10 @@ from trainwatch.cli import main
 from trainwatch.cli.event_text import event_line
 from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RemedyApplied, RunCreated
 from trainwatch.core.model.incident import Evidence, Incident
-from trainwatch.core.model.printable import printable, printable_lines
 from trainwatch.core.model.profile import Change
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.text.printable import printable, printable_lines
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 

@@ -14,7 +14,7 @@ from trainwatch.core.judge.failure.diagnosis import SPECIFIC
 from trainwatch.core.judge.failure.exceptions import find_exception
 from trainwatch.core.judge.failure.exit_status import SIGNALS
 from trainwatch.core.judge.failure.kernel_lines import read_kernel_line
-from trainwatch.core.model.failure import FailureCatalogue, FailureClass, KernelPattern
+from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, KernelPattern
 
 parser: Any = re._parser  # type: ignore[attr-defined]
 codes: Any = re._constants  # type: ignore[attr-defined]

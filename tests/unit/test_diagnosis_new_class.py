@@ -12,9 +12,9 @@ from trainwatch.core.config.shipped import read_failures
 from trainwatch.core.judge import Judge
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-from trainwatch.core.model.failure import FailureCatalogue
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.shipped.failure import FailureCatalogue
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.views.report import ReportSources

@@ -12,8 +12,8 @@ from trainwatch.core.act.config.trainer_config import write_copy
 from trainwatch.core.act.launch import spool
 from trainwatch.core.checkpoints import apply_prune, backup, plan_prune
 from trainwatch.core.model.fact import Note
+from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.trial import TrialResult
 from trainwatch.core.store.atomic import write_atomically
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory

@@ -10,14 +10,14 @@ from trainwatch.core.app.preflight.length_check import check_length, expected_of
 from trainwatch.core.app.start.expected_run_length import expected_of
 from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.config.shipped import load_presets
-from trainwatch.core.model.expected_length import ExpectedLength, LengthKeys, expected_length
 from trainwatch.core.model.fact import RunCreated
-from trainwatch.core.model.habits import Habits
+from trainwatch.core.model.launch.expected_length import ExpectedLength, LengthKeys, expected_length
+from trainwatch.core.model.launch.habits import Habits
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.habits import HabitsFile
+from trainwatch.core.store.habits_file import HabitsFile
 from trainwatch.core.views.status import status_object
 from trainwatch.core.views.verdict import expected
 

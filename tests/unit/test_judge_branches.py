@@ -8,9 +8,9 @@ from tests.unit.test_judge_takeover import from_journal, journal_of
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
+from trainwatch.core.model.launch.resume_forms import telling
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.profile import Preset, ResumeStyle
-from trainwatch.core.model.resuming import telling
 
 HF = Preset(name="hf", resume_directory=ResumeStyle(args=("--resume_from_checkpoint", "{path}")))
 KOHYA = Preset(

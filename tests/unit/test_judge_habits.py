@@ -8,7 +8,14 @@ from trainwatch.core.judge.handlers.learned_habits import habits_of, say_habits
 from trainwatch.core.judge.hang import phase_times
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
-from trainwatch.core.model.habits import FADE, GpuHabit, Habits, PhaseHabit, faded, without_pace
+from trainwatch.core.model.launch.habits import (
+    FADE,
+    GpuHabit,
+    Habits,
+    PhaseHabit,
+    faded,
+    without_pace,
+)
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.replay import Replay
 

@@ -7,8 +7,8 @@ from tests.unit.test_judge_recovery import crash, story
 from trainwatch.core.judge import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
+from trainwatch.core.model.launch.ramp_rule import DeadRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.ramp import DeadRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory, apply

@@ -21,8 +21,8 @@ from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from trainwatch.core.model.profile import Change, Preset
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
+from trainwatch.core.model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
 from trainwatch.core.model.story import RunStory, apply
 
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"

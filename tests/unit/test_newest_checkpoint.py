@@ -10,7 +10,7 @@ from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.checkpoints import list_checkpoints
 from trainwatch.core.judge.resume.checkpoint_index import Shelf, newest_good, with_event
-from trainwatch.core.model.checkpoint import Checkpoint, age_order, newest_complete
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, age_order, newest_complete
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
 from trainwatch.core.model.observation import CheckpointEvent

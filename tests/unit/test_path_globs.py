@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainwatch.core.model.path_globs import matches
+from trainwatch.core.model.text.path_globs import matches
 
 
 @pytest.mark.parametrize(

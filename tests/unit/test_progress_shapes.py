@@ -12,8 +12,8 @@ from trainwatch.core.config.shipped import read_log_shapes
 from trainwatch.core.judge.progress import log_progress
 from trainwatch.core.judge.text.numbers import NUMBER
 from trainwatch.core.judge.text.shape_table import ShapeTable
-from trainwatch.core.model.log_shapes import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.shipped.log_shapes import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape
 
 ROWS: dict[str, Any] = {
     **{row.name: row for row in LOG_SHAPES.shapes},

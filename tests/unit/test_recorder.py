@@ -8,7 +8,7 @@ import pytest
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.app.supervise.recorder import RunMemory
 from trainwatch.core.judge.state import JudgeState
-from trainwatch.core.store.habits import HabitsFile
+from trainwatch.core.store.habits_file import HabitsFile
 from trainwatch.core.store.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.trace import TraceWriter
 

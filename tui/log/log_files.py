@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ...core.model.log_lines import LogFile
+from trainwatch.core.model.text.log_lines import LogFile
+
 from ...core.model.story import RunStory
 
 

@@ -7,7 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from ...core.model.log_lines import LogTally
+from trainwatch.core.model.text.log_lines import LogTally
+
 from ..background import Errands, Show
 from .log_source import LogSource, guarded
 

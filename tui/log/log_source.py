@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from trainwatch.core.model.text.log_lines import LogBrowser, LogFile, LogStamps, LogStretch, Stopped
+
 from ...core.model.incident import Incident
-from ...core.model.log_lines import LogBrowser, LogFile, LogStamps, LogStretch, Stopped
 from .log_window import Reading
 
 PAGE_LINES = 200

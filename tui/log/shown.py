@@ -6,7 +6,8 @@ from typing import Any, Protocol
 from textual.app import App
 from textual.geometry import Size
 
-from ...core.model.log_lines import LogFile
+from trainwatch.core.model.text.log_lines import LogFile
+
 from ...core.model.ports import LogAccess
 from ...core.model.situation import Situation
 from .log_driver import LogDriver

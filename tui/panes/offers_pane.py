@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from trainwatch.core.model.launch.launch_preview import LaunchOffer
 from trainwatch.core.views.launch import offer_note
 
-from ...core.model.launching import LaunchOffer
 from ..ui.cells import Line, Span, cut, pad, right
 from .rows_pane import RowsPane
 

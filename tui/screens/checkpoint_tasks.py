@@ -4,8 +4,8 @@ from collections.abc import Callable
 from time import time
 from typing import Any, Protocol
 
-from trainwatch.core.model.checkpoint import Checkpoint
-from trainwatch.core.model.checkpoint_jobs import CheckpointJobs, Prune
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints.checkpoint_jobs import CheckpointJobs, Prune
 from trainwatch.core.views import quantity
 from trainwatch.core.views.checkpoint_table import (
     CheckpointRow,

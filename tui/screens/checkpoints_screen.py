@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.checkpoint import Checkpoint
-from ...core.model.checkpoint_jobs import CheckpointJobs
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints.checkpoint_jobs import CheckpointJobs
+
 from ...core.views.checkpoint_table import (
     CheckpointRow,
     Fact,

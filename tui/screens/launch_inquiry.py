@@ -5,7 +5,13 @@ from typing import Protocol
 
 from textual.timer import Timer
 
-from ...core.model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from trainwatch.core.model.launch.launch_preview import (
+    LaunchCheck,
+    LaunchOffer,
+    LaunchOrder,
+    LaunchPreview,
+)
+
 from ...core.model.ports import Launcher
 from ..run_session import OpenPlace
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.launching import LaunchOffer, LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchOffer, LaunchOrder
+
 from ...core.model.ports import Launcher
 from ...core.views.launch import check_sum
 from ..keys import Key

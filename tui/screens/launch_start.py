@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from trainwatch.core.model.launch.launch_preview import LaunchOrder
 from trainwatch.core.views import quantity
 from trainwatch.core.views.launch import check_sum, failed_names
 from trainwatch.core.views.price import Price
 
-from ...core.model.launching import LaunchOrder
 from ..dialogs.dialog import confirm
 from .launch_inquiry import LaunchInquiry, LaunchPlace
 

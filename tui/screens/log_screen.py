@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.log_lines import LogFile
+from trainwatch.core.model.text.log_lines import LogFile
+
 from ...core.views import quantity
 from ..background import Show
 from ..keys import Key

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from trainwatch.core.model.launch.trial import TrialResult
+
 from ...core.model.profile import Change, Profile
-from ...core.model.trial import TrialResult
 from ...core.views.profiles import (
     ProfilesView,
     is_setting,

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from ...core.model.sample import Sample
+from trainwatch.core.model.checkpoints.sample import Sample
+
 from ...core.views.samples import SampleRow, sample_rows
 from ..keys import Key
 from ..panes.pane import Pane

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from trainwatch.core.model.trial import TrialResult
+from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.views.price import Price
 from trainwatch.core.views.profiles import measured_words
 

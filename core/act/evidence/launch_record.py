@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...model.ports import AttemptTarget
-from ...model.redact import HIDDEN, Redaction, is_secret_name
 from ...model.run import RunSpec
+from ...model.text.redact import HIDDEN, Redaction, is_secret_name
 from ..launch.launching import read_order
 from .stack_probe import write_file
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from ...model.redact import Redaction
+from ...model.text.redact import Redaction
 from .. import processes
 
 PROC_FILES = ("cmdline", "status", "wchan", "syscall", "stack", "io", "limits")

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import msgspec
 
-from ...model.redact import Redaction, url_secrets
+from ...model.text.redact import Redaction, url_secrets
 
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
-from ...model.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
+from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX, TENSOR_SUFFIXES
 from ..processes import Process
 
 STILL_S = 8.0

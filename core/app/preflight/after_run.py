@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from ...checkpoints import verify
-from ...model.checkpoint import Checkpoint, CheckpointListing
+from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, RunSpec
 from ...model.story import RunStory
 from ...store.history import HistoryReader

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from ...checkpoints import verify
-from ...model.checkpoint import CheckpointListing
+from ...model.checkpoints.checkpoint import CheckpointListing
 from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
 from ..runs.output_folder import list_run_checkpoints

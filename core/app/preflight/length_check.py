@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ...model.expected_length import ExpectedLength
+from ...model.launch.expected_length import ExpectedLength
 from ...views import quantity
 from ..start.expected_run_length import expected_of
 from ..start.launch_plan import LaunchPlan

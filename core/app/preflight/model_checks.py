@@ -8,7 +8,7 @@ from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.nested_keys import leaves
 from ...act.launch.launching import read_order
 from ...checkpoints import CheckpointOverview, show
-from ...model.checkpoint_names import tensor_format
+from ...model.checkpoints.checkpoint_names import tensor_format
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
 from ..runs.output_folder import list_run_checkpoints

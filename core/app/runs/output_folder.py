@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from ...checkpoints import list_checkpoints
-from ...model.checkpoint import CheckpointListing
+from ...model.checkpoints.checkpoint import CheckpointListing
+from ...model.checkpoints.sample import Sample
 from ...model.profile import Preset
 from ...model.run import RunSpec
-from ...model.sample import Sample
 from ...sense.files.sample_images import find_samples
 
 

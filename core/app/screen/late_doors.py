@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from ...model.checkpoint import Checkpoint, CheckpointListing
-from ...model.checkpoint_jobs import Progress
+from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ...model.checkpoints.checkpoint_jobs import Progress
+from ...model.checkpoints.sample import Sample
 from ...model.incident import EvidenceFile
-from ...model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 from ...model.profile import Change, Preset, Profile
 from ...model.run import RunSpec
-from ...model.sample import Sample
 from ...store.run_directory import RunDirectory
 from ..errors import CliError
 

@@ -20,12 +20,12 @@ from ...checkpoints import (
     show,
     verify,
 )
-from ...model.checkpoint import Checkpoint, CheckpointListing
-from ...model.checkpoint_jobs import Progress
+from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ...model.checkpoints.checkpoint_jobs import Progress
+from ...model.checkpoints.sample import Sample
 from ...model.incident import EvidenceFile
 from ...model.profile import Change, Preset, Profile
 from ...model.run import RunSpec
-from ...model.sample import Sample
 from ...store.run_directory import RunDirectory
 from ..runs.output_folder import find_run_samples, list_run_checkpoints
 from ..start.definitions import definitions_of

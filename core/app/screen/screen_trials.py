@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ...model.launch.trial import TrialResult
 from ...model.run import RunSpec
-from ...model.trial import TrialResult
 
 LOOK_S = 0.2
 ENDING_S = 45.0

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...model.expected_length import ExpectedLength, LengthKeys, expected_length
+from ...model.launch.expected_length import ExpectedLength, LengthKeys, expected_length
 from ...model.run import RunSpec
-from ...store.habits import HabitsFile
+from ...store.habits_file import HabitsFile
 
 SAMPLE_SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avif", ".jxl", ".tif", ".tiff", ".mp4", ".webm", ".mov"}

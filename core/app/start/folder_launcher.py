@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...config.problem import ConfigError
 from ...config.project import FILE_NAME, find_project, load_project
 from ...config.spec import Overrides
-from ...model.launching import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 from ...model.profile import Preset, Profile
 from ...model.run import RunSpec
 from ...store.home import runs_folder

@@ -5,8 +5,8 @@ from typing import Any
 
 from ...act.config.derive import DeriveError, TrainerSettings
 from ...model.profile import Preset, Profile
-from ...model.remedy import Remedy
 from ...model.run import RunSpec
+from ...model.shipped.remedy import Remedy
 from ...sense.host.wsl import is_wsl
 
 

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...model.control_messages import Reply, Request
 from ...model.observation import Command
-from ...model.printable import printable
 from ...model.record import Record
 from ...model.story import RunStory
-from ...model.wire import Reply, Request
+from ...model.text.printable import printable
 from ...store.control_server import ControlServer
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import SupervisorLock, SupervisorRunning

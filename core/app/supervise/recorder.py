@@ -9,7 +9,7 @@ from ...judge.handlers.learned_habits import habits_of
 from ...judge.state import JudgeState
 from ...model.observation import GpuReading, GpuSample, Meta, Observation, Start
 from ...model.progress import Progress
-from ...store.habits import HabitsFile
+from ...store.habits_file import HabitsFile
 from ...store.history import HistoryWriter, ProgressPoint
 from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
 from ...store.trace import TraceWriter

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...checkpoints.inspection import verify
 from ...checkpoints.manage.pruning import PrunePlan, apply_prune, plan_prune
-from ...model.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint
 
 
 class FolderRetention:

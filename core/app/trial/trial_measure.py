@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...model.attempt import AttemptStory
+from ...model.launch.trial import TrialResult
 from ...model.story import RunStory
-from ...model.trial import TrialResult
 from ...store.history import HistoryReader
 
 BIN_S = 1.0

@@ -1,6 +1,6 @@
 """What trials measured on this machine."""
 
-from ...model.trial import TrialResult
+from ...model.launch.trial import TrialResult
 from ...store.trials import newest_trials
 from ..runs.known_runs import home
 

@@ -15,13 +15,13 @@ import msgspec
 
 from ...act.config.derive import DeriveError
 from ...act.config.redirect import redirected
+from ...model.control_messages import Request
+from ...model.launch.trial import TrialResult
 from ...model.observation import Command
 from ...model.record import Record
 from ...model.run import LIVE_STATES, RunSpec
 from ...model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
-from ...model.trial import TrialResult
-from ...model.wire import Request
-from ...store.control import ControlError, send
+from ...store.control_client import ControlError, send
 from ...store.history import HistoryReader
 from ...store.home import make_private
 from ...store.journal import load_story

@@ -10,7 +10,7 @@
 
 from typing import ClassVar
 
-from ...model.checkpoint import Verdict
+from ...model.checkpoints.checkpoint import Verdict
 
 
 class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error of ours

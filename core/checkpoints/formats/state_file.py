@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.checkpoint_names import NameCounts
+from ...model.checkpoints.checkpoint_names import NameCounts
 from .byte_range import open_bytes
 from .damage import Corrupt, Torn
 from .pickles.pickle_values import shown

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoint_names import NameCounts, read_name
-from ...model.checkpoint_suffixes import TensorFormat
+from ...model.checkpoints.checkpoint_names import NameCounts, read_name
+from ...model.checkpoints.checkpoint_suffixes import TensorFormat
 from .byte_range import ByteRange, open_bytes
 from .damage import Corrupt, Damage, Sealed, Torn, worst
 from .file_contents import FileContents

@@ -6,7 +6,7 @@ scaler, and last ``random_states_0.pkl``. kohya's hook adds ``train_state.json``
 
 import re
 
-from ...model.checkpoint_names import NameCounts
+from ...model.checkpoints.checkpoint_names import NameCounts
 from ..formats.damage import Damage
 from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
 from .members import Members

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoint_names import NameCounts
-from ...model.checkpoint_suffixes import DCP_SUFFIX
+from ...model.checkpoints.checkpoint_names import NameCounts
+from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Corrupt, Damage, Sealed, Torn, worst
 from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle

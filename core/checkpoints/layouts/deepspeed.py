@@ -7,7 +7,7 @@ Source: ``deepspeed/runtime/engine.py`` (``save_checkpoint``, ``_get_all_zero_ch
 import re
 from pathlib import Path
 
-from ...model.checkpoint_names import NameCounts, read_name
+from ...model.checkpoints.checkpoint_names import NameCounts, read_name
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage, Torn
 from ..formats.pickles.pickle_tensors import whole_number

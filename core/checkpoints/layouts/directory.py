@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoint import Kind
-from ...model.checkpoint_names import (
+from ...model.checkpoints.checkpoint import Kind
+from ...model.checkpoints.checkpoint_names import (
     KNOWN_WEIGHTS,
     OPAQUE_BY_DESIGN,
     NameCounts,
@@ -15,7 +15,7 @@ from ...model.checkpoint_names import (
     read_name,
     tensor_format,
 )
-from ...model.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
+from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage, Torn
 from ..formats.tensor_file import FileFinding, counts_of, examine_file, looks_like_torch

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...model.checkpoint import Kind
-from ...model.checkpoint_names import NameCounts, is_part, tensor_format
-from ...model.checkpoint_suffixes import DCP_SUFFIX
+from ...model.checkpoints.checkpoint import Kind
+from ...model.checkpoints.checkpoint_names import NameCounts, is_part, tensor_format
+from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.damage import Corrupt, Damage, Torn
 from ..formats.state_file import read_state_file
 from ..formats.tensor_file import FileFinding

@@ -4,13 +4,13 @@ import os
 import re
 from pathlib import Path
 
-from ...model.checkpoint_names import (
+from ...model.checkpoints.checkpoint_names import (
     KNOWN_WEIGHTS,
     is_checkpoint_directory_name,
     is_counted_directory_name,
     tensor_format,
 )
-from ...model.checkpoint_suffixes import DCP_SUFFIX
+from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.state_file import STATE_FILES
 from .members import MAX_MEMBERS
 

@@ -6,8 +6,8 @@ The index maps each tensor to its file and is written last. Source: ``save_pretr
 import json
 from pathlib import PurePosixPath
 
-from ...model.checkpoint_names import SHARD
-from ...model.checkpoint_suffixes import INDEX_SUFFIX
+from ...model.checkpoints.checkpoint_names import SHARD
+from ...model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Corrupt, Damage, Torn
 from ..formats.pickles.pickle_values import shown

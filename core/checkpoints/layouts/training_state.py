@@ -2,7 +2,7 @@
 
 import re
 
-from ...model.checkpoint_names import NameCounts, is_checkpoint_directory_name
+from ...model.checkpoints.checkpoint_names import NameCounts, is_checkpoint_directory_name
 from ..formats.damage import Damage
 from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
 from .members import Members

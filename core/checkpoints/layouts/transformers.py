@@ -6,7 +6,7 @@ and last ``trainer_state.json``. With ``save_only_model`` there is neither optim
 
 import re
 
-from ...model.checkpoint_names import NameCounts
+from ...model.checkpoints.checkpoint_names import NameCounts
 from ..formats.damage import Damage
 from .deepspeed import check_latest
 from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in

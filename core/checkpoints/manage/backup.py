@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage
 from ..formats.reading_pace import Pace, ProgressCallback, idle_io_priority

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint
-from ...model.checkpoint_names import series_of
-from ...model.checkpoint_suffixes import INDEX_SUFFIX
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint_names import series_of
+from ...model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.reading_pace import ProgressCallback
 from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from ...model.failure import (
+from ...model.shipped.failure import (
     FailureCatalogue,
     FailureClass,
     FailureSignature,

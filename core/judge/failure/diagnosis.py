@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ...model.failure import Diagnosis, EvidenceLine
+from ...model.shipped.failure import Diagnosis, EvidenceLine
 from ..text.lines import plain
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof
 from .exit_status import signal_of

@@ -6,7 +6,7 @@ out-of-memory error that was caught, a retry of wandb, an earlier run in the sam
 
 import msgspec
 
-from ...model.failure import EvidenceLine
+from ...model.shipped.failure import EvidenceLine
 from ..text.lines import Finished, LineFold, fold, lines_with, plain, says_nothing, split_rank
 from ..text.patterns import LazyPattern
 from ..text.reading import Reading

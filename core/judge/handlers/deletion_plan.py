@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.observation import Outcome
 from ..resume import checkpoint_index

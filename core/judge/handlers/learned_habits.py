@@ -5,7 +5,7 @@ Only what was followed by a step gets into the state's lessons, so they may be t
 
 import msgspec
 
-from ...model.habits import GpuHabit, Habits
+from ...model.launch.habits import GpuHabit, Habits
 from ..hang import phase_times
 from ..hang.gpu_activity import GpuNormal
 from ..hang.phase_times import PhaseTimes

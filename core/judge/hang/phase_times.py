@@ -7,7 +7,7 @@ extension). Known false alarms: the first time of a phase, of which nothing is k
 
 import msgspec
 
-from ...model.habits import PhaseHabit
+from ...model.launch.habits import PhaseHabit
 from ...model.progress import Phase
 
 UNSEEN = PhaseHabit()

@@ -5,8 +5,8 @@
 
 import msgspec
 
-from ...model.failure import SettingsFault
 from ...model.settings import Restart as RestartSettings
+from ...model.shipped.failure import SettingsFault
 from ..failure.wsl_channel import ChannelState
 from ..run_states import RestartPlan
 from .budget import Budget

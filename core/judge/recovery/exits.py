@@ -5,9 +5,9 @@ import re
 import msgspec
 
 from ...model.decision import CaptureStacks
-from ...model.failure import Diagnosis
 from ...model.incident import Evidence
 from ...model.observation import Exit, Outcome
+from ...model.shipped.failure import Diagnosis
 from ..failure.diagnosis import diagnose
 from ..resume import checkpoint_index
 from ..run_machine import is_live

@@ -7,8 +7,8 @@ it would have worked; an operator who asks for it again gets it.
 """
 
 from ...model.fact import ProfileChanged
+from ...model.launch.ramp_rule import DeadRung
 from ...model.profile import NO_PROFILE
-from ...model.ramp import DeadRung
 from ..state import JudgeState
 from ..step_builder import Draft
 from . import ramp, remedy_choice

@@ -8,7 +8,7 @@ held for some hours may still fail; then the run steps back.
 import msgspec
 
 from ...model.fact import ProfileChanged, RampMoved
-from ...model.ramp import DeadRung, RampGoal, goal_of_rung, hours
+from ...model.launch.ramp_rule import DeadRung, RampGoal, goal_of_rung, hours
 from ..hang import active_time
 from ..resume import checkpoint_index
 from ..step_builder import Draft

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.profile import Change
-from ...model.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
+from ...model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
 
 Values = Mapping[str, Mapping[str, Any]]
 """Profile ("" = none) → key → the value a launch would have; what nobody sets is absent. ``$NAME``: environment."""

@@ -2,7 +2,7 @@
 
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from ...model.profile import NO_PROFILE
-from ...model.remedy import AppliedRemedy
+from ...model.shipped.remedy import AppliedRemedy
 from ..step_builder import Draft
 from . import remedies
 from .remedies import Circumstances, Option

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from ...model.attempt import AttemptStory
-from ...model.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.profile import NO_PROFILE
-from ...model.remedy import AppliedRemedy
 from ...model.run import RunState
+from ...model.shipped.remedy import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptNow

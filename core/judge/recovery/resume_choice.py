@@ -8,7 +8,7 @@ finds its newest checkpoint by itself; ``[restart] if_not_told = "go_on"`` is fo
 
 import msgspec
 
-from ...model.checkpoint import Verdict
+from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import VerifyCheckpoint
 from ...model.fact import CheckpointKnown
 from ...model.observation import Outcome

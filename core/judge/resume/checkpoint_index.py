@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
-from ...model.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.checkpoints.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
+from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.launch.resume_forms import Telling
 from ...model.observation import CheckpointEvent
-from ...model.resuming import Telling
 
 KEPT = 64
 """Checkpoints remembered; the newest count."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ...model.log_shapes import SHAPE_GROUPS, LineShape, LogShapes, ShapeKind, expand
 from ...model.progress import Phase
+from ...model.shipped.log_shapes import SHAPE_GROUPS, LineShape, LogShapes, ShapeKind, expand
 from . import line_fields
 from .lines import Gates, gate_of, gates_of
 from .patterns import LazyPattern

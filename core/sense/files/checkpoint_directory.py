@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.checkpoint_names import is_temporary
-from ...model.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.path_globs import matches
+from ...model.checkpoints.checkpoint_names import is_temporary
+from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.text.path_globs import matches
 
 FILES_PER_DIRECTORY = 4096
 """Files of one checkpoint directory that are looked at (a sharded one of a thousand ranks has about two thousand)."""

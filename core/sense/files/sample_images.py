@@ -6,8 +6,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...model.path_globs import matches
-from ...model.sample import Sample
+from ...model.checkpoints.sample import Sample
+from ...model.text.path_globs import matches
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 SAMPLE_FOLDER = re.compile(r"sample|preview|validation|^val$|^eval|generated|^images?$|^grids?$", re.IGNORECASE)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ...model.log_lines import LogLine, LogStretch, LogTally, Stopped
+from ...model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 from .line_matcher import LineMatcher
 from .log_pages import visible
 

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a full disk fails here, where it can be reported
         return code
     except CliError as error:
-        from trainwatch.core.model.printable import printable_lines
+        from trainwatch.core.model.text.printable import printable_lines
 
         print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
         return int(error.code)

@@ -3,7 +3,7 @@
 import time
 
 from trainwatch.core.checkpoints import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
-from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 
 from .output import printable
 

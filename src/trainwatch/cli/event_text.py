@@ -30,8 +30,8 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.printable import printable, printable_lines
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.text.printable import printable, printable_lines
 
 
 def event_line(record: Record) -> str | None:

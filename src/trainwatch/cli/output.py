@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.printable import printable, printable_lines
+from trainwatch.core.model.text.printable import printable, printable_lines
 
 __all__ = ["jsonable", "print_json", "printable", "printable_lines"]
 

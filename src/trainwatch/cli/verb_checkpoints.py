@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 
 from . import checkpoint_text as text
 from .output import print_json, printable

@@ -9,7 +9,7 @@ import msgspec
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 from trainwatch.core.model.observation import KernelLine, LogChunk, Meta, Observation, Start
-from trainwatch.core.model.redact import Redaction
+from trainwatch.core.model.text.redact import Redaction
 from trainwatch.core.store.json_line import encode_line
 from trainwatch.core.store.trace_reading import TraceReading
 

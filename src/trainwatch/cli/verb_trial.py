@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.model.trial import TrialResult
 
 from .output import jsonable, print_json
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .progress import Phase
+from ..progress import Phase
 
 ShapeKind = Literal["bar", "step", "eval"]
 """*step*: printed for training steps only. *bar*: redraws itself and may belong to any phase; its label decides.

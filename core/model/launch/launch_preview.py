@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from .profile import Change
-from .run import RunState
+from ..profile import Change
+from ..run import RunState
 
 
 class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .checkpoint import Form, Holds
-from .profile import Preset
+from ..checkpoints.checkpoint import Form, Holds
+from ..profile import Preset
 
 EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
 PLACEHOLDER = "{resume}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.wire import Reply, Request
+from ..model.control_messages import Reply, Request
 from .home import make_private
 from .json_line import encode_line
 from .lock import is_held

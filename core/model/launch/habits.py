@@ -6,7 +6,7 @@ was set up, and is dropped when its config changed (``without_pace``).
 
 import msgspec
 
-from .progress import Phase
+from ..progress import Phase
 
 FADE = 0.9
 """Share of a length that the next run still goes by: one odd night (a slow disk) does not count for ever."""

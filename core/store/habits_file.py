@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.habits import Habits, faded, without_pace
+from ..model.launch.habits import Habits, faded, without_pace
 from .atomic import write_atomically
 from .home import make_private
 

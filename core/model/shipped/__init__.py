@@ -1,0 +1,1 @@
+"""Rows of the shipped data files: failure classes, log shapes and remedies."""

@@ -1,0 +1,1 @@
+"""Text that comes from elsewhere: control characters, secrets, log lines and path patterns."""
