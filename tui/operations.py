@@ -10,8 +10,9 @@ from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import NO_PROFILE, Profile
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.dashboard import DashboardView
-from trainwatch.core.views.price import (
+from trainwatch.core.views.panes.dashboard import DashboardView
+from trainwatch.core.views.remedy_words import remedy_rows
+from trainwatch.core.views.screens.confirmation import (
     Price,
     kill_price,
     pause_price,
@@ -19,7 +20,6 @@ from trainwatch.core.views.price import (
     resume_price,
     stop_price,
 )
-from trainwatch.core.views.remedies import remedy_rows
 
 from ..core.model.ports import OpenRun, SupervisorStarter
 from .keys import KeyContext

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Callable
 
+from trainwatch.core.views.panes.header import HeaderView
+
 from ..core.model.settings import Screen as ScreenSettings
 from ..core.model.situation import Situation
-from ..core.views.header import HeaderView
 from ..core.views.words import STATE_WORDS
 from .ui.cells import plain
 from .ui.glyphs import Glyphs

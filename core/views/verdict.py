@@ -9,7 +9,7 @@ from ..model.incident import Incident
 from ..model.run import TERMINAL_STATES
 from ..model.situation import Situation
 from . import quantity
-from .checkpoints import resume_point
+from .checkpoint_list import resume_point
 from .run_progress import live_progress, run_progress
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 

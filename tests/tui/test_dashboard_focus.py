@@ -9,7 +9,7 @@ from tests.fakes.screen_jobs import rich_run, troubled
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.header import header_view
+from trainwatch.core.views.panes.header import header_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard_screen import Dashboard

@@ -13,7 +13,7 @@ from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.profile import Change
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.price import resume_price
+from trainwatch.core.views.screens.confirmation import resume_price
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import Choice
 from trainwatch.tui.dialogs.choose_remedies import ChooseRemedies

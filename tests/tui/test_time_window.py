@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finished, healthy, hung, started, training
 from tests.tui.conftest import look, showing
 from trainwatch.core.views.level import ALL_SAFE
-from trainwatch.core.views.timeline import ticks
+from trainwatch.core.views.panes.timeline import ticks
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 from trainwatch.tui.ui.chart import spark
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs
@@ -158,7 +158,7 @@ async def test_a_live_zoom_keeps_the_present_on_the_axis() -> None:
 
 
 def test_ticks_of_a_part_of_the_axis_are_round_times_of_it() -> None:
-    from trainwatch.core.views.timeline import timeline_view
+    from trainwatch.core.views.panes.timeline import timeline_view
 
     view = timeline_view(healthy())
     found = ticks(view, 100, axis=(CRASH.t - 225.0, CRASH.t + 75.0))

@@ -17,9 +17,9 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped.failure import FailureCatalogue
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
-from trainwatch.core.views.report import ReportSources
-from trainwatch.core.views.report_building import build_report
-from trainwatch.core.views.report_markdown import markdown
+from trainwatch.core.views.report.markdown_report import markdown
+from trainwatch.core.views.report.report import ReportSources
+from trainwatch.core.views.report.report_building import build_report
 from trainwatch.core.views.status import status_object
 
 ENTRY = """

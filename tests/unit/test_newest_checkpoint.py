@@ -17,8 +17,8 @@ from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
-from trainwatch.core.views.checkpoint_table import checkpoint_rows
-from trainwatch.core.views.checkpoints import checkpoint_views, resume_point
+from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
+from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.verdict import verdict
 
 OLD, NEW = "out/step-20", "out/step-40"

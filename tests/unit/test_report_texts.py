@@ -17,11 +17,11 @@ from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.report import LossCourse, Report, ReportSources
-from trainwatch.core.views.report_building import build_report
-from trainwatch.core.views.report_html import html
-from trainwatch.core.views.report_markdown import markdown
-from trainwatch.core.views.report_summary import SummaryNumbers, summary_sentence
+from trainwatch.core.views.report.html_report import html
+from trainwatch.core.views.report.markdown_report import markdown
+from trainwatch.core.views.report.report import LossCourse, Report, ReportSources
+from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.report.summary_sentence import SummaryNumbers, summary_sentence
 
 TEXTS = Path(__file__).parent / "report_texts"
 SCENES = {

@@ -14,7 +14,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSamp
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
 from trainwatch.core.store.trials import keep_trial, newest_trials
-from trainwatch.core.views.profiles import measured_words
+from trainwatch.core.views.screens.profiles import measured_words
 
 GOOD = TrialResult(
     profile="balanced", wall=0.0, started=True, memory_stable=True, loss_falling=True, s_per_step=2.5,

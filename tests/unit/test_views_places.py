@@ -10,18 +10,28 @@ from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
 from tests.fakes.screen_jobs import FILES, LADDER, Compared, FakeLaunch, Plan, Seen, Stays, dump, troubled
 from trainwatch.core.model.incident import EvidenceFile
 from trainwatch.core.model.profile import NO_PROFILE, Change, Profile
-from trainwatch.core.views.checkpoint_table import (
+from trainwatch.core.views.panes.timeline import event_words, events, timeline_view
+from trainwatch.core.views.screens.checkpoint_details import (
     Proof,
     checkpoint_rows,
     delta_facts,
     overview_facts,
     prune_facts,
 )
-from trainwatch.core.views.incident_detail import incident_detail, incident_markdown
-from trainwatch.core.views.price import kill_price, profile_price, resume_price, stop_price
-from trainwatch.core.views.profiles import leaves, profile_differences, profiles_view, switch_differences
-from trainwatch.core.views.stacks import spreads
-from trainwatch.core.views.timeline import event_words, events, timeline_view
+from trainwatch.core.views.screens.confirmation import (
+    kill_price,
+    profile_price,
+    resume_price,
+    stop_price,
+)
+from trainwatch.core.views.screens.incident_detail import incident_detail, incident_markdown
+from trainwatch.core.views.screens.profiles import (
+    leaves,
+    profile_differences,
+    profiles_view,
+    switch_differences,
+)
+from trainwatch.core.views.screens.stack_dumps import spreads
 
 
 @pytest.fixture(autouse=True)

@@ -19,9 +19,9 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
-from trainwatch.core.views.header import header_view
-from trainwatch.core.views.report import Report, ReportSources
-from trainwatch.core.views.report_building import build_report
+from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.report.report import Report, ReportSources
+from trainwatch.core.views.report.report_building import build_report
 from trainwatch.core.views.run_progress import overall_step
 from trainwatch.core.views.status import status_object
 

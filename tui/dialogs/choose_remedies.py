@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from ...core.views.remedies import RemedyRow
+from trainwatch.core.views.remedy_words import RemedyRow
+
 from .dialog import Dialog
 
 TICKED, FREE = "[x]", "[ ]"

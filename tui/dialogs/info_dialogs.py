@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from ...core.views.incidents import IncidentView
+from trainwatch.core.views.incident_list import IncidentView
+
 from ..keys import KEYS, Key, KeyContext
 from ..places import PLACES
 from ..ui.cells import wrap_words

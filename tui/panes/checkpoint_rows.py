@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from trainwatch.core.views.checkpoint_table import CheckpointRow
+from trainwatch.core.views.screens.checkpoint_details import CheckpointRow
 
 from ..ui.cells import Line, Span, cut, pad, right, width_of
 from .rows_pane import RowsPane

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trainwatch.core.views.gpu import GpuPaneView, GpuView
+from trainwatch.core.views.panes.gpu import GpuPaneView, GpuView
 
 from ..ui.cells import Line, Span, cut, pad, right, wrap_words
 from ..ui.series import Columns, Wish

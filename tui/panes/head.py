@@ -1,6 +1,6 @@
 """The head of the screen: one sentence, one bar."""
 
-from trainwatch.core.views.header import HeaderView
+from trainwatch.core.views.panes.header import HeaderView
 from trainwatch.core.views.verdict import Verdict
 
 from ..ui.cells import Line, Span, clauses, cut, fit, width_of, wrap_words

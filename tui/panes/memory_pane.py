@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trainwatch.core.views.memory import MemoryView
+from trainwatch.core.views.panes.memory import MemoryView
 
 from ..ui.cells import Line, wrap_words
 from ..ui.series import Columns, Wish

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.profiles import KeyRow, Rung
+from trainwatch.core.views.screens.profiles import KeyRow, Rung
 
 from ..ui.cells import Line, Span, cut, pad
 from .pane import Pane

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.runs import RunRow
+from trainwatch.core.views.screens.run_list import RunRow
 
 from ..ui.cells import Line, Span, cut, pad, right
 from ..ui.chart import bar

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Mapping
 
+from trainwatch.core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from trainwatch.core.views.quantity import percent, size, three_digits
-from trainwatch.core.views.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import curve, scale

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.checkpoints.checkpoint_jobs import CheckpointJobs, Prune
 from trainwatch.core.views import quantity
-from trainwatch.core.views.checkpoint_table import (
+from trainwatch.core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
     Proof,
@@ -15,7 +15,7 @@ from trainwatch.core.views.checkpoint_table import (
     overview_facts,
     prune_facts,
 )
-from trainwatch.core.views.price import Price
+from trainwatch.core.views.screens.confirmation import Price
 
 from ..dialogs.dialog import Ask, confirm
 from ..job import Work

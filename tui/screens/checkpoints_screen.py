@@ -8,13 +8,13 @@ from textual.binding import BindingType
 
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.checkpoints.checkpoint_jobs import CheckpointJobs
-
-from ...core.views.checkpoint_table import (
+from trainwatch.core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
     checkpoint_facts,
     checkpoint_rows,
 )
+
 from ..keys import Key
 from ..panes.checkpoint_rows import CheckpointRows
 from ..panes.page_pane import PagePane

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...core.views.dashboard import DashboardView
+from trainwatch.core.views.panes.dashboard import DashboardView
+
 from ..log.log_pane import LogPane
 from ..panes.checkpoints_pane import CheckpointsPane
 from ..panes.gpu_pane import GpuPane

@@ -7,9 +7,10 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
+from trainwatch.core.views.panes.dashboard import DashboardView, dashboard_view
+
 from ...core.model.ports import Attacher, LogReader, OpenRun, SupervisorStarter
 from ...core.model.situation import Situation
-from ...core.views.dashboard import DashboardView, dashboard_view
 from ..job import Jobs
 from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ..log.control import LogControl

@@ -5,9 +5,14 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.views.incident_detail import IncidentDetail, incident_detail, incident_markdown
-from ...core.views.incidents import IncidentView, incident_views
-from ...core.views.stacks import Spread
+from trainwatch.core.views.incident_list import IncidentView, incident_views
+from trainwatch.core.views.screens.incident_detail import (
+    IncidentDetail,
+    incident_detail,
+    incident_markdown,
+)
+from trainwatch.core.views.screens.stack_dumps import Spread
+
 from ..keys import Key
 from ..panes.incident_rows import IncidentRows
 from ..panes.page_pane import PagePane

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from trainwatch.core.model.launch.launch_preview import LaunchOrder
 from trainwatch.core.views import quantity
-from trainwatch.core.views.launch import check_sum, failed_names
-from trainwatch.core.views.price import Price
+from trainwatch.core.views.screens.confirmation import Price
+from trainwatch.core.views.screens.launch import check_sum, failed_names
 
 from ..dialogs.dialog import confirm
 from .launch_inquiry import LaunchInquiry, LaunchPlace

@@ -7,8 +7,9 @@ import msgspec
 from textual import events
 from textual.binding import Binding, BindingType
 
+from trainwatch.core.views.panes.header import HeaderView, header_view
+
 from ...core.model.situation import Situation
-from ...core.views.header import HeaderView, header_view
 from ..keys import Key, KeyContext
 from ..panes.head import EMPTY
 from ..panes.key_bar import KeyBar

@@ -6,9 +6,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from trainwatch.core.model.launch.trial import TrialResult
-
-from ...core.model.profile import Change, Profile
-from ...core.views.profiles import (
+from trainwatch.core.views.screens.profiles import (
     ProfilesView,
     is_setting,
     leaves,
@@ -16,6 +14,8 @@ from ...core.views.profiles import (
     profiles_view,
     switch_differences,
 )
+
+from ...core.model.profile import Change, Profile
 from ..keys import Key, KeyContext
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

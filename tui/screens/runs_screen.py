@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from trainwatch.core.views.screens.run_list import RunRow, run_row
+
 from ...core.model.run_card import RunCard
-from ...core.views.runs import RunRow, run_row
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

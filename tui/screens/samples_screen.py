@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from trainwatch.core.model.checkpoints.sample import Sample
+from trainwatch.core.views.screens.sample_list import SampleRow, sample_rows
 
-from ...core.views.samples import SampleRow, sample_rows
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.picture_pane import CaptionPane, PicturePane

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from trainwatch.core.views.screens.stack_dumps import Sheet, Spread, spreads
+
 from ...core.model.ports import IncidentFiles
-from ...core.views.stacks import Sheet, Spread, spreads
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

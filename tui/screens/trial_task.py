@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from trainwatch.core.model.launch.trial import TrialResult
-from trainwatch.core.views.price import Price
-from trainwatch.core.views.profiles import measured_words
+from trainwatch.core.views.screens.confirmation import Price
+from trainwatch.core.views.screens.profiles import measured_words
 
 from ..dialogs.dialog import confirm
 from ..run_tasks import ONE_AT_A_TIME, WorkPlace, begin

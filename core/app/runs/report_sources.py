@@ -22,7 +22,7 @@ from ...store.history import HistoryReader
 from ...store.journal import read_journal
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
-from ...views.report import LossCourse, ReportSources
+from ...views.report.report import LossCourse, ReportSources
 from ..preflight.gpu_survey import survey
 from .unwatched import as_found
 

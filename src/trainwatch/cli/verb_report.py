@@ -33,7 +33,7 @@ def act(args: argparse.Namespace) -> int:
     """Write it; 0 whenever the run is known. 2 when the file exists."""
     from trainwatch.core.app.runs.report_sources import gather
     from trainwatch.core.store.journal import JournalTooNew
-    from trainwatch.core.views.report_building import build_report
+    from trainwatch.core.views.report.report_building import build_report
 
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):
@@ -59,8 +59,8 @@ def act(args: argparse.Namespace) -> int:
 def _text(report: Any, form: str) -> str:
     import msgspec
 
-    from trainwatch.core.views.report_html import html
-    from trainwatch.core.views.report_markdown import markdown
+    from trainwatch.core.views.report.html_report import html
+    from trainwatch.core.views.report.markdown_report import markdown
 
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(jsonable(report)), indent=2).decode() + "\n"

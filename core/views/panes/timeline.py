@@ -6,12 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import Checkpoint
-from ..model.situation import Situation
-from . import quantity
-from .checkpoints import step_words
-from .run_progress import live_progress
-from .verdict import newest_trouble
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.situation import Situation
+from .. import quantity
+from ..checkpoint_list import step_words
+from ..run_progress import live_progress
+from ..verdict import newest_trouble
 
 MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "incident", "profile"]
 RANK: dict[MarkKind, int] = {

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import Checkpoint
-from ..model.run import LIVE_STATES
-from ..model.situation import Situation
-from . import quantity
-from .checkpoints import resume_point, step_words, steps_since
-from .remedies import back_words, remedy_rows
-from .run_progress import live_progress
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.run import LIVE_STATES
+from ...model.situation import Situation
+from .. import quantity
+from ..checkpoint_list import resume_point, step_words, steps_since
+from ..remedy_words import back_words, remedy_rows
+from ..run_progress import live_progress
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):

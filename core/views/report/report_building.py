@@ -4,24 +4,24 @@ import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from ..model.attempt import AttemptStory
-from ..model.checkpoints.checkpoint import Checkpoint
-from ..model.decision import EndWatch, NotifyPeople
-from ..model.fact import CommandReceived, RampMoved
-from ..model.incident import Incident
-from ..model.profile import Change
-from ..model.record import Record
-from ..model.situation import Situation
-from ..model.story import RunStory
-from ..model.text.redact import Redaction, url_secrets
-from . import quantity
-from .checkpoints import step_words
+from ...model.attempt import AttemptStory
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.decision import EndWatch, NotifyPeople
+from ...model.fact import CommandReceived, RampMoved
+from ...model.incident import Incident
+from ...model.profile import Change
+from ...model.record import Record
+from ...model.situation import Situation
+from ...model.story import RunStory
+from ...model.text.redact import Redaction, url_secrets
+from .. import quantity
+from ..checkpoint_list import step_words
+from ..run_progress import live_progress, overall_step, run_progress
+from ..status import ettr
+from ..words import title_of
+from .open_decisions import waiting_for_a_person
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
-from .report_decisions import waiting_for_a_person
-from .report_summary import SummaryNumbers, summary_sentence
-from .run_progress import live_progress, overall_step, run_progress
-from .status import ettr
-from .words import title_of
+from .summary_sentence import SummaryNumbers, summary_sentence
 
 
 def build_report(now: Situation, sources: ReportSources) -> Report:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.checkpoints.sample import Sample
-from . import quantity
+from ...model.checkpoints.sample import Sample
+from .. import quantity
 
 
 class SampleRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from . import quantity
+from .. import quantity
 from .report import AttemptRow, IncidentRow, Report, date, state_words
 
 CHECKPOINTS_SHOWN = 30

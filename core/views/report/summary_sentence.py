@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ..model.run import RunState
-from . import quantity
+from ...model.run import RunState
+from .. import quantity
 
 OPENINGS: dict[RunState, str] = {
     "idle": "Nothing has run yet",

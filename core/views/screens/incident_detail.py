@@ -4,16 +4,16 @@ from typing import Literal
 
 import msgspec
 
-from ..model.attempt import AttemptStory
-from ..model.health import Level
-from ..model.incident import Incident
-from ..model.profile import Change
-from ..model.situation import Situation
-from ..model.story import ActionStory, RunStory
-from . import quantity
-from .incidents import IncidentView, incident_view
-from .remedies import of_incident
-from .words import shown
+from ...model.attempt import AttemptStory
+from ...model.health import Level
+from ...model.incident import Incident
+from ...model.profile import Change
+from ...model.situation import Situation
+from ...model.story import ActionStory, RunStory
+from .. import quantity
+from ..incident_list import IncidentView, incident_view
+from ..remedy_words import of_incident
+from ..words import shown
 
 Part = Literal[
     "seen", "why", "cause", "then", "evidence", "stacks", "did", "changed", "proposed", "ended", "cost", "state",

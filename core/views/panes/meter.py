@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ..model.health import Level
-from .level import ALL_SAFE, Bounds
+from ...model.health import Level
+from ..level import ALL_SAFE, Bounds
 
 
 class Meter(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from ..model.situation import Situation
-from .checkpoints import CheckpointView, checkpoint_views
+from ...model.situation import Situation
+from ..checkpoint_list import CheckpointView, checkpoint_views
+from ..incident_list import IncidentView, incident_views
 from .gpu import GpuPaneView, gpu_pane_view
 from .header import HeaderView, header_view
-from .incidents import IncidentView, incident_views
 from .memory import MemoryView, memory_view
 from .timeline import TimelineView, timeline_view
 

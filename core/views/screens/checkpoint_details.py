@@ -4,11 +4,11 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import Checkpoint, newest_complete
-from ..model.checkpoints.checkpoint_jobs import Delta, Overview, Prune
-from ..model.health import Level
-from . import quantity
-from .checkpoints import LEVELS
+from ...model.checkpoints.checkpoint import Checkpoint, newest_complete
+from ...model.checkpoints.checkpoint_jobs import Delta, Overview, Prune
+from ...model.health import Level
+from .. import quantity
+from ..checkpoint_list import LEVELS
 
 MOVED_MOST = 12
 """So many of the tensors that moved most are named."""

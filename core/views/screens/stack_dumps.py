@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.incident import EvidenceFile
+from ...model.incident import EvidenceFile
 
 STACK_NAME = re.compile(r"^stacks-(?P<pid>\d+)-(?P<round>\d+)\.txt$")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..model.text.printable import printable
+from ...model.text.printable import printable
 from .report import IncidentRow, Report, state_words
 from .report_rows import (
     ATTEMPT_HEAD,

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..model.launch.trial import TrialResult
-from ..model.profile import Change, Profile
-from ..model.situation import Situation
-from . import quantity
-from .timeline import checkpoint_t
-from .words import shown
+from ...model.launch.trial import TrialResult
+from ...model.profile import Change, Profile
+from ...model.situation import Situation
+from .. import quantity
+from ..panes.timeline import checkpoint_t
+from ..words import shown
 
 NOT_SET = "–"
 YOURS = "your own"

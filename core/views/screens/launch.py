@@ -6,11 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from ..model.health import Level
-from ..model.launch.launch_preview import LaunchCheck, LaunchPreview
-from ..model.profile import Change
-from . import quantity
-from .words import STATE_WORDS, shown
+from ...model.health import Level
+from ...model.launch.launch_preview import LaunchCheck, LaunchPreview
+from ...model.profile import Change
+from .. import quantity
+from ..words import STATE_WORDS, shown
 
 LEVELS: dict[str | None, Level] = {"pass": "safe", "warn": "warning", "fail": "danger", None: "unknown"}
 ORDER: dict[str | None, int] = {"fail": 0, "warn": 1, None: 2, "pass": 3}

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from ..model.observation import GpuReading
-from ..model.situation import Situation
-from . import quantity
-from .level import ALL_SAFE, Bounds, level_of
+from ...model.observation import GpuReading
+from ...model.situation import Situation
+from .. import quantity
+from ..level import ALL_SAFE, Bounds, level_of
+from ..run_progress import bounds_now
 from .meter import Meter
-from .run_progress import bounds_now
 
 STALE_S = 5.0
 """Readings older than this are named with their age: a poll has a time limit of 3 s, and one may be missed."""

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from ..model.health import Level
-from ..model.run_card import RunCard
-from . import quantity
-from .words import STATE_WORDS
+from ...model.health import Level
+from ...model.run_card import RunCard
+from .. import quantity
+from ..words import STATE_WORDS
 
 LEVELS: dict[str, Level] = {
     "starting": "safe",

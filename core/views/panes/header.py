@@ -2,11 +2,11 @@
 
 import msgspec
 
-from ..model.run import LIVE_STATES
-from ..model.situation import Situation
-from . import quantity
-from .run_progress import fraction, run_progress
-from .verdict import Verdict, unwatched, verdict
+from ...model.run import LIVE_STATES
+from ...model.situation import Situation
+from .. import quantity
+from ..run_progress import fraction, run_progress
+from ..verdict import Verdict, unwatched, verdict
 
 
 class HeaderView(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from ..model.situation import Situation
-from . import quantity
-from .verdict import unwatched
-from .words import title_of
+from ...model.situation import Situation
+from .. import quantity
+from ..verdict import unwatched
+from ..words import title_of
 
 MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
 

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from ..model.situation import Situation
-from . import quantity
-from .level import Bounds, level_of
+from ...model.situation import Situation
+from .. import quantity
+from ..level import Bounds, level_of
+from ..run_progress import bounds_now
 from .meter import Meter
-from .run_progress import bounds_now
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True):

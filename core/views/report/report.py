@@ -1,7 +1,7 @@
 """The morning report: what happened while nobody looked, what it cost, and what waits for a person.
 
 Every text in a Report has its secrets taken out already, so that each way of writing it is safe to send to others.
-``report_building.py`` makes one, ``report_markdown.py`` and ``report_html.py`` write it.
+``report_building.py`` makes one, ``markdown_report.py`` and ``html_report.py`` write it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ from datetime import datetime
 
 import msgspec
 
-from ..model.record import Record
-from ..model.run import RunSpec
-from . import quantity
-from .words import STATE_WORDS
+from ...model.record import Record
+from ...model.run import RunSpec
+from .. import quantity
+from ..words import STATE_WORDS
 
 DATE = "%Y-%m-%d %H:%M"
 

@@ -1,0 +1,1 @@
+"""What each pane of the dashboard shows."""

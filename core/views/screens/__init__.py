@@ -1,0 +1,1 @@
+"""What each numbered screen and each dialog shows."""
