@@ -1,6 +1,6 @@
 """How a use case fails: an exit code and one sentence that says what is wrong, where, and what to do next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
@@ -36,3 +36,10 @@ def config_errors() -> Iterator[None]:
         raise CliError(ExitCode.NOT_FOUND, str(error)) from None
     except ConfigError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``; did you mean "status"?``, or nothing."""
+    from ..config.problem import did_you_mean as nearest_word
+
+    return nearest_word(word, known)

@@ -8,7 +8,7 @@ from ..model.profile import NO_PROFILE
 from ..model.text.printable import printable
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
-from .runs.known_runs import read_status
+from .runs.run_status import read_status
 from .start.resume_from import unfit
 
 
@@ -88,10 +88,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         return f"{name} is finished: nothing to resume (give --from CHECKPOINT to train on)"
     require_own_output_to_start(run)
     _require_way_to_resume(run, command)
-    try:
-        pid = start_detached(run, command)
-    except RuntimeError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
+    pid = start_detached(run, command)
     return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ..model.control_messages import Reply, Request
+from ..model.text.json_line import encode_line
 from .home import make_private
-from .json_line import encode_line
 from .lock import is_held
 from .run_directory import RunDirectory
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from ..model.control_messages import Reply, Request
+from ..model.text.json_line import encode_line
 from .atomic import write_atomically
 from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
-from .json_line import encode_line
 from .run_directory import RunDirectory
 
 IDLE_S = 30.0

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..model.observation import GpuSample, HostSample, Observation, ProcessSample
+from ..model.text.json_line import encode_line
 from .history_schema import (
     COLUMNS,
     ProgressPoint,
@@ -20,7 +21,6 @@ from .history_schema import (
     migrate,
     readings,
 )
-from .json_line import encode_line
 
 AGE_EVERY_S = 60
 """Run seconds between two rounds of thinning out: a round then moves some hundred rows."""

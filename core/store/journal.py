@@ -18,8 +18,8 @@ from ..model.fact import Fact, FactBase, JudgeSnapshot
 from ..model.observation import Outcome
 from ..model.record import JOURNAL_VERSION, Entry, Record
 from ..model.story import RunStory, apply
+from ..model.text.json_line import encode_line
 from .atomic import sync_directory
-from .json_line import encode_line
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

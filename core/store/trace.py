@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from ..model.observation import Exit, Meta, Observation, Start
+from ..model.text.json_line import encode_line
 from .atomic import write_all
-from .json_line import encode_line
 
 LIMIT_BYTES = 64 * 1024 * 1024
 """A day at 1 Hz with one GPU is about 40 MB; a week of a chatty run keeps its beginning and its newest days."""

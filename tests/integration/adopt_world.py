@@ -13,7 +13,7 @@ from typing import Any
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
-from trainwatch.core.app.runs.known_runs import read_status
+from trainwatch.core.app.runs.run_status import read_status
 from trainwatch.core.store.run_directory import list_runs
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"

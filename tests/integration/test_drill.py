@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.cli.verb_drill import EXERCISES, _play, _row
+from trainwatch.core.app.examples.drill import EXERCISES, outcome_of, play
 
 
 @pytest.mark.parametrize("name", ["CUDA error", "out of memory"])
 def test_each_drill_fault_is_detected_and_recovered(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
     exercise = next(e for e in EXERCISES if e.name == name)
-    row = _row(exercise, _play(exercise))
+    row = outcome_of(exercise, play(exercise))
     assert row["passed"], row
     assert f"{exercise.kind} {exercise.class_}" in row["seen"]
 
@@ -20,4 +20,4 @@ def test_drill_does_not_pass_a_fault_that_was_not_detected(tmp_path: Path, monke
     from trainwatch.core.model.story import RunStory
 
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
-    assert not any(_row(exercise, RunStory(state="finished"))["passed"] for exercise in EXERCISES)
+    assert not any(outcome_of(exercise, RunStory(state="finished"))["passed"] for exercise in EXERCISES)

@@ -38,6 +38,10 @@ VIOLATIONS = {
         "core/checkpoints/formats/damage.py",
         "from ..layouts import members",
     ),
+    "the command line calls use cases and imports no package behind them": (
+        "cli/verb_status.py",
+        "from trainwatch.core.act import actor",
+    ),
     "example trainers are programs of their own": ("configs/examples/demo_bar.py", "from trainwatch.core import views"),
 }
 """Contract → a file and the line that breaks it. One run of the linter sees all of them: they are in different files."""

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
-from trainwatch.core.app.screen.late_doors import LateProfiles
-from trainwatch.core.app.screen.screen_trials import RunTrials
-from trainwatch.core.app.start.folder_launcher import FolderLauncher
+from trainwatch.core.app.screen.folder_launcher import FolderLauncher
+from trainwatch.core.app.screen.run_services import RunProfiles
+from trainwatch.core.app.screen.run_trials import RunTrials
 from trainwatch.core.app.start.project_run import project_spec
 from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchOrder
 from trainwatch.core.store.lock import is_held
@@ -137,7 +137,7 @@ def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World
     assert {"normal", "safe_mode"} <= generic, "this one has them"
     spec = project_spec(None)
     assert spec is not None
-    assert {p.name for p in LateProfiles(spec)} == generic
+    assert {p.name for p in RunProfiles(spec)} == generic
     (here.project / "trainwatch.toml").write_text(
         '[run]\nname = "a"\ncommand = ["python", "train.py"]\n[profiles]\nladder = ["stable", "balanced"]\n'
     )

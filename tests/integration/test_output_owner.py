@@ -11,7 +11,7 @@ from trainwatch.cli import main
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.host_checks import check_output_owner
-from trainwatch.core.app.start.folder_launcher import FolderLauncher
+from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.app.start.output_owner import (
     require_own_output,

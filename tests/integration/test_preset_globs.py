@@ -8,7 +8,8 @@ from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.integration.sense_world import ListInbox, RunClock
 from trainwatch.core.app.preflight.after_run import look_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
-from trainwatch.core.app.screen.screen_jobs import RunCheckpoints, newest_samples
+from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
+from trainwatch.core.app.screen.run_services import RunSamples
 from trainwatch.core.app.start.definitions import definitions_of
 from trainwatch.core.app.wiring import _sensors
 from trainwatch.core.config.problem import ConfigError
@@ -51,7 +52,7 @@ def test_checkpoint_globs_select_what_lists_show(spec: RunSpec, tmp_path: Path) 
 
 def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
     assert [s.name for s in find_run_samples(spec, definitions_of(spec).preset_of(spec))] == ["a.png"]
-    assert [s.name for s in newest_samples(spec)] == ["a.png"]
+    assert [s.name for s in RunSamples(spec).newest()] == ["a.png"]
 
 
 def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec) -> None:

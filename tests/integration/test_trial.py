@@ -115,7 +115,7 @@ def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(worl
     done = world.do("trial", "--profile", "brisk")
     assert done.code == 1
     assert "run job trains on this machine" in done.err
-    assert "--yes tries all the same" in done.err
+    assert "--yes runs it nevertheless" in done.err
 
     trial = world.begin("trial", "--profile", "brisk", "--yes", "--json", world.run.id)
     scratch = world.home / "trials" / "scratch"

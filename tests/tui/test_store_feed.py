@@ -7,6 +7,7 @@ import msgspec
 
 from tests.fakes.feed import checkpoint, created, process, progress, readings, started, training
 from tests.tui.conftest import until
+from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.ports import OpenRun
@@ -18,7 +19,6 @@ from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.run_progress import live_progress
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.store_feed import StoreFeed
 
 AGO_S = 300.0
 

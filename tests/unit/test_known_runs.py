@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.cli.screen_doors import MachineRuns
+from trainwatch.core.app.screen.run_picker import MachineRuns
 from trainwatch.core.model.fact import RunCreated, StateChanged
 from trainwatch.core.model.run import RunSpec, RunState
 from trainwatch.core.store.journal import JournalWriter

@@ -59,7 +59,7 @@ def test_a_project_with_a_fault_is_said_and_left_out(log: Path, capsys: pytest.C
     said = capsys.readouterr()
     assert json.loads(said.out)["step"] is None
     assert 'unknown group "stop"; did you mean "step"?' in said.err
-    assert "its own lines are not used" in said.err
+    assert "its patterns are not used" in said.err
 
 
 def test_the_commented_file_shows_both_keys_with_their_defaults(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What to look at once a run is over (requirements A8, B8, D5): is it whole, is it good, is it safe elsewhere."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from ...model.story import RunStory
 from ...store.history import HistoryReader
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
+from ..runs.known_runs import find_run_to_read
 from ..runs.output_folder import list_run_checkpoints
 from ..start.definitions import definitions_of
 from .check import GB, Check, failed, passed, warned
@@ -35,6 +37,11 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     def folder(self) -> str:
         """Where the checkpoints are."""
         return self.spec.output_dir or self.spec.cwd
+
+
+def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
+    """The checks of a run that is over, found by its name."""
+    return after_checks(look_after(find_run_to_read(name, warn)))
 
 
 def look_after(run: RunDirectory) -> After:

@@ -18,6 +18,7 @@ from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import home
 from ..start.launch_plan import LaunchPlan, plan_launch
+from ..start.project_run import project_spec
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
 from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, checkpoint_bytes
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
@@ -103,6 +104,18 @@ MACHINE_CHECKS = (
     MachineCheck(check_wsl_idle),
     MachineCheck(check_gpu_channel),
 )
+
+
+def preflight_here(name: str | None) -> list[Check]:
+    """The checks of a run of this folder's trainwatch.toml. A file with problems is a check that failed."""
+    spec, problem = None, None
+    try:
+        spec = project_spec(name)
+    except CliError as error:
+        if error.code is not ExitCode.USAGE:
+            raise
+        problem = str(error)
+    return preflight(spec, problem)
 
 
 def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine | None = None) -> list[Check]:

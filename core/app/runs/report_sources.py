@@ -19,10 +19,12 @@ from ...model.situation import Situation
 from ...model.story import RunStory, apply
 from ...sense.log.log_pages import LogPages
 from ...store.history import HistoryReader
-from ...store.journal import read_journal
+from ...store.journal import JournalTooNew, read_journal
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
-from ...views.report.report import LossCourse, ReportSources
+from ...views.report.report import LossCourse, Report, ReportSources
+from ...views.report.report_building import build_report
+from ..errors import CliError, ExitCode
 from ..preflight.gpu_survey import survey
 from .unwatched import as_found
 
@@ -34,6 +36,14 @@ PLAIN_LINES = 12
 """Shown where there is no traceback."""
 TRACEBACK = "Traceback (most recent call last)"
 TRACEBACK_LINES = 60
+
+
+def report_of(run: RunDirectory) -> Report:
+    """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
+    try:
+        return build_report(*gather(run))
+    except JournalTooNew as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
 
 
 def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:

@@ -10,6 +10,7 @@ import msgspec
 from ...model.observation import Command
 from ...store.lock import holder_pid
 from ...store.run_directory import RunDirectory
+from ..errors import CliError, ExitCode
 from .output_owner import rival_at_start
 
 START_PATIENCE_S = 20.0
@@ -20,13 +21,13 @@ POLL_S = 0.05
 def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     """Start one and return its pid once it holds the run's lock.
 
-    Raises RuntimeError with a sentence when it did not come up (its last words are in supervisor.log). A short run may
+    Raises CliError when it did not come up (its last words are in supervisor.log). A short run may
     be over before the lock was seen: then the pid that it wrote into the journal is returned.
     """
     if (pid := holder_pid(run.lock)) is not None:
-        raise RuntimeError(f"{run.id} already has a supervisor (pid {pid})")
+        raise CliError(ExitCode.FAILED, f"{run.id} already has a supervisor (pid {pid})")
     if (rival := rival_at_start(run)) is not None:  # here, where somebody reads it; the supervisor looks again
-        raise RuntimeError(f"{rival}; nothing was started")
+        raise CliError(ExitCode.FAILED, f"{rival}; nothing was started")
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
         argv += ["--then", msgspec.json.encode(command).decode()]
@@ -35,7 +36,9 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=os.environ, cwd="/"
     )
     if launcher.returncode != 0:
-        raise RuntimeError(f"the supervisor could not be started: {launcher.stderr.strip() or 'no reason given'}")
+        raise CliError(
+            ExitCode.FAILED, f"the supervisor could not be started: {launcher.stderr.strip() or 'no reason given'}"
+        )
     child = int(launcher.stdout.strip())
     deadline = time.monotonic() + START_PATIENCE_S
     while time.monotonic() < deadline:
@@ -46,7 +49,7 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
                 return child
             break
         time.sleep(POLL_S)
-    raise RuntimeError(f"the supervisor did not come up: see {run.supervisor_log}")
+    raise CliError(ExitCode.FAILED, f"the supervisor did not come up: see {run.supervisor_log}")
 
 
 def become_detached(run: RunDirectory) -> int:

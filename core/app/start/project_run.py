@@ -7,12 +7,14 @@ from typing import NamedTuple
 import msgspec
 
 from ...config.location import FILE_NAME, find_project
+from ...config.problem import ConfigError
+from ...config.project import load_project
 from ...config.spec import Overrides, setting_problems, settings_with
 from ...model.run import RunSpec
 from ...store.atomic import write_atomically
 from ...store.home import runs_folder
 from ...store.lock import is_held
-from ...store.run_directory import RunDirectory
+from ...store.run_directory import RunDirectory, run_id_for
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import find_run, here, home
 from .definitions import Definitions, read_definitions
@@ -81,6 +83,28 @@ def project_run(name: str | None, overrides: Overrides = NOTHING_SAID, *, to_sta
     if current != known and not is_held(run.lock):
         write_atomically(run.spec, msgspec.json.encode(current))
     return RunToStart(run)
+
+
+def nothing_started_here() -> bool:
+    """Whether no run of this folder's trainwatch.toml was started yet, it names several, or it has problems."""
+    path = find_project(here())
+    if path is None:
+        return False
+    try:
+        names = list(load_project(path).runs)
+    except ConfigError:
+        return True
+    return len(names) > 1 or not (runs_folder(home()) / run_id_for(names[0], path)).exists()
+
+
+def run_to_show(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunDirectory | None:
+    """The run of this project, or the one started in this folder; None if there is none."""
+    try:
+        return project_run(name, overrides).run
+    except CliError as error:
+        if error.code is ExitCode.NOT_FOUND:
+            return None
+        raise
 
 
 def _project(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...config.project import load_project
-from ...config.spec import Overrides, spec_for_command, spec_for_run
+from ...config.spec import Overrides as Overrides  # noqa: PLC0414  front ends fill it
+from ...config.spec import spec_for_command, spec_for_run
 from ...model.run import RunSpec
 from ...store.run_directory import new_run_id, run_id_for
 from ..errors import config_errors

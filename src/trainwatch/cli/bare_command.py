@@ -1,12 +1,15 @@
-"""``trainwatch``: the screen on this project's run. ``trainwatch --headless``: looking after it without one."""
+"""``trainwatch``: the screen on this project's run. ``trainwatch --headless``: supervise it without a screen."""
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import ExitCode
 
 from .launch_options import overrides_of
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.runs.known_runs import RunDirectory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,55 +49,24 @@ def act(args: argparse.Namespace) -> int:
         watched = watched_run()
         if watched is not None:
             return open_screen(watched, read_only=args.read_only)
-    launch_first = not args.read_only and _to_be_launched(args)
-    return open_screen(
-        None if launch_first else _run_to_open(args), read_only=args.read_only, launch_first=launch_first
-    )
+    from trainwatch.core.app.start.project_run import nothing_started_here, run_to_show
 
-
-def _to_be_launched(args: argparse.Namespace) -> bool:
-    """A project here of which nothing was ever started: the screen shows what a start would be.
-
-    So it does where the file is broken, or names several runs of which none was asked for.
-    """
-    from trainwatch.core.app.runs.known_runs import here, home
-    from trainwatch.core.config.problem import ConfigError
-    from trainwatch.core.config.project import find_project, load_project
-    from trainwatch.core.store.home import runs_folder
-    from trainwatch.core.store.run_directory import run_id_for
-
-    path = find_project(here())
-    if path is None or args.run_name is not None:
-        return False
-    try:
-        names = list(load_project(path).runs)
-    except ConfigError:
-        return True
-    return len(names) > 1 or not (runs_folder(home()) / run_id_for(names[0], path)).exists()
-
-
-def _run_to_open(args: argparse.Namespace) -> Any:
-    """The run of this project, or None: the list of runs."""
-    from trainwatch.core.app.start.project_run import project_run
-
-    try:
-        return project_run(args.run_name, overrides_of(args)).run
-    except CliError as error:
-        if error.code is ExitCode.NOT_FOUND:
-            return None
-        raise
+    if not args.read_only and args.run_name is None and nothing_started_here():
+        return open_screen(None, launch_first=True)
+    return open_screen(run_to_show(args.run_name, overrides_of(args)), read_only=args.read_only)
 
 
 def _plain(args: argparse.Namespace) -> int:
-    """No terminal to draw on: what ``status`` would say."""
-    from trainwatch.core.app.runs.known_runs import read_status
+    """Without a terminal: print what ``status`` would print."""
+    from trainwatch.core.app.runs.run_status import read_status
+    from trainwatch.core.app.start.project_run import run_to_show
 
     from .verb_runs import act as show_runs
     from .verb_status import status_lines
 
-    run = _run_to_open(args)
+    run = run_to_show(args.run_name, overrides_of(args))
     if run is None:
-        args.json = False
+        args.json = args.all = False
         return show_runs(args)
     for line in status_lines(read_status(run)):
         print(line)
@@ -102,12 +74,12 @@ def _plain(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def open_screen(run: Any, *, read_only: bool = False, launch_first: bool = False) -> int:
-    """Show the screen on a run (a RunDirectory), or the list of runs (None). Training and supervisor go on after it.
+def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:
+    """Show the screen on a run, or the list of runs (None). Training and supervisor go on after it.
 
     ``launch_first``: without a run, begin with what this folder could start.
     """
-    from .screen_doors import app_for
+    from .screen_app import app_for
 
     app_for(run, read_only=read_only, launch_first=launch_first).run()
     return ExitCode.DONE

@@ -1,11 +1,14 @@
 """Checkpoints as lines for people."""
 
 import time
+from typing import TYPE_CHECKING
 
-from trainwatch.core.checkpoints import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 
 from .output import printable
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.checkpoint_tools import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
 
 SHOWN_METADATA = 24
 METADATA_WIDTH = 160
@@ -25,7 +28,7 @@ def row(checkpoint: Checkpoint) -> str:
     return f"{when}  {_size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
 
 
-def print_overview(overview: CheckpointOverview) -> None:
+def print_overview(overview: "CheckpointOverview") -> None:
     """What is inside one."""
     print(row(overview.checkpoint))
     types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
@@ -52,7 +55,7 @@ def print_overview(overview: CheckpointOverview) -> None:
         print(f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)")
 
 
-def print_comparison(found: Comparison) -> None:
+def print_comparison(found: "Comparison") -> None:
     """How far the weights moved, the largest changes first."""
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
     print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
@@ -77,7 +80,7 @@ def print_comparison(found: Comparison) -> None:
         print(f"  not compared: {name} ({why})")
 
 
-def print_plan(plan: PrunePlan, outcome: PruneOutcome | None) -> None:
+def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:
     """What stays and why, what would go (or went)."""
     for kept in plan.keep:
         print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")

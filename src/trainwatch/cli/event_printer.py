@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.runs.known_runs import RunDirectory
 from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
-from trainwatch.core.store.run_directory import RunDirectory
 
 from .verb_events import show
 
@@ -66,7 +66,7 @@ class EventPrinter:
                     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for life
 
     def _summarise(self) -> None:
-        from trainwatch.core.app.runs.known_runs import read_status
+        from trainwatch.core.app.runs.run_status import read_status
 
         from .verb_status import machine_lines, status_lines
 

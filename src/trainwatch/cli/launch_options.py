@@ -3,11 +3,11 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import ExitCode
 
 if TYPE_CHECKING:
     from trainwatch.core.app.start.project_run import RunToStart
-    from trainwatch.core.config.spec import Overrides
+    from trainwatch.core.app.start.specs import Overrides
 
 
 def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> None:
@@ -35,7 +35,7 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
 
 def overrides_of(args: argparse.Namespace) -> "Overrides":
     """What the options say about a run."""
-    from trainwatch.core.config.spec import Overrides
+    from trainwatch.core.app.start.specs import Overrides
 
     return Overrides(
         name=getattr(args, "name", None),
@@ -61,10 +61,7 @@ def look_after(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:
         return supervise_and_print(run, plan=ready.plan, as_json=args.json)
     from trainwatch.core.app.start.detached import start_detached
 
-    try:
-        pid = start_detached(run)
-    except RuntimeError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
+    pid = start_detached(run)
     if not screen:
         from .output import printable
 

@@ -5,17 +5,17 @@ import sys
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 from trainwatch.core.model.observation import Command
 
 from .output import printable
+from .run_argument import add_run, run_of
 
 
 def add_operation(parser: argparse.ArgumentParser, *, asks: bool) -> None:
     """Add RUN and --yes. Every verb takes --yes, so that scripts need not know which of them ask."""
     never = "" if asks else " (this verb never asks; accepted for scripts)"
     parser.add_argument("--yes", "-y", action="store_true", help=f"do not ask{never}")
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    add_run(parser)
 
 
 def add_remedies(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def operate(args: argparse.Namespace, *, ask: str | None = None, starts_supervis
     """
     from trainwatch.core.app.operate import checkpoint_argument, profile_argument, remedies_argument, send_command
 
-    run = find_run(args.run)
+    run = run_of(args)
     values["checkpoint"] = checkpoint_argument(values.get("checkpoint"))
     values["profile"] = profile_argument(run, values.get("profile"))
     values["remedies"] = remedies_argument(values.get("remedies", ()))

@@ -7,9 +7,15 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.model.text.json_line import encode_line
 from trainwatch.core.model.text.printable import printable, printable_lines
 
-__all__ = ["jsonable", "print_json", "printable", "printable_lines"]
+__all__ = ["jsonable", "print_json", "printable", "printable_lines", "warn"]
+
+
+def warn(text: str) -> None:
+    """One line on standard error."""
+    print(f"trainwatch: {printable_lines(text)}", file=sys.stderr, flush=True)
 
 
 def jsonable(value: Any) -> Any:
@@ -29,8 +35,6 @@ def _finite(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """One JSON object on one line of stdout, in UTF-8 or with what the stream lacks as escapes."""
-    from trainwatch.core.store.json_line import encode_line
-
     text = encode_line(jsonable(value)).decode()
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

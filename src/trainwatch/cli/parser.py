@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from trainwatch import __version__
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean
 
 SECTIONS = {
     "start": "start a training",
@@ -121,14 +121,6 @@ def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: 
         raise CliError(ExitCode.USAGE, f"unexpected: {extra[0]}; see `{where} --help`")
     known = sorted({option for p in _family(inner) for option in _options(p) if option.startswith("--")})
     raise CliError(ExitCode.USAGE, f"unknown option {word}{did_you_mean(word, known)}; see `{where} --help`")
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """``; did you mean "status"?``, or a list of all valid words."""
-    from trainwatch.core.config.problem import nearest
-
-    guess = nearest(word, known)
-    return f'; did you mean "{guess}"?' if guess is not None else f"; there are: {', '.join(known)}"
 
 
 def _parser_of(parser: argparse.ArgumentParser, verb: str | None) -> argparse.ArgumentParser:

@@ -5,7 +5,8 @@ import os
 import sys
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
+
+from .run_argument import add_run, run_of
 
 SECTION = "watch"
 HELP = "open the trainer's terminal, or its live log"
@@ -17,7 +18,7 @@ EXAMPLE = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    add_run(parser)
 
 
 def act(args: argparse.Namespace) -> int:
@@ -25,7 +26,7 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.wiring import attach_argv
 
     try:
-        argv = attach_argv(find_run(args.run))
+        argv = attach_argv(run_of(args))
     except RuntimeError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     if not sys.stdout.isatty():

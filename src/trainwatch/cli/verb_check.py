@@ -1,15 +1,10 @@
 """``trainwatch check``: check, before a night, everything that could end a run."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import ExitCode
 
-from .output import print_json
-
-if TYPE_CHECKING:
-    from trainwatch.core.app.preflight.check import Check
-
+from .output import print_json, warn
 
 SECTION = "prepare"
 HELP = "pre-flight: find what could end the run before it does"
@@ -34,8 +29,15 @@ MARKS = {"pass": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 def act(args: argparse.Namespace) -> int:
-    """Print the checks; 1 when one failed."""
-    checks = _after(args) if args.after else _before(args)
+    """1 if a check failed."""
+    if args.after:
+        from trainwatch.core.app.preflight.after_run import checks_after
+
+        checks = checks_after(args.run_name, warn)
+    else:
+        from trainwatch.core.app.preflight.checklist import preflight_here
+
+        checks = preflight_here(args.run_name)
     failed = any(c.result == "fail" for c in checks)
     if args.json:
         print_json({"passed": not failed, "checks": checks})
@@ -48,24 +50,3 @@ def act(args: argparse.Namespace) -> int:
         if check.remedy and check.result != "pass":
             print(f"{'':21}-> {check.remedy}")
     return ExitCode.FAILED if failed else ExitCode.DONE
-
-
-def _after(args: argparse.Namespace) -> "list[Check]":
-    from trainwatch.core.app.preflight.after_run import after_checks, look_after
-    from trainwatch.core.app.runs.known_runs import find_run
-
-    return after_checks(look_after(find_run(args.run_name, newest=True)))
-
-
-def _before(args: argparse.Namespace) -> "list[Check]":
-    from trainwatch.core.app.preflight.checklist import preflight
-    from trainwatch.core.app.start.project_run import project_spec
-
-    spec, problem = None, None
-    try:
-        spec = project_spec(args.run_name)
-    except CliError as error:
-        if error.code is not ExitCode.USAGE:
-            raise
-        problem = str(error)
-    return preflight(spec, problem)

@@ -2,15 +2,12 @@
 
 import argparse
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.app.errors import ExitCode
 
 from . import checkpoint_text as text
-from .output import print_json, printable
+from .output import print_json
 
 Part = Callable[[argparse.Namespace], int]
 
@@ -65,13 +62,10 @@ def act(args: argparse.Namespace) -> int:
 
 
 def act_list(args: argparse.Namespace) -> int:
-    """Print the listing, newest first."""
-    from trainwatch.core.checkpoints import list_checkpoints
+    """Newest first."""
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in
 
-    try:
-        listing = list_checkpoints(_directory(args.directory))
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{args.directory}: {error.strerror or error}") from None
+    listing = checkpoints_in(args.directory)
     if args.json:
         print_json(listing)
         return ExitCode.DONE
@@ -84,33 +78,24 @@ def act_list(args: argparse.Namespace) -> int:
 
 
 def act_verify(args: argparse.Namespace) -> int:
-    """Print the verdict; 1 unless complete."""
-    from trainwatch.core.checkpoints import is_checkpoint_directory, list_checkpoints, verify
+    """1 unless complete."""
+    from trainwatch.core.app.checkpoint_tools import verify_one
 
-    path = _existing(args.path)
-    inside = () if path.is_file() or is_checkpoint_directory(path) else list_checkpoints(path).checkpoints
-    if len(inside) > 1:
-        example = printable(inside[0].path)
-        raise CliError(
-            ExitCode.USAGE, f"{args.path}: holds {len(inside)} checkpoints; verify one of them, such as {example}"
-        )
-    found: Checkpoint = verify(path, deep=args.deep)
+    found = verify_one(args.path, deep=args.deep)
     if args.json:
         print_json(found)
     else:
         print(text.row(found))
         for name in found.opaque:
-            print(f"  not looked into (no tensors): {name}")
+            print(f"  not checked (no tensors): {name}")
     return ExitCode.DONE if found.verdict == "complete" else ExitCode.FAILED
 
 
 def act_show(args: argparse.Namespace) -> int:
-    """Print what is inside: members, tensors, training state."""
-    from trainwatch.core.checkpoints import show
+    """Members, tensors, training state."""
+    from trainwatch.core.app.checkpoint_tools import overview_of
 
-    overview = show(_existing(args.path))
-    if overview is None:
-        raise CliError(ExitCode.FAILED, f"{args.path}: is no checkpoint; see `trainwatch checkpoints list DIR`")
+    overview = overview_of(args.path)
     if args.json:
         print_json(overview)
     else:
@@ -119,13 +104,10 @@ def act_show(args: argparse.Namespace) -> int:
 
 
 def act_compare(args: argparse.Namespace) -> int:
-    """Print how far the weights moved; 1 when the two cannot be compared."""
-    from trainwatch.core.checkpoints import ComparisonRefusedError, compare
+    """1 if the two cannot be compared."""
+    from trainwatch.core.app.checkpoint_tools import compare_two
 
-    try:
-        found = compare(_existing(args.a), _existing(args.b))
-    except ComparisonRefusedError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
+    found = compare_two(args.a, args.b)
     if args.json:
         print_json(found)
     else:
@@ -134,14 +116,11 @@ def act_compare(args: argparse.Namespace) -> int:
 
 
 def act_prune(args: argparse.Namespace) -> int:
-    """Print the plan, and carry it out with --apply; 1 when something was refused."""
-    from trainwatch.core.checkpoints import apply_prune, plan_prune
+    """1 if a deletion was refused."""
+    from trainwatch.core.app.checkpoint_tools import delete_planned, prune_plan
 
-    try:
-        plan = plan_prune(_directory(args.directory), args.keep)
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, f"--keep: {error}") from None
-    outcome = apply_prune(plan) if args.apply else None
+    plan = prune_plan(args.directory, args.keep)
+    outcome = delete_planned(plan) if args.apply else None
     if args.json:
         print_json({"plan": plan, "applied": outcome})
     else:
@@ -150,43 +129,12 @@ def act_prune(args: argparse.Namespace) -> int:
 
 
 def act_backup(args: argparse.Namespace) -> int:
-    """Copy and prove the copy; 1 when it could not be done, and then nothing is left of it."""
-    from trainwatch.core.checkpoints import BackupRefusedError, backup
+    """1 if it could not be done; nothing is left of the copy then."""
+    from trainwatch.core.app.checkpoint_tools import back_up
 
-    source, destination = _existing(args.path), Path(args.destination)
-    # A file goes by the suffix that it has: a name without one, or with a slash behind it, means a folder.
-    folder = args.destination.endswith("/") or (source.is_file() and not destination.suffix)
-    if not destination.absolute().parent.is_dir():
-        raise CliError(ExitCode.NOT_FOUND, f"{destination.parent}: no such directory; create it first")
-    made = folder and not destination.exists()
-    try:
-        if made:
-            destination.mkdir()
-        done = backup(source, destination)
-    except BackupRefusedError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
-    except OSError as error:
-        raise CliError(ExitCode.FAILED, f"{args.destination}: {error.strerror or error}") from None
-    finally:
-        if made:
-            with suppress(OSError):  # it stays where something is in it
-                destination.rmdir()
+    done = back_up(args.path, args.destination)
     if args.json:
         print_json(done)
     else:
         print(f"{done.destination}: copied and verified ({done.checkpoint.verdict})")
     return ExitCode.DONE
-
-
-def _existing(name: str) -> Path:
-    path = Path(name)
-    if not path.exists():
-        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint; see `trainwatch checkpoints list DIR`")
-    return path
-
-
-def _directory(name: str) -> Path:
-    path = Path(name)
-    if not path.is_dir():
-        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such directory; give the trainer's output directory")
-    return path

@@ -1,12 +1,8 @@
 """``trainwatch demo``: run a short real training with scripted failures."""
 
 import argparse
-import sys
-from typing import Any
 
-from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.start.stand_in import stand_in_run
-from trainwatch.core.model.story import RunStory
+from trainwatch.core.app.errors import ExitCode
 
 from .output import print_json
 
@@ -29,65 +25,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Run the demo; 0 when it reached its last step after the crash and the hang."""
+    """0 if it reached its last step after the crash and the hang."""
+    from trainwatch.core.app.examples.demo import demo_result, demo_run
     from trainwatch.tui.ui.terminal import can_show_screen
 
-    if args.torch:
-        _need_torch()
-    template = "demo_torch.toml" if args.torch else "demo.toml"
-    run = stand_in_run("demo", template, simulated_gpu=args.fake_gpu)
+    run = demo_run(torch=args.torch, simulated_gpu=args.fake_gpu)
     if not args.demo_headless and not args.json and can_show_screen():
         from trainwatch.core.app.start.detached import start_detached
 
         from .bare_command import open_screen
 
-        try:
-            start_detached(run)
-        except RuntimeError as error:
-            raise CliError(ExitCode.FAILED, str(error)) from None
+        start_detached(run)
         code = open_screen(run)
-        print(f"The demo's story: trainwatch events {run.id}")
+        print(f"The demo's events: trainwatch events {run.id}")
         return code
     from .event_printer import supervise_and_print
 
-    code = supervise_and_print(run, as_json=args.json, stop_trainer=True)  # who interrupts a demo wants no trainer left
-    from trainwatch.core.store.journal import load_story
-
-    outcome = result(load_story(run.journal))
+    code = supervise_and_print(run, as_json=args.json, stop_trainer=True)  # an interrupted demo leaves no trainer
+    outcome = demo_result(run)
     if args.json:
         print_json(outcome)
     else:
         seen = ", ".join(f"{kind} {s:.1f} s" for kind, s in outcome["detect_s"].items() if s is not None)
         print(
             f"\nfinished: {outcome['finished']} · attempts: {outcome['attempts']} "
-            f"· steps done again: {outcome['lost_steps']} · seen after: {seen}"
+            f"· steps done again: {outcome['lost_steps']} · detected after: {seen}"
         )
     return code or (ExitCode.DONE if outcome["finished"] else ExitCode.FAILED)
-
-
-def result(story: RunStory) -> dict[str, Any]:
-    """The object that ends ``demo --headless --json``. ``detect_s``: seconds from death, or from the last step."""
-    troubles = [i for i in story.incidents if i.kind in {"crash", "hang"}]
-    return {
-        "finished": story.state == "finished",
-        "attempts": len(story.attempts),
-        "incidents": [
-            {"kind": i.kind, "class": i.class_, "reason": i.reason, "step": i.step, "ending": i.ending}
-            for i in troubles
-        ],
-        "resumed_steps": [a.resume_step for a in story.attempts if a.resume_from is not None],
-        "lost_steps": sum(i.lost_steps or 0 for i in troubles),
-        "detect_s": {kind: next((i.detect_s for i in troubles if i.kind == kind), None) for kind in ("crash", "hang")},
-        "checkpoints": len(story.checkpoints),
-        "state": story.state,
-    }
-
-
-def _need_torch() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise CliError(
-            ExitCode.FAILED,
-            f"demo --torch needs PyTorch in {sys.prefix}: install it there (./trainwatch.sh demo --torch does)",
-        )

@@ -5,8 +5,7 @@ import argparse
 from trainwatch.core.app.errors import ExitCode
 
 from .log_input import text_blocks
-from .output import print_json
-from .own_lines import project_settings
+from .output import print_json, warn
 
 SECTION = "examine"
 HELP = "why a run failed, from its log"
@@ -25,15 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the diagnosis; 0 whenever an answer (``unknown`` included) could be given."""
-    from trainwatch.core.config.shipped import load_failures, load_log_shapes
-    from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-    from trainwatch.core.judge.failure.diagnosis import diagnosis_of
-    from trainwatch.core.judge.text.shape_table import ShapeTable
+    from trainwatch.core.app.logs import diagnose_log
 
-    project = project_settings()
-    shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
-    catalogue = CompiledCatalogue(load_failures(), shapes, project.diagnose.patterns)
-    diagnosis = diagnosis_of(text_blocks(args.log), catalogue, args.exit_code)
+    diagnosis = diagnose_log(text_blocks(args.log), args.exit_code, warn)
     if args.json:
         print_json(diagnosis)
         return ExitCode.DONE
@@ -43,9 +36,9 @@ def act(args: argparse.Namespace) -> int:
         print(f"  {diagnosis.explanation}")
     if diagnosis.cause is not None:
         print(f"  cause    line {diagnosis.cause.line}: {diagnosis.cause.text}")
-    follows = "said   " if diagnosis.failure == "unknown" else "cascade"
+    follows = "last   " if diagnosis.failure == "unknown" else "cascade"
     for line in diagnosis.cascade:
         print(f"  {follows}  line {line.line}: {line.text}")
     for remedy in diagnosis.remedies:
-        print(f"  try      {remedy}")
+        print(f"  remedy   {remedy}")
     return ExitCode.DONE

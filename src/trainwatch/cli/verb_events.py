@@ -1,18 +1,13 @@
 """``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines."""
 
 import argparse
-import time
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 from trainwatch.core.model.record import Record
 
 from .event_text import event_line
 from .output import print_json
-
-POLL_S = 0.25
-"""How often ``--follow`` looks for new records."""
-
+from .run_argument import add_run, run_to_read
 
 SECTION = "watch"
 HELP = "the events of a run, from its journal"
@@ -21,22 +16,18 @@ EXAMPLE = "--follow"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    add_run(parser)
     parser.add_argument("--follow", "-f", action="store_true", help="go on printing new events (Ctrl-C ends)")
     parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
 
 
 def act(args: argparse.Namespace) -> int:
-    """Print the journal; a missing one is an empty story."""
-    from trainwatch.core.store.journal import JournalFollower
+    """A run without a journal has no events."""
+    from trainwatch.core.app.runs.run_events import records_of
 
-    follower = JournalFollower(find_run(args.run, newest=True).journal)
-    while True:
-        for record in follower.poll():
-            show(record, as_json=args.json)
-        if not args.follow:
-            return ExitCode.DONE
-        time.sleep(POLL_S)
+    for record in records_of(run_to_read(args), follow=args.follow):
+        show(record, as_json=args.json)
+    return ExitCode.DONE
 
 
 def show(record: Record, *, as_json: bool) -> None:

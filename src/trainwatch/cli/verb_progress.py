@@ -7,8 +7,7 @@ import msgspec
 from trainwatch.core.app.errors import ExitCode
 
 from .log_input import text_blocks
-from .output import print_json
-from .own_lines import project_settings
+from .output import print_json, warn
 
 SECTION = "examine"
 HELP = "the progress that a log shows"
@@ -26,12 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the progress; unknown values are null (JSON) or left out (text)."""
-    from trainwatch.core.config.shipped import load_log_shapes
-    from trainwatch.core.judge.progress.log_progress import progress_of
-    from trainwatch.core.judge.text.shape_table import ShapeTable
+    from trainwatch.core.app.logs import progress_in_log
 
-    shapes = ShapeTable(load_log_shapes(), project_settings().progress.shapes)
-    progress = progress_of(text_blocks(args.log), shapes)
+    progress = progress_in_log(text_blocks(args.log), warn)
     if args.json:
         print_json(progress)
         return ExitCode.DONE

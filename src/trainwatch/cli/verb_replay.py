@@ -1,18 +1,11 @@
 """``trainwatch replay TRACE [--set KEY=VALUE …]``: feed a recorded trace to the judge under a virtual clock."""
 
 import argparse
-import sys
-from typing import TYPE_CHECKING
 
-from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.runs.known_runs import here
+from trainwatch.core.app.errors import ExitCode
 
 from .log_input import byte_lines
-from .output import print_json
-
-if TYPE_CHECKING:
-    from trainwatch.core.model.settings import Settings
-
+from .output import print_json, warn
 
 SECTION = "examine"
 HELP = "feed a recorded trace to the judge"
@@ -29,20 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Replay; 0 whenever the trace could be read."""
-    from trainwatch.core.config.shipped import load_failures, load_log_shapes
-    from trainwatch.core.replay import TraceError, replay
+    """0 whenever the trace could be read."""
+    from trainwatch.core.app.traces import replay_trace
 
-    try:
-        with byte_lines(args.trace, what="trace") as lines:
-            result = replay(lines, shapes=load_log_shapes(), catalogue=load_failures(), settings=_settings(args.set))
-    except TraceError as error:
-        raise CliError(ExitCode.USAGE, f"{args.trace}:{error}") from None
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, f"--set {error}") from None
+    with byte_lines(args.trace, what="trace") as lines:
+        result = replay_trace(args.trace, lines, args.set)
     if unreadable := result.get("unreadable_lines"):
-        first = f"{args.trace}:{result['first_unreadable']}"
-        print(f"trainwatch: unreadable lines skipped: {unreadable}; the first is {first}", file=sys.stderr)
+        warn(f"unreadable lines skipped: {unreadable}; the first is {args.trace}:{result['first_unreadable']}")
     if args.json:
         print_json(result)
         return ExitCode.DONE
@@ -52,24 +38,3 @@ def act(args: argparse.Namespace) -> int:
         print(f"{decision['t']:>10.1f} s  -> {decision['decision']:17} {decision['reason']}")
     print(f"{result['observations']} observations, at the end: {result['final_state']}")
     return ExitCode.DONE
-
-
-def _settings(words: list[str]) -> "Settings":
-    from trainwatch.core.model.settings import Settings
-
-    if not words:  # reading a TOML value loads more than a short replay
-        return Settings()
-    from trainwatch.core.config.location import FILE_NAME
-    from trainwatch.core.config.overrides import with_overrides
-    from trainwatch.core.config.problem import did_you_mean
-    from trainwatch.core.config.shipped import load_profiles
-
-    try:
-        settings = with_overrides(Settings(), words)
-    except ValueError as error:
-        raise CliError(ExitCode.USAGE, str(error)) from None
-    profile = settings.profiles.use
-    known = load_profiles(here() / FILE_NAME) if profile is not None else {}
-    if profile is not None and profile not in known:
-        raise CliError(ExitCode.USAGE, f"--set profiles.use={profile}: unknown profile{did_you_mean(profile, known)}")
-    return settings

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run
 
 from .output import jsonable, print_json
+from .run_argument import add_run, run_to_read
 
 FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
-
 
 SECTION = "examine"
 HELP = "what happened, what it cost, what waits for you; without secrets"
@@ -23,7 +22,7 @@ EXAMPLE = "-o night.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    add_run(parser)
     parser.add_argument("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)")
     parser.add_argument("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
@@ -31,18 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Write it; 0 whenever the run is known. 2 when the file exists."""
-    from trainwatch.core.app.runs.report_sources import gather
-    from trainwatch.core.store.journal import JournalTooNew
-    from trainwatch.core.views.report.report_building import build_report
+    from trainwatch.core.app.runs.report_sources import report_of
 
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
-    run = find_run(args.run, newest=True)
-    try:
-        report = build_report(*gather(run))
-    except JournalTooNew as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
+    report = report_of(run_to_read(args))
     form = "json" if args.json else args.format or FORMATS.get(target.suffix.lower() if target else "", "md")
     if target is None:
         if form == "json":

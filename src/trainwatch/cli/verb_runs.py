@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.app.runs.known_runs import all_runs, read_status, stand_in_of
+from trainwatch.core.app.runs.run_status import run_rows
 from trainwatch.core.model.run import LIVE_STATES
 from trainwatch.core.views import quantity
 
@@ -25,30 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Print them; none at all is an answer, too."""
-    rows = []
-    for run in all_runs():
-        status, spec = read_status(run), run.load_spec()
-        last = status["incidents"][-1] if status["incidents"] else None
-        rows.append(
-            {
-                "run": spec.name,
-                "id": run.path.name,
-                "state": status["state"],
-                "attempt": status["attempt"],
-                "step": status["overall"]["step"],
-                "total_steps": status["overall"]["total_steps"],
-                "last_incident": last,
-                "supervisor": status["supervisor"],
-                "cwd": spec.cwd,
-                "created": spec.created_wall,
-                "stand_in": stand_in_of(spec),
-            }
-        )
+    """0 also if there are none."""
+    rows = run_rows()
     if args.json:
         print_json({"runs": rows})
         return ExitCode.DONE
-    shown = [row for row in rows if args.all or not _is_over_for_show(row)]
+    shown = [row for row in rows if args.all or not _is_ended_example(row)]
     if not shown:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
     for row in shown:
@@ -61,6 +43,6 @@ def act(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _is_over_for_show(row: dict[str, Any]) -> bool:
-    """An example's run that came to its end: nobody wants it before their own."""
+def _is_ended_example(row: dict[str, Any]) -> bool:
+    """A run of demo or drill that has ended."""
     return row["stand_in"] is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]

@@ -4,13 +4,12 @@ import argparse
 import time
 from typing import Any
 
-from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.runs.known_runs import RUN_HELP, find_run, idle_status, read_status
+from trainwatch.core.app.errors import ExitCode
 
-from .output import print_json, printable
+from .output import print_json, printable, warn
+from .run_argument import add_run
 
 GB = 1e9
-
 
 SECTION = "watch"
 HELP = "the state of a run"
@@ -19,29 +18,21 @@ EXAMPLE = "--json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", help=RUN_HELP)
+    add_run(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def act(args: argparse.Namespace) -> int:
-    """Print the status; 0 whenever the run is known."""
-    status = _status(args.run)
+    """0 whenever the run is known."""
+    from trainwatch.core.app.runs.run_status import status_of
+
+    status = status_of(args.run, warn)
     if args.json:
         print_json(status)
         return ExitCode.DONE
     for line in status_lines(status):
         print(line)
     return ExitCode.DONE
-
-
-def _status(name: str | None) -> dict[str, Any]:
-    try:
-        return read_status(find_run(name, newest=True))
-    except CliError as error:
-        idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
-        if idle is None:
-            raise
-        return idle
 
 
 def status_lines(status: dict[str, Any]) -> list[str]:

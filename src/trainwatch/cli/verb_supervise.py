@@ -6,8 +6,9 @@ import sys
 import msgspec
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.app.runs.known_runs import find_run
 from trainwatch.core.model.observation import Command
+
+from .run_argument import run_of
 
 SECTION = "control"
 HELP = None
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Supervise; the exit code is that of ``--headless``."""
-    run = find_run(args.run)
+    run = run_of(args)
     first = msgspec.json.decode(args.then, type=Command) if args.then else None
     if args.detach:
         from trainwatch.core.app.start.detached import become_detached

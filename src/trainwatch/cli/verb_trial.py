@@ -8,7 +8,6 @@ from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.launch.trial import TrialResult
-from trainwatch.core.model.run import RunSpec
 
 from .output import jsonable, print_json
 
@@ -42,17 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Try one after the other; 1 when one of them was not stable."""
-    from trainwatch.core.app.trial.trial_run import TrialLength, rivals, try_here
+    """One trial after the other; 1 if one of them was not stable."""
+    from trainwatch.core.app.trial.trial_choice import run_to_try
+    from trainwatch.core.app.trial.trial_run import TrialLength, try_here
 
     _refuse_nonsense(args)
-    spec = _spec(args)
-    names = _ladder(spec) if args.all else tuple(dict.fromkeys(args.profile))
-    beside = rivals(spec)
-    if beside and not args.yes:
-        raise CliError(
-            ExitCode.FAILED, f"{'; '.join(beside)}: a trial would slow it or take its memory; --yes tries all the same"
-        )
+    spec, names = run_to_try(args.run, None if args.all else args.profile, beside_others=args.yes)
     length = TrialLength(minutes=args.minutes, steps=args.steps)
     scratch = Path(args.scratch) if args.scratch else None
     results: list[TrialResult] = []
@@ -98,23 +92,3 @@ def _refuse_nonsense(args: argparse.Namespace) -> None:
         raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
     if args.scratch and not Path(args.scratch).is_dir():
         raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")
-
-
-def _spec(args: argparse.Namespace) -> RunSpec:
-    from trainwatch.core.app.runs.known_runs import find_run
-    from trainwatch.core.app.start.project_run import project_spec
-
-    spec = None
-    if args.run is None:
-        spec = project_spec(None)
-    return spec if spec is not None else find_run(args.run).load_spec()
-
-
-def _ladder(spec: RunSpec) -> tuple[str, ...]:
-    ladder = spec.settings.profiles.ladder
-    if not ladder:
-        raise CliError(
-            ExitCode.USAGE,
-            "--all tries the profiles of the ladder, and none is set; set [profiles] ladder, or name --profile",
-        )
-    return ladder

@@ -14,14 +14,14 @@ from ...config.spec import Overrides
 from ...store.home import make_private
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import home
-from .definitions import read_definitions
-from .specs import spec_of_project
+from ..start.definitions import read_definitions
+from ..start.specs import spec_of_project
 
 COMPANIONS = ("dit_demo.yaml",)
 """Files that a template's trainer reads from its working folder."""
 
 
-def stand_in_run(
+def example_run(
     purpose: str, template: str, fill: Mapping[str, str] | None = None, *, simulated_gpu: bool = False
 ) -> RunDirectory:
     """A new run of an example trainer under ``TRAINWATCH_HOME/PURPOSE``. Earlier ones stay as they are.

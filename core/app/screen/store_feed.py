@@ -5,19 +5,18 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainwatch.core.model.control_messages import Reply, Request
-
-from ..core.model.observation import Command
-from ..core.model.ports import Point
-from ..core.model.settings import Health
-from ..core.model.situation import Situation
-from ..core.model.story import RunStory, apply
-from ..core.store.journal import JournalFollower, JournalTooNew
-from ..core.store.lock import holder_pid
-from ..core.store.run_directory import RunDirectory
+from ...model.control_messages import Reply, Request
+from ...model.observation import Command
+from ...model.ports import Point
+from ...model.settings import Health
+from ...model.situation import Situation
+from ...model.story import RunStory, apply
+from ...store.journal import JournalFollower, JournalTooNew
+from ...store.lock import holder_pid
+from ...store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from ..core.store.history_reader import HistoryReader
+    from ...store.history_reader import HistoryReader
 
 SEND_TIMEOUT_S = 10.0
 
@@ -44,7 +43,7 @@ class StoreFeed:
 
     @cached_property
     def _history(self) -> "HistoryReader":
-        from ..core.store.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
+        from ...store.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
 
         return HistoryReader(self._directory.history)
 

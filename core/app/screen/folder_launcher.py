@@ -1,17 +1,18 @@
-"""For the launch screen: what this folder can start, what a start would be, and the start itself."""
+"""The launch screen's Launcher: what this folder can start, what a start would be, its checks, and the start itself.
+
+The screen is started often: what loads much of core is imported by the function that needs it.
+"""
 
 import queue
 import re
 import shlex
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.problem import ConfigError
-from ...config.project import FILE_NAME, find_project, load_project
-from ...config.spec import Overrides
+from ...config.location import FILE_NAME, find_project
 from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
 from ...model.profile import Preset, Profile
 from ...model.run import RunSpec
@@ -19,21 +20,14 @@ from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
-from ..errors import CliError
+from ..errors import CliError, config_errors
 from ..runs.known_runs import here, home
-from .definitions import read_definitions
-from .detached import start_detached
-from .fitting_profiles import fitting_profiles
-from .launch_plan import LaunchPlan
-from .project_run import create_run, plan_command, plan_project, project_run
-from .specs import spec_of_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..preflight.check import Check
+    from ..start.launch_plan import LaunchPlan
 
-LOOKERS = 4
+CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
 
 
@@ -45,10 +39,13 @@ class FolderLauncher:
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml."""
+        from ...config.project import load_project
+        from ..start.definitions import read_definitions
+
         path = find_project(here())
         if path is None:
             return ()
-        with _sentences():
+        with _sentences(), config_errors():
             known = read_definitions(path)
             project = load_project(path, profiles=known.profiles, presets=known.presets)
         usual = project.settings.profiles.use
@@ -56,6 +53,10 @@ class FolderLauncher:
 
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""
+        from ...config.spec import Overrides
+        from ..start.definitions import read_definitions
+        from ..start.specs import spec_of_command
+
         with _sentences():
             words = _split(command)
             if not words:
@@ -102,7 +103,7 @@ class FolderLauncher:
             seen(LaunchCheck(place=place, name=name))
             waiting.put((place, name, look))
 
-        def take_turns() -> None:
+        def work() -> None:
             while wanted():
                 try:
                     place, name, look = waiting.get_nowait()
@@ -110,31 +111,38 @@ class FolderLauncher:
                     return
                 try:
                     found = look()
-                except Exception as error:  # a look that fails is told, and does not hide the others
+                except Exception as error:  # a check that fails does not hide the others
                     seen(LaunchCheck(place=place, name=name, result="warn", found=f"could not be looked at: {error}"))
                     continue
-                # A look that does not apply takes its place back.
+                # An empty name takes the place of a check that does not apply.
                 seen(LaunchCheck(place=place, name="") if found is None else _told(place, found))
 
-        threads = [threading.Thread(target=take_turns, name="preflight", daemon=True) for _ in range(LOOKERS)]
+        threads = [threading.Thread(target=work, name="preflight", daemon=True) for _ in range(CHECKERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
     def start(self, order: LaunchOrder) -> str:
-        """The path of ``run --detach`` and ``--headless``: made once, refused when it could not start at all."""
+        """As ``run --detach`` and ``--headless``: a new run is made, and refused if it cannot be started."""
+        from ...config.spec import Overrides
+        from ..start.detached import start_detached
+        from ..start.project_run import create_run, project_run
+
         with _sentences():
             if order.run is not None:
                 run = project_run(order.run, Overrides(profile=order.profile), to_start=True).run
             else:
                 run = create_run(_plan(order)).run
-        if not is_held(run.lock):  # if a supervisor was quicker, the run is started, as was asked for
-            start_detached(run)
+            if not is_held(run.lock):  # if a supervisor was quicker, the run is started, as was asked for
+                start_detached(run)
         return run.id
 
 
-def _plan(order: LaunchOrder) -> LaunchPlan:
+def _plan(order: LaunchOrder) -> "LaunchPlan":
+    from ...config.spec import Overrides
+    from ..start.project_run import plan_command, plan_project
+
     overrides = Overrides(profile=order.profile)
     if order.run is None:
         return plan_command(_split(order.command), overrides)
@@ -146,6 +154,8 @@ def _plan(order: LaunchOrder) -> LaunchPlan:
 
 def _usual_profile(spec: RunSpec) -> str | None:
     """The profile that the file names."""
+    from ...config.project import load_project
+
     return None if spec.project is None else load_project(Path(spec.project)).settings.profiles.use
 
 
@@ -171,6 +181,8 @@ def _offer(name: str, command: str, profile: str | None, project: Path) -> Launc
 
 
 def _preset_why(spec: RunSpec, preset: Preset) -> str:
+    from ...config.project import load_project
+
     if spec.project is not None:
         project = load_project(Path(spec.project))
         section = project.runs.get(spec.name)
@@ -185,6 +197,8 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
     """(name, title), the usual one first."""
+    from ..start.fitting_profiles import fitting_profiles
+
     fitting = sorted(fitting_profiles(spec, known), key=lambda profile: profile.name != usual)
     return tuple((profile.name, profile.title or profile.description) for profile in fitting)
 
@@ -194,9 +208,9 @@ def _told(place: int, check: "Check") -> LaunchCheck:
 
 
 @contextmanager
-def _sentences() -> "Iterator[None]":
-    """What the command line would end with comes out as RuntimeError with its sentences."""
+def _sentences() -> Iterator[None]:
+    """Raise errors of the use cases as RuntimeError with their sentences."""
     try:
         yield
-    except (CliError, ConfigError) as error:
+    except CliError as error:
         raise RuntimeError(str(error)) from error

@@ -1,0 +1,126 @@
+"""Checkpoints by the paths that a person gives: list, verify, show, compare, prune, back up. Faults are CliErrors."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from ..checkpoints import (
+    Backup,
+    BackupRefusedError,
+    CheckpointOverview,
+    Comparison,
+    ComparisonRefusedError,
+    PruneOutcome,
+    PrunePlan,
+    apply_prune,
+    backup,
+    compare,
+    is_checkpoint_directory,
+    list_checkpoints,
+    plan_prune,
+    show,
+    verify,
+)
+from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ..model.text.printable import printable
+from .errors import CliError, ExitCode
+
+__all__ = [
+    "CheckpointOverview",
+    "Comparison",
+    "PruneOutcome",
+    "PrunePlan",
+    "back_up",
+    "checkpoints_in",
+    "compare_two",
+    "delete_planned",
+    "overview_of",
+    "prune_plan",
+    "verify_one",
+]
+
+
+def checkpoints_in(directory: str) -> CheckpointListing:
+    """The checkpoints of a directory, newest first."""
+    try:
+        return list_checkpoints(_directory(directory))
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
+
+
+def verify_one(name: str, *, deep: bool) -> Checkpoint:
+    """Verify one checkpoint. A folder that holds several is refused (exit code 2)."""
+    path = _existing(name)
+    inside = () if path.is_file() or is_checkpoint_directory(path) else list_checkpoints(path).checkpoints
+    if len(inside) > 1:
+        example = printable(inside[0].path)
+        raise CliError(
+            ExitCode.USAGE, f"{name}: holds {len(inside)} checkpoints; verify one of them, such as {example}"
+        )
+    return verify(path, deep=deep)
+
+
+def overview_of(name: str) -> CheckpointOverview:
+    """What a checkpoint contains: members, tensors, training state."""
+    overview = show(_existing(name))
+    if overview is None:
+        raise CliError(ExitCode.FAILED, f"{name}: is no checkpoint; see `trainwatch checkpoints list DIR`")
+    return overview
+
+
+def compare_two(a: str, b: str) -> Comparison:
+    """How far the weights moved between two checkpoints."""
+    try:
+        return compare(_existing(a), _existing(b))
+    except ComparisonRefusedError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+
+
+def prune_plan(directory: str, keep: int) -> PrunePlan:
+    """Which checkpoints could be deleted if ``keep`` verified ones stay. Deletes nothing."""
+    try:
+        return plan_prune(_directory(directory), keep)
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--keep: {error}") from None
+
+
+def delete_planned(plan: PrunePlan) -> PruneOutcome:
+    """Delete what the plan lists, as far as it is unchanged."""
+    return apply_prune(plan)
+
+
+def back_up(name: str, destination: str) -> Backup:
+    """Copy a checkpoint and verify the copy. If it fails, nothing is left of the copy.
+
+    A destination with a slash at its end, or without a suffix for a file, is a folder, which is made if missing.
+    """
+    source, target = _existing(name), Path(destination)
+    folder = destination.endswith("/") or (source.is_file() and not target.suffix)
+    if not target.absolute().parent.is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"{target.parent}: no such directory; create it first")
+    made = folder and not target.exists()
+    try:
+        if made:
+            target.mkdir()
+        return backup(source, target)
+    except BackupRefusedError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{destination}: {error.strerror or error}") from None
+    finally:
+        if made:
+            with suppress(OSError):  # it is not empty if the copy was made
+                target.rmdir()
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint; see `trainwatch checkpoints list DIR`")
+    return path
+
+
+def _directory(name: str) -> Path:
+    path = Path(name)
+    if not path.is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such directory; give the trainer's output directory")
+    return path

@@ -1,0 +1,55 @@
+"""Reading any log for people: why a run failed, and its progress. Patterns of the folder's trainwatch.toml are used."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..model.progress import Progress
+from ..model.settings import Settings
+from ..model.shipped.failure import Diagnosis
+
+Warn = Callable[[str], None]
+
+
+def diagnose_log(blocks: Iterable[str], exit_code: int | None, warn: Warn) -> Diagnosis:
+    """Why a run failed. ``blocks``: its log, decoded. ``exit_code`` of the trainer: negative or 128+N for a signal."""
+    from ..config.shipped import load_failures, load_log_shapes
+    from ..judge.failure.catalogue import CompiledCatalogue
+    from ..judge.failure.diagnosis import diagnosis_of
+    from ..judge.text.shape_table import ShapeTable
+
+    project = project_settings(warn)
+    shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
+    catalogue = CompiledCatalogue(load_failures(), shapes, project.diagnose.patterns)
+    return diagnosis_of(blocks, catalogue, exit_code)
+
+
+def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
+    """The progress after the last line."""
+    from ..config.shipped import load_log_shapes
+    from ..judge.progress.log_progress import progress_of
+    from ..judge.text.shape_table import ShapeTable
+
+    return progress_of(blocks, ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes))
+
+
+def project_settings(warn: Warn) -> Settings:
+    """Settings of the trainwatch.toml here or above; defaults without one.
+
+    One that has problems is left out with a warning: a log can be read without it.
+    """
+    from ..config.location import find_project
+
+    try:
+        path = find_project(Path.cwd())
+    except FileNotFoundError:  # the working folder was deleted; the log may be elsewhere
+        path = None
+    if path is None:
+        return Settings()
+    from ..config.problem import ConfigError
+    from ..config.project import load_project
+
+    try:
+        return load_project(path).settings
+    except ConfigError as error:
+        warn(f"{error.problems[0]} (its patterns are not used)")
+        return Settings()

@@ -1,0 +1,109 @@
+"""The status of a run, read from outside: no supervisor is needed."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...store.run_directory import RunDirectory
+from ..errors import CliError, ExitCode
+from .known_runs import all_runs, find_run_to_read, here, stand_in_of
+
+
+def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
+    """The object of ``status --json`` of the run that is meant, or of one that the project's file names."""
+    try:
+        return read_status(find_run_to_read(name, warn))
+    except CliError as error:
+        idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
+        if idle is None:
+            raise
+        return idle
+
+
+def run_rows() -> list[dict[str, Any]]:
+    """The rows of ``runs --json``, newest first."""
+    rows = []
+    for run in all_runs():
+        status, spec = read_status(run), run.load_spec()
+        last = status["incidents"][-1] if status["incidents"] else None
+        rows.append(
+            {
+                "run": spec.name,
+                "id": run.path.name,
+                "state": status["state"],
+                "attempt": status["attempt"],
+                "step": status["overall"]["step"],
+                "total_steps": status["overall"]["total_steps"],
+                "last_incident": last,
+                "supervisor": status["supervisor"],
+                "cwd": spec.cwd,
+                "created": spec.created_wall,
+                "stand_in": stand_in_of(spec),
+            }
+        )
+    return rows
+
+
+def idle_status(name: str) -> dict[str, Any] | None:
+    """The status of a run that this project's file names and that was never started; None if it names none."""
+    from ...config.problem import ConfigError
+    from ...config.project import find_project, load_project
+    from ...model.story import RunStory
+    from ...store.run_directory import run_id_for
+    from ...views.status import status_object
+
+    try:
+        path = find_project(here())
+        if path is None or name not in load_project(path).runs:
+            return None
+    except (CliError, ConfigError):
+        return None
+    return status_object(
+        RunStory(),
+        run=name,
+        run_id=run_id_for(name, path),
+        wall=time.time(),
+        gpu=None,
+        host=None,
+        progress=None,
+        supervisor_pid=None,
+    )
+
+
+def read_status(run: RunDirectory) -> dict[str, Any]:
+    """The status object of one run, from its journal, its metric history and its lock."""
+    from ...store.history import HistoryReader
+    from ...store.journal import load_story
+    from ...store.lock import holder_pid
+    from ...views.status import status_object
+    from .unwatched import as_found
+
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+    status = status_object(
+        as_found(run, load_story(run.journal)),
+        run=run.load_spec().name,
+        run_id=run.id,
+        wall=time.time(),
+        gpu=latest.gpu,
+        host=latest.host,
+        progress=latest.progress.progress if latest.progress else None,
+        step_t=latest.progress.step_t if latest.progress else None,
+        supervisor_pid=holder_pid(run.lock),
+    )
+    newest = status["checkpoints"]["newest"]
+    if newest is not None and newest["kind"] == "unknown":
+        newest["kind"] = _kind_of(Path(newest["path"]))
+    return status
+
+
+def _kind_of(path: Path) -> str:
+    """As ``checkpoints list`` has it. A journal knows a checkpoint by its name; its kind follows from its content."""
+    from ...checkpoints import inspect
+
+    try:
+        seen = inspect(path)
+    except OSError:
+        return "unknown"
+    return "unknown" if seen is None else seen.kind

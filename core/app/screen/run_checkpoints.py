@@ -1,0 +1,112 @@
+"""Work on a run's checkpoints from the screen. Reading them loads much of core: each method imports what it needs."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ...model.checkpoints.checkpoint_jobs import Progress
+from ...model.profile import Preset
+from ...model.run import RunSpec
+
+if TYPE_CHECKING:
+    from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
+
+RATE_BYTES_PER_S = 400e6
+"""Limit of a deep verification beside a running training, whose loader needs the disk."""
+Answer = TypeVar("Answer")
+
+
+class RunCheckpoints:
+    """Implements ``model.checkpoint_jobs.CheckpointJobs`` on the run's output directory."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+
+    @property
+    def directory(self) -> str | None:
+        """Where the trainer saves."""
+        return self._spec.output_dir
+
+    @cached_property
+    def _preset(self) -> Preset:
+        from ..start.definitions import definitions_of
+
+        return definitions_of(self._spec).preset_of(self._spec)
+
+    def _folder(self) -> Path:
+        if self._spec.output_dir is None:
+            raise RuntimeError("no output_dir is set for this run; add it to [run] in trainwatch.toml")
+        return Path(self._spec.output_dir)
+
+    def listing(self) -> CheckpointListing:
+        """Newest first. A directory that the trainer has not made yet holds nothing."""
+        from ..runs.output_folder import list_run_checkpoints
+
+        self._folder()
+        return _sentence(lambda: list_run_checkpoints(self._spec, self._preset))
+
+    def verify(self, path: str, *, deep: bool, progress: Progress) -> Checkpoint:
+        """At a limited rate: a training may be running beside it."""
+        from ...checkpoints import verify
+
+        return _sentence(
+            lambda: verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=RATE_BYTES_PER_S)
+        )
+
+    def show(self, path: str) -> "CheckpointOverview":
+        """What it holds."""
+        from ...checkpoints import show
+
+        found = _sentence(lambda: show(Path(path)))
+        if found is None:
+            raise RuntimeError(f"{path} is no checkpoint any more")
+        return found
+
+    def compare(self, a: str, b: str, *, progress: Progress) -> "Comparison":
+        """How far the weights moved."""
+        from ...checkpoints import compare
+
+        return _sentence(lambda: compare(Path(a), Path(b), progress=progress))
+
+    def backup(self, path: str, destination: str, *, progress: Progress) -> str:
+        """``~`` is the home folder; what is relative lies beside the output directory."""
+        from ...checkpoints import backup
+
+        target = Path(destination).expanduser()
+        if not target.is_absolute():
+            target = self._folder().parent / target
+        done = _sentence(lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=RATE_BYTES_PER_S))
+        return done.destination
+
+    def plan_prune(self, keep: int, *, progress: Progress) -> "PrunePlan":
+        """A dry run."""
+        from ...checkpoints import plan_prune
+
+        folder, globs = self._folder(), self._preset.checkpoint_globs
+        return _sentence(lambda: plan_prune(folder, keep, progress=progress, globs=globs))
+
+    def prune(self, plan: Any) -> str:
+        """Delete what the plan lists."""
+        from ...checkpoints import PrunePlan, apply_prune
+
+        assert isinstance(plan, PrunePlan)
+        outcome = _sentence(lambda: apply_prune(plan))
+        said = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
+        if outcome.refused:
+            path, why = outcome.refused[0]
+            said += f"; left alone: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
+        return said
+
+
+def _sentence(do: Callable[[], Answer]) -> Answer:
+    """Do it; what goes wrong in the world is raised as RuntimeError with a sentence."""
+    from ...checkpoints import BackupRefusedError, ComparisonRefusedError
+
+    try:
+        return do()
+    except (BackupRefusedError, ComparisonRefusedError, ValueError) as error:
+        raise RuntimeError(str(error)) from error
+    except OSError as error:
+        raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error

@@ -1,0 +1,51 @@
+"""The runs of this machine for the screen, and the services of one that is opened."""
+
+from collections.abc import Sequence
+
+from ...model.ports import LogAccess, OpenRun
+from ...model.run_card import RunCard, RunPlan
+from ...sense.log.log_browser import LogLines
+from ...sense.log.log_pages import LogPages
+from ..runs.known_runs import open_run
+from .run_cards import current_story, run_cards
+from .run_checkpoints import RunCheckpoints
+from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
+from .run_trials import RunTrials
+from .store_feed import StoreFeed
+
+__all__ = ["LogPages", "MachineRuns"]
+
+
+class MachineRuns:
+    """Implements the screen's RunPicker."""
+
+    def runs(self) -> Sequence[RunCard]:
+        """Reads every journal: called in a thread."""
+        return run_cards()
+
+    def open(self, run_id: str) -> OpenRun:
+        """The services of one run. Raises RuntimeError with a sentence."""
+        run, spec = open_run(run_id)
+        return OpenRun(
+            run_id=run.id,
+            name=spec.name,
+            feed=StoreFeed(run, spec.created_wall, current_story, spec.settings.health),
+            profiles=RunProfiles(spec),
+            ladder=spec.settings.profiles.ladder,
+            incident_files=IncidentFolder(run),
+            checkpoints=RunCheckpoints(spec),
+            launch=RunLaunch(spec),
+            samples=RunSamples(spec),
+            trials=RunTrials(spec),
+            screen=spec.settings.screen,
+            keep_last=spec.settings.checkpoints.keep_last,
+            plan=RunPlan(
+                name=spec.name,
+                command=spec.command,
+                cwd=spec.cwd,
+                preset=spec.preset,
+                profile=spec.settings.profiles.use,
+                output_dir=spec.output_dir,
+            ),
+            logs=LogAccess(browser=LogLines(), stamps=AttemptStamps(run), extra=spec.logs),
+        )

@@ -1,0 +1,91 @@
+"""Traces: a run's recorded observations, written for others, and fed to the judge again."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..model.observation import KernelLine, LogChunk, Meta, Observation, Start
+from ..model.settings import Settings
+from ..model.text.redact import Redaction
+from .errors import CliError, ExitCode, did_you_mean
+
+
+class Exported(NamedTuple):
+    """What was written. ``skipped``: lines that could not be read, and ``problem`` with the first of them."""
+
+    path: Path
+    skipped: int
+    problem: str | None
+
+
+def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
+    """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
+    from ..model.text.json_line import encode_line
+    from ..store.trace_reading import TraceReading
+    from .runs.known_runs import find_run_to_read
+
+    run = find_run_to_read(name, warn)
+    if not run.trace.exists():
+        raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
+    if target.exists():
+        raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
+    redacted = Redaction(run.load_spec().env)
+    try:
+        with run.trace.open("rb") as source, target.open("xb") as copy:
+            reading = TraceReading(source)
+            for seen in reading:
+                copy.write(encode_line(_shareable(seen, redacted)))
+    except OSError as error:
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
+        raise CliError(code, f"{target}: {error.strerror or error}") from None
+    return Exported(target, reading.skipped, reading.problem)
+
+
+def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:
+    """What the judge would have seen and decided (the object of ``replay --json``).
+
+    ``name``: of the trace, for messages. ``overrides``: KEY=VALUE words. Raises CliError.
+    """
+    from ..config.shipped import load_failures, load_log_shapes
+    from ..replay import TraceError, replay
+
+    try:
+        return replay(lines, shapes=load_log_shapes(), settings=_settings(overrides), catalogue=load_failures())
+    except TraceError as error:
+        raise CliError(ExitCode.USAGE, f"{name}:{error}") from None
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--set {error}") from None
+
+
+def _settings(words: list[str]) -> Settings:
+    if not words:  # reading a TOML value loads more than a short replay
+        return Settings()
+    from ..config.location import FILE_NAME
+    from ..config.overrides import with_overrides
+    from ..config.shipped import load_profiles
+    from .runs.known_runs import here
+
+    try:
+        settings = with_overrides(Settings(), words)
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    profile = settings.profiles.use
+    known = load_profiles(here() / FILE_NAME) if profile is not None else {}
+    if profile is not None and profile not in known:
+        raise CliError(ExitCode.USAGE, f"--set profiles.use={profile}: unknown profile{did_you_mean(profile, known)}")
+    return settings
+
+
+def _shareable(seen: Observation, redacted: Redaction) -> Observation:
+    """The same without secrets."""
+    match seen:
+        case LogChunk() | KernelLine():
+            return msgspec.structs.replace(seen, text=redacted.text(seen.text))
+        case Meta():
+            return msgspec.structs.replace(seen, command=redacted.words(seen.command))
+        case Start():
+            return msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))
+        case _:
+            return seen

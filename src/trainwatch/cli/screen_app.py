@@ -1,0 +1,23 @@
+"""The screen's application with the services of core.app."""
+
+from trainwatch.core.app.runs.known_runs import RunDirectory, home
+from trainwatch.core.app.screen.folder_launcher import FolderLauncher
+from trainwatch.core.app.screen.run_picker import LogPages, MachineRuns
+from trainwatch.core.app.screen.supervisors import DetachedStarter, RunAttacher
+from trainwatch.tui.app import TrainwatchApp
+
+
+def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
+    """The application on a run, on the list of runs, or on what this folder could start (``launch_first``)."""
+    runs = MachineRuns()
+    return TrainwatchApp(
+        None if run is None else runs.open(run.id),
+        LogPages(),
+        starter=DetachedStarter(),
+        attacher=RunAttacher(),
+        picker=runs,
+        launcher=FolderLauncher(),
+        launch_first=launch_first,
+        read_only=read_only,
+        home=home(),
+    )
