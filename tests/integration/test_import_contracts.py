@@ -22,7 +22,7 @@ VIOLATIONS = {
     ),
     "the packages of core know neither the loop nor the use cases": ("core/store/lock.py", "from .. import supervisor"),
     "core knows no screen and no command line": ("core/views/words.py", "import textual"),
-    "the screen knows views, model and the store only": ("tui/ui/chart.py", "from ..core.act import tmux"),
+    "the screen knows views, model and the store only": ("tui/ui/chart.py", "from ...core.act import actor"),
     "inside the screen each shelf knows only those below it": ("tui/panes/tab_bar.py", "from .. import app"),
     "only wiring hands act and sense to the supervisor": ("core/supervisor.py", "from .sense import gpu"),
     "the readers and detectors of the judge do not know each other": (
