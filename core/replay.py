@@ -102,7 +102,7 @@ class Replay:
         waiting = deque(said)
         while waiting:
             entry = waiting.popleft()
-            t = self.state.timeline.t
+            t = self.state.time.t
             self.entries.append((t, entry))
             if isinstance(entry, Decision) and not isinstance(entry, _UNANSWERED):
                 outcome = Outcome(t=t, decision=entry.id, action=str(entry.__struct_config__.tag), ok=True)

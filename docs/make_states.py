@@ -20,8 +20,8 @@ GROUPS: dict[str, tuple[State, ...]] = {
 HEAD = """# The states of a run
 
 Written by `python docs/make_states.py` out of `core/judge/run_machine.py`, the only place that has the table; a test
-compares. `Draft.move(event, state, reason)` is the only way to another state: it looks the event up in the row of the
-present state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
+compares. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up in the row
+of the present state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
 
 A restart goes `stopping` → `cleaning` → `verifying` → `backing_off` → `starting`. Each state waits for the outcome of
 one decision; a stage that is not needed (no checkpoint, no wait) is left out.

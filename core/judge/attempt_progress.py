@@ -16,7 +16,7 @@ STRIDE_TOLERANCE = 0.1
 """Checkpoints are noticed a little late; two of them tell the stride when they come this near to a whole number."""
 
 
-class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``start_t``/``beat_t`` in run seconds. ``offset`` + printed step = position; None until it is known.
 
     ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
@@ -26,8 +26,8 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``proof``: whether the resume took (resume_check.py), judged over the first ``beats``. ``told_resume``: whether the
     launch could tell the trainer what to resume from, None = not known; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
-    attempts; ``total_before``: total steps as the attempt before printed them. ``grain``: steps from the last printed
-    one to that before; ``grain_before``: of the attempt before.
+    attempts; ``total_before``: total steps as the attempt before printed them. ``printed_every``: steps from the last
+    printed one to the one before; ``printed_every_before``: of the attempt before.
     """
 
     number: int = 0
@@ -55,8 +55,8 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resume_epoch: int | None = None
     resume_epochs: int | None = None
     total_before: int | None = None
-    grain: int = 1
-    grain_before: int = 1
+    printed_every: int = 1
+    printed_every_before: int = 1
     reread_to: int | None = None
     """Position up to which a new supervisor reads the log again: those steps were made before."""
     patient_until: float = 0.0
@@ -73,7 +73,7 @@ class AttemptNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (self.resumed_at or 0) if self.weights_only else 0
 
 
-def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
+def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptProgress:
     """The training advanced. ``step``: counted over epochs where the trainer counts within them, None = not printed."""
     beats = attempt.beats + 1 if attempt.proof == "open" else attempt.beats
     if step is None:
@@ -83,7 +83,7 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
         offset = _first_offset(attempt)
     elif attempt.step is not None and step < attempt.step * WRAP_SHARE:
         offset += attempt.step
-    moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.grain
+    moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.printed_every
     first = attempt.first_step if attempt.first_step is not None else step
     again = attempt.reread_to is not None and offset + step <= attempt.reread_to
     return msgspec.structs.replace(
@@ -92,20 +92,20 @@ def with_beat(attempt: AttemptNow, step: int | None, t: float) -> AttemptNow:
         reread_to=attempt.reread_to if again else None,
         beats=beats,
         step=step,
-        grain=moved,
+        printed_every=moved,
         first_step=first,
         offset=offset,
         position=offset + step,
     )
 
 
-def knows_its_step(attempt: AttemptNow) -> bool:
+def knows_its_step(attempt: AttemptProgress) -> bool:
     """Whether the last printed step tells one place from another, for this attempt's length."""
     made = (attempt.position or 0) - (attempt.resumed_at or 0)
-    return attempt.grain <= attempt.stride or made >= PLACES * attempt.grain
+    return attempt.printed_every <= attempt.stride or made >= PLACES * attempt.printed_every
 
 
-def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
+def with_saved(attempt: AttemptProgress, saved_step: int) -> AttemptProgress:
     """A checkpoint of this attempt came. Two of them tell how many printed counts make one stored step."""
     position, before = attempt.position, attempt.saved_at
     if position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
@@ -118,7 +118,7 @@ def with_saved(attempt: AttemptNow, saved_step: int) -> AttemptNow:
     return msgspec.structs.replace(attempt, stride=stride, saved_at=(position, saved_step))
 
 
-def read_anew(attempt: AttemptNow, pid: int) -> AttemptNow:
+def read_anew(attempt: AttemptProgress, pid: int) -> AttemptProgress:
     """A new supervisor reads the log from its beginning: old steps come again, and they are no new epoch."""
     offset = None if attempt.offset is None else _first_offset(attempt)
     return msgspec.structs.replace(
@@ -126,7 +126,7 @@ def read_anew(attempt: AttemptNow, pid: int) -> AttemptNow:
     )
 
 
-def _first_offset(attempt: AttemptNow) -> int:
+def _first_offset(attempt: AttemptProgress) -> int:
     """Only a resume of weights starts the counter anew by design; any other that does has started over."""
     resumed = attempt.resumed_at
     return resumed if resumed is not None and attempt.weights_only else 0

@@ -13,14 +13,14 @@ from ..model.incident import Incident
 from ..model.progress import Progress
 from ..model.record import Entry
 from ..model.shipped.remedy import AppliedRemedy
-from .attempt_progress import AttemptNow
+from .attempt_progress import AttemptProgress
 from .failure.log_evidence import DiagnosisState
 from .findings.disk_forecast import DiskUse
 from .findings.eta import Pace
 from .findings.health_levels import Bands
 from .findings.loss import Loss
 from .findings.slow import Stall
-from .hang.active_time import Timeline
+from .hang.active_time import ActiveTime
 from .hang.liveness import Liveness
 from .hang.log_activity import LogActivity
 from .hang.phase_times import PhaseTimes
@@ -29,7 +29,7 @@ from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
 from .recovery.ramp_state import Ramp, SettingsThatRan
-from .resume.checkpoint_index import Shelf
+from .resume.checkpoint_index import CheckpointIndex
 from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
 from .run_states import Idle, Machine
@@ -44,23 +44,23 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Parts by subject; see their files.
 
     ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
-    ones. ``failed_position``: position of the run when its last attempt ended. ``told_t``: when progress was last
+    ones. ``failed_position``: position of the run when its last attempt ended. ``progress_t``: when progress was last
     written down. ``history``: the failures that ended attempts so far. ``taken_over``: a trainer that was found running
     was told of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for
-    a person. ``tidying``: the plan of what may be deleted that is being made. ``profile_pending``: a profile asked for;
+    a person. ``planned_deletion``: decision whose plan is being made. ``profile_pending``: a profile asked for;
     ``switch``: stop for it at the next checkpoint. ``ran``: the settings that made steps last, None = none did.
     """
 
-    timeline: Timeline = Timeline()
+    time: ActiveTime = ActiveTime()
     machine: Machine = Idle()
     wake_t: float | None = None
     decision: int = 0
     incident: int = 0
     attempts: int = 0
-    attempt: AttemptNow = AttemptNow()
+    attempt: AttemptProgress = AttemptProgress()
     reading: ProgressState = START
     taken_over: bool = False
-    others: dict[str, ProgressState] = {}
+    other_logs: dict[str, ProgressState] = {}
     diagnosis: DiagnosisState = DiagnosisState()
     clock: StepClock = StepClock()
     liveness: Liveness = Liveness()
@@ -72,18 +72,18 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bands: Bands = {}
     disk: DiskUse = DiskUse()
     saves: SaveClock = SaveClock()
-    shelf: Shelf = Shelf()
+    checkpoints: CheckpointIndex = CheckpointIndex()
     budget: Budget = Budget()
     history: History = msgspec.field(default=(), name="trail")
     ramp: Ramp = Ramp()
     ran: SettingsThatRan | None = msgspec.field(default=None, name="stood")
-    tidying: int | None = None
+    planned_deletion: int | None = None
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     disk_free_bytes: float | None = None
     incidents: tuple[Incident, ...] = ()
     failed_position: int | None = None
-    told_t: float | None = None
+    progress_t: float | None = None
     gpu_trouble: str | None = None
     asks_since: float | None = None
     """Active seconds from which the trainer waits for an answer at its terminal; None = it does not."""
@@ -110,7 +110,7 @@ Result = tuple[JudgeState, tuple[Entry, ...]]
 def due(state: JudgeState) -> bool:
     """The state of the run wants to be looked at now, whatever was observed."""
     wake = state.wake_t
-    return wake is not None and wake < NEVER and state.timeline.t >= wake
+    return wake is not None and wake < NEVER and state.time.t >= wake
 
 
 def to_snapshot(state: JudgeState) -> dict[str, Any]:

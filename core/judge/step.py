@@ -36,7 +36,7 @@ from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
 from .run_states import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying
 from .state import NOTHING, JudgeState, Result, due
-from .step_builder import Draft
+from .step_builder import StepBuilder
 
 replace = msgspec.structs.replace
 
@@ -85,9 +85,9 @@ class Judge:
             return state, NOTHING
         if ended is not None and is_live(state.machine):
             return _on_exit(self.knowledge, state, ended)
-        draft = Draft(self.knowledge, state)
-        takeover.go_on(draft)
-        return draft.state, tuple(draft.entries)
+        builder = StepBuilder(self.knowledge, state)
+        takeover.go_on(builder)
+        return builder.state, tuple(builder.entries)
 
     def answer(self, state: JudgeState, command: Command) -> Reply:
         """What to say to who gives this command now; ``step`` does, or leaves, what it says."""
@@ -108,10 +108,10 @@ class Judge:
     def _after_sleep(self, state: JudgeState, observation: Observation, slept_s: float) -> Result:
         before = NOTHING
         if is_watched(state.machine):
-            now = active_time.active(state.timeline)
+            now = active_time.now(state.time)
             state = replace(
                 state,
-                clock=step_clock.grace_after(state.clock, now),
+                clock=step_clock.restart_wait(state.clock, now),
                 liveness=liveness.after_gap(state.liveness, now),
                 log_activity=log_activity.after_gap(state.log_activity, now),
             )
@@ -122,11 +122,11 @@ class Judge:
 
 
 def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
-    line = state.timeline
+    line = state.time
     if t <= line.t:
         return state, 0.0
     line, slept_s = active_time.advance(line, t)
-    return replace(state, timeline=line), slept_s
+    return replace(state, time=line), slept_s
 
 
 def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observation) -> Result:
@@ -134,11 +134,13 @@ def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observat
 
 
 def _on_learned(_knowledge: Knowledge, state: JudgeState, learned: Learned) -> Result:
-    return learned_habits.with_habits(state, learned.habits), (Note(text=learned_habits.say_habits(learned.habits)),)
+    return learned_habits.with_habits(state, learned.habits), (
+        Note(text=learned_habits.describe_habits(learned.habits)),
+    )
 
 
 def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
-    return hang_check.overdue(knowledge, state, NOTHING)
+    return hang_check.check_hang(knowledge, state, NOTHING)
 
 
 def _on_kernel(knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
@@ -146,60 +148,60 @@ def _on_kernel(knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Res
 
 
 def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:
-    draft = Draft(knowledge, state)
-    takeover.started(draft, start)
-    return draft.state, tuple(draft.entries)
+    builder = StepBuilder(knowledge, state)
+    takeover.started(builder, start)
+    return builder.state, tuple(builder.entries)
 
 
 def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Result:
-    draft = Draft(knowledge, state)
-    exits.on_exit(draft, observation)
-    return draft.state, tuple(draft.entries)
+    builder = StepBuilder(knowledge, state)
+    exits.on_exit(builder, observation)
+    return builder.state, tuple(builder.entries)
 
 
 def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Result:
-    draft = Draft(knowledge, state)
-    commands.on_command(draft, command)
-    return draft.state, tuple(draft.entries)
+    builder = StepBuilder(knowledge, state)
+    commands.on_command(builder, command)
+    return builder.state, tuple(builder.entries)
 
 
 def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Result:
     """An action's outcome concerns the state that waits for it; any other is history."""
-    draft = Draft(knowledge, state)
-    if outcome.decision == state.tidying:
-        deletion_plan.on_planned(draft, outcome)
-        return draft.state, tuple(draft.entries)
+    builder = StepBuilder(knowledge, state)
+    if outcome.decision == state.planned_deletion:
+        deletion_plan.on_planned(builder, outcome)
+        return builder.state, tuple(builder.entries)
     match state.machine:
         case Hung(capture=order) as machine if order == outcome.decision:
-            hang_check.end_hung(draft, machine, outcome)
+            hang_check.end_hung(builder, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:
-            restart_stages.on_stop_outcome(draft, machine, outcome)
+            restart_stages.on_stop_outcome(builder, machine, outcome)
         case Cleaning(order=order) as machine if order == outcome.decision:
-            restart_stages.on_clear_outcome(draft, machine, outcome)
+            restart_stages.on_clear_outcome(builder, machine, outcome)
         case Verifying(order=order) as machine if order == outcome.decision:
-            resume_choice.on_verify_outcome(draft, machine, outcome)
+            resume_choice.on_verify_outcome(builder, machine, outcome)
         case Starting(order=order, launched=False) as machine if order == outcome.decision and not outcome.ok:
-            exits.on_launch_failed(draft, machine, outcome)
+            exits.on_launch_failed(builder, machine, outcome)
         case Starting(order=order, launched=False) as machine if order == outcome.decision:
-            attempts.on_launched(draft, machine, outcome)
+            attempts.on_launched(builder, machine, outcome)
         case Paused(order=order) if order == outcome.decision and not outcome.ok:
-            draft.note(f"pausing failed: {outcome.detail}")
-            commands.awake(draft, "it could not be paused")
+            builder.note(f"pausing failed: {outcome.detail}")
+            commands.awake(builder, "it could not be paused")
         case _:
             if not outcome.ok:
-                draft.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
-    return draft.state, tuple(draft.entries)
+                builder.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
+    return builder.state, tuple(builder.entries)
 
 
 def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
-    draft = Draft(knowledge, state)
+    builder = StepBuilder(knowledge, state)
     match state.machine:
         case Hung() as machine:
-            draft.note("the evidence of the hang did not come in time")
-            hang_check.end_hung(draft, machine)
+            builder.note("the evidence of the hang did not come in time")
+            hang_check.end_hung(builder, machine)
         case Stopping() as machine:
-            restart_stages.on_status_lost(draft, machine)
+            restart_stages.on_status_lost(builder, machine)
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
-            attempts.launch(draft, machine.plan)
-    return draft.state, tuple(draft.entries)
+            attempts.launch(builder, machine.plan)
+    return builder.state, tuple(builder.entries)

@@ -15,7 +15,7 @@ from .run_states import Machine
 from .state import JudgeState
 
 
-class Draft:
+class StepBuilder:
     """Lives for one call of ``step``; nothing of it is shared. ``state`` and ``entries`` are what it returns."""
 
     def __init__(self, knowledge: Knowledge, state: JudgeState) -> None:
@@ -26,7 +26,7 @@ class Draft:
     @property
     def t(self) -> float:
         """Run seconds now."""
-        return self.state.timeline.t
+        return self.state.time.t
 
     def set(self, **changes: Any) -> None:
         """Replace parts of the state."""

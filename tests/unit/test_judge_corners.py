@@ -1,6 +1,6 @@
 """Answers of the judge's small parts where little is known."""
 
-from trainwatch.core.judge.attempt_progress import AttemptNow
+from trainwatch.core.judge.attempt_progress import AttemptProgress
 from trainwatch.core.judge.progress.log_progress import START
 from trainwatch.core.judge.recovery.failure_history import Cause, in_a_row
 from trainwatch.core.judge.resume.resume_check import prove
@@ -20,7 +20,7 @@ def test_ends_in_a_row_are_counted_up_to_another_cause() -> None:
 
 
 def test_a_resume_cannot_be_proven_without_a_step_to_compare() -> None:
-    attempt = AttemptNow(resume_from="out/checkpoint-40", resume_step=None, step=3)
+    attempt = AttemptProgress(resume_from="out/checkpoint-40", resume_step=None, step=3)
     assert prove(attempt, START.now)[1] == "unclear"
 
 

@@ -25,7 +25,7 @@ def test_a_forecast_needs_three_checkpoints_that_took_something() -> None:
 def test_time_to_full_is_free_space_by_size_and_cadence() -> None:
     coming = disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
     assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
-    assert disk_forecast.say_forecast(coming) == (
+    assert disk_forecast.describe_forecast(coming) == (
         "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
         "free some space or keep fewer"
     )
@@ -63,7 +63,7 @@ def test_after_a_clean_up_a_warning_stays_until_more_is_known() -> None:
 def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_room() -> None:
     world = running()
     free = 100 * GB
-    t = world.state.timeline.t
+    t = world.state.time.t
     for n in range(1, 9):
         t += 20.0
         world.see(LogChunk(t=t, text=f"\rsteps: 1%| | {n + 3}/9000 [01:00<1:00:00, 20.0s/it, avr_loss=0.1]"))
@@ -89,7 +89,7 @@ def test_what_others_wrote_meanwhile_is_no_need_of_a_checkpoint() -> None:
 
 def test_small_checkpoints_beside_a_busy_disk_fill_nothing() -> None:
     world = running()
-    t = world.state.timeline.t
+    t = world.state.time.t
     for n in range(1, 9):
         t += 2.0
         path = f"out/model-{n:06d}.safetensors"
@@ -100,7 +100,7 @@ def test_small_checkpoints_beside_a_busy_disk_fill_nothing() -> None:
 
 def test_nothing_is_forecast_before_the_pace_of_a_known_length_is_known() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10))
-    t = world.state.timeline.t
+    t = world.state.time.t
     world.see(LogChunk(t=t, text="Step 3/9000, Loss: 0.1\n"))
     assert world.state.progress.total_steps == 9000
     for n in range(1, 6):

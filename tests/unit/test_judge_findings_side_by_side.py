@@ -44,7 +44,7 @@ def test_heat_a_full_disk_a_nan_and_a_stall_end_one_by_one() -> None:
 
 def test_an_end_waits_for_the_save_that_is_under_way() -> None:
     world = running()
-    t = world.state.timeline.t
+    t = world.state.time.t
     world.see(LogChunk(t=t, text=LINE.format(9000, 0.1)))
     assert ended_well(world.state)
     world.see(CheckpointEvent(t=t + 1.0, path="out/model.safetensors", size_bytes=1e8, event="growing"))
@@ -55,7 +55,7 @@ def test_an_end_waits_for_the_save_that_is_under_way() -> None:
 
 def test_a_save_called_final_in_the_middle_is_not_the_end() -> None:
     world = running()
-    t = world.state.timeline.t
+    t = world.state.time.t
     world.see(CheckpointEvent(t=t + 1.0, path="out/stage1_final.safetensors", size_bytes=8e8, event="complete"))
     assert not ended_well(world.state)
 
@@ -70,7 +70,7 @@ def test_the_end_of_an_epoch_is_not_the_end_where_nobody_says_how_many_there_are
 
 def test_a_loss_that_comes_and_goes_as_nan_between_two_steps_is_told_once() -> None:
     world = running()
-    t = world.state.timeline.t
+    t = world.state.time.t
     for n, text in enumerate(("nan", "0.1", "nan", "0.1", "nan")):
         world.see(LogChunk(t=t + n, text=f"\nloss: {text}\n"))
     assert open_classes(world) == ["nan"]

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.builders import Story, busy, evaluating, idle, judge, spin
-from trainwatch.core.judge.handlers.learned_habits import habits_of, say_habits
+from trainwatch.core.judge.handlers.learned_habits import describe_habits, habits_of
 from trainwatch.core.judge.hang import phase_times
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.model.fact import IncidentOpened
@@ -84,7 +84,7 @@ def test_what_a_run_knows_by_itself_stays() -> None:
     after, _ = mind.step(
         known,
         Learned(
-            t=known.timeline.t,
+            t=known.time.t,
             habits=Habits(runs=7, line_s=900.0, typical_s=900.0, step_s=1.0, cpu_cores=64.0, gpus=(GpuHabit(index=0),)),
         ),
     )
@@ -159,7 +159,7 @@ def test_another_config_keeps_lengths_and_drops_the_pace() -> None:
 
 
 def test_habits_are_said_to_people() -> None:
-    said = say_habits(
+    said = describe_habits(
         Habits(
             runs=2,
             start=PhaseHabit(times=1, longest_s=40.0),
@@ -170,7 +170,7 @@ def test_habits_are_said_to_people() -> None:
     assert said == (
         "2 earlier runs of this command taught: the first step comes after 40 s at most, eval up to 60 s, GPU 0 300 W"
     )
-    assert say_habits(Habits(runs=1)) == "1 earlier run of this command taught: its pauses"
+    assert describe_habits(Habits(runs=1)) == "1 earlier run of this command taught: its pauses"
 
 
 def test_a_phase_is_quiet_for_no_longer_than_it_lasts() -> None:

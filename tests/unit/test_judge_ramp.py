@@ -152,11 +152,11 @@ def test_a_hang_on_a_rung_is_trouble_too() -> None:
 def test_a_rung_that_spills_is_left_at_the_next_checkpoint() -> None:
     world = saves(climber("1 checkpoint"), 5)
     on(world)
-    from trainwatch.core.judge.step_builder import Draft  # the sign itself is the stall judge's business
+    from trainwatch.core.judge.step_builder import StepBuilder  # the sign itself is the stall judge's business
 
-    draft = Draft(world.judge.knowledge, world.state)
-    draft.open_incident("stall", "spilling", "GPU memory is full and steps take 4 x as long", severity="warning")
-    world.state = draft.state
+    builder = StepBuilder(world.judge.knowledge, world.state)
+    builder.open_incident("stall", "spilling", "GPU memory is full and steps take 4 x as long", severity="warning")
+    world.state = builder.state
     saves(world, 8)
     assert profiles(world) == ["low", "middle", "low"]
 

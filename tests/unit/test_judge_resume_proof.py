@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
-from trainwatch.core.judge.attempt_progress import AttemptNow, with_beat
+from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
 from trainwatch.core.judge.resume.resume_check import prove
 from trainwatch.core.judge.text.reading import Reading
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
@@ -16,10 +16,10 @@ from trainwatch.core.model.profile import Preset
 from trainwatch.core.model.progress import Progress
 
 KOHYA = Preset(name="kohya", resume="weights")
-RESUMED = AttemptNow(number=2, resume_from="out/step-400", resume_position=400, resume_step=400, proof="open")
+RESUMED = AttemptProgress(number=2, resume_from="out/step-400", resume_position=400, resume_step=400, proof="open")
 
 
-def proof_after(attempt: AttemptNow, *steps: int, **reading: object) -> str:
+def proof_after(attempt: AttemptProgress, *steps: int, **reading: object) -> str:
     for step in steps:
         attempt = with_beat(attempt, step, 1.0)
     return prove(attempt, Reading(**reading))[1]  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ def test_the_step_goes_on_or_it_does_not(steps: tuple[int, ...], proof: str) -> 
 
 
 def test_a_bar_that_counts_what_is_left_is_a_resume() -> None:
-    attempt = with_beat(with_beat(AttemptNow(**fields(total_before=1000)), 1, 1.0), 2, 2.0)
+    attempt = with_beat(with_beat(AttemptProgress(**fields(total_before=1000)), 1, 1.0), 2, 2.0)
     after, proof = prove(attempt, Reading(progress=Progress(step=2, total_steps=600)))
     assert proof == "taken"
     assert after.position == 402
@@ -49,15 +49,15 @@ def test_a_bar_that_counts_what_is_left_is_a_resume() -> None:
 
 
 def test_a_bar_that_begins_anew_in_each_epoch_is_judged_by_the_epoch() -> None:
-    late = AttemptNow(**fields(resume_epoch=7))
+    late = AttemptProgress(**fields(resume_epoch=7))
     assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "ignored"
     assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=8), per_epoch=True) == "taken"
-    first = AttemptNow(**fields(resume_epoch=0))
+    first = AttemptProgress(**fields(resume_epoch=0))
     assert proof_after(first, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "unclear"
 
 
 def test_little_was_resumed_so_that_nothing_is_proven() -> None:
-    assert proof_after(AttemptNow(**fields(resume_position=5, resume_step=5)), 1) == "unclear"
+    assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1) == "unclear"
 
 
 def fields(**more: Any) -> dict[str, Any]:

@@ -4,11 +4,11 @@ import pytest
 
 from tests.builders import Story, World, busy, judge, spin
 from tests.unit.test_judge_recovery import crash, running
-from trainwatch.core.judge.attempt_progress import AttemptNow, lost_steps, with_beat, with_saved
+from trainwatch.core.judge.attempt_progress import AttemptProgress, lost_steps, with_beat, with_saved
 from trainwatch.core.judge.findings import eta, loss, slow
 from trainwatch.core.judge.findings.health_levels import Band
 from trainwatch.core.judge.hang import active_time, gpu_activity, liveness, step_clock
-from trainwatch.core.judge.hang.active_time import Timeline
+from trainwatch.core.judge.hang.active_time import ActiveTime
 from trainwatch.core.judge.hang.gpu_activity import GpuNormal
 from trainwatch.core.judge.hang.liveness import Liveness
 from trainwatch.core.judge.hang.step_clock import StepClock
@@ -126,23 +126,23 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
 
 
 def test_a_jump_is_a_suspend_and_a_long_period_is_none() -> None:
-    line = Timeline(t=10.0, period_s=2.0)
+    line = ActiveTime(t=10.0, period_s=2.0)
     assert active_time.advance(line, 45.0)[1] == 0.0
     line, slept = active_time.advance(line, 3610.0)
     assert slept == 3598.0
-    assert active_time.active(line) == 12.0
-    assert active_time.advance(Timeline(t=10.0, period_s=30.0), 200.0)[1] == 0.0
+    assert active_time.now(line) == 12.0
+    assert active_time.advance(ActiveTime(t=10.0, period_s=30.0), 200.0)[1] == 0.0
 
 
 def test_time_does_not_go_back_and_stands_while_stopped() -> None:
-    line = Timeline(t=10.0)
+    line = ActiveTime(t=10.0)
     assert active_time.advance(line, 5.0) == (line, 0.0)
-    stopped, _ = active_time.advance(Timeline(t=10.0, stopped=True), 500.0)
-    assert active_time.active(stopped) == 10.0
+    stopped, _ = active_time.advance(ActiveTime(t=10.0, stopped=True), 500.0)
+    assert active_time.now(stopped) == 10.0
 
 
 def test_the_period_is_that_of_rounds() -> None:
-    line = Timeline()
+    line = ActiveTime()
     for t in (0.0, 0.1, 2.0, 2.1, 4.0, 4.1):
         line, _ = active_time.advance(line, t)
         line = active_time.sampled(line)
@@ -186,13 +186,13 @@ def test_announced_phases_are_no_steps() -> None:
 
 
 def test_position_counts_over_epochs_and_attempts() -> None:
-    attempt = AttemptNow()
+    attempt = AttemptProgress()
     for step in (1, 100, 1, 50):
         attempt = with_beat(attempt, step, 1.0)
     assert attempt.position == 150
-    weights = with_beat(AttemptNow(weights_only=True, resume_position=400), 3, 1.0)
+    weights = with_beat(AttemptProgress(weights_only=True, resume_position=400), 3, 1.0)
     assert weights.position == 403
-    assert with_beat(AttemptNow(), None, 7.0).beat_t == 7.0
+    assert with_beat(AttemptProgress(), None, 7.0).beat_t == 7.0
 
 
 def test_lost_steps_are_unknown_when_an_end_is() -> None:
@@ -202,7 +202,7 @@ def test_lost_steps_are_unknown_when_an_end_is() -> None:
 
 
 def test_a_bar_that_counts_batches_is_measured_by_its_checkpoints() -> None:
-    attempt = AttemptNow()
+    attempt = AttemptProgress()
     for position, stored in ((83, 40), (165, 80)):  # two batches a step, each noticed a few batches late
         attempt = with_saved(with_beat(attempt, position, 1.0), stored)
     assert attempt.stride == 2
@@ -211,11 +211,11 @@ def test_a_bar_that_counts_batches_is_measured_by_its_checkpoints() -> None:
 
 
 def test_a_late_notice_is_no_stride() -> None:
-    attempt = AttemptNow()
+    attempt = AttemptProgress()
     for position, stored in ((43, 40), (84, 80), (122, 120)):
         attempt = with_saved(with_beat(attempt, position, 1.0), stored)
     assert attempt.stride == 1
-    assert with_saved(AttemptNow(), 40).saved_at is None
+    assert with_saved(AttemptProgress(), 40).saved_at is None
 
 
 def test_eta_comes_from_the_runs_own_pace() -> None:
@@ -418,9 +418,9 @@ def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     world = running()
     for n in range(3):
         world.see(CheckpointEvent(t=130.0 + n, path="a", event="complete", step=40, mtime=50.0))
-    (known,) = world.state.shelf.known
+    (known,) = world.state.checkpoints.known
     assert known.t == 130.0
-    assert checkpoint_index.find(world.state.shelf, None) is None
+    assert checkpoint_index.find(world.state.checkpoints, None) is None
 
 
 def test_ticks_make_waits_due() -> None:

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.builders import Story, World
-from trainwatch.core.judge.attempt_progress import AttemptNow
+from trainwatch.core.judge.attempt_progress import AttemptProgress
 from trainwatch.core.judge.resume.step_agreement import disagreement
 from trainwatch.core.model.observation import CheckpointEvent
 
 
-def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> AttemptNow:
-    return AttemptNow(position=position, offset=0, step=position, saved_at=saved_at, **more)  # type: ignore[arg-type]
+def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> AttemptProgress:
+    return AttemptProgress(position=position, offset=0, step=position, saved_at=saved_at, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> Attem
         pytest.param(at(1000, None), 4000, id="one save alone says nothing about units"),
         pytest.param(at(2000, (1000, 250), stride=4), 500, id="the bar counts batches"),
         pytest.param(at(20, (10, 12_500)), 25_000, id="the log counts epochs"),
-        pytest.param(at(950, (450, 500), grain=50), 1000, id="the log prints every fiftieth step"),
+        pytest.param(at(950, (450, 500), printed_every=50), 1000, id="the log prints every fiftieth step"),
         pytest.param(at(1000, (998, 998)), 998, id="the final one is the same state again"),
         pytest.param(at(1000, (500, 500), adopted=True), 9000, id="an adopted log is still being read"),
-        pytest.param(AttemptNow(), 100, id="no step is known"),
+        pytest.param(AttemptProgress(), 100, id="no step is known"),
         pytest.param(at(1000, (500, 0)), 900, id="the first save was made before any step"),
         pytest.param(at(2000, (1000, 900)), 1100, id="a counter that falls behind is another counter"),
     ],
 )
-def test_what_agrees_is_left_in_peace(attempt: AttemptNow, stored: int) -> None:
+def test_what_agrees_is_left_in_peace(attempt: AttemptProgress, stored: int) -> None:
     assert disagreement(attempt, stored) is None
 
 
@@ -39,7 +39,7 @@ def test_what_agrees_is_left_in_peace(attempt: AttemptNow, stored: int) -> None:
         (at(1000, (500, 500)), 3, "it holds step 3, no more than one before it"),
     ],
 )
-def test_what_disagrees_is_said(attempt: AttemptNow, stored: int, says: str) -> None:
+def test_what_disagrees_is_said(attempt: AttemptProgress, stored: int, says: str) -> None:
     assert says in (disagreement(attempt, stored) or "")
 
 
@@ -59,7 +59,7 @@ def test_a_disagreement_is_a_finding_and_no_alarm() -> None:
 
 
 def test_steps_that_are_faster_than_the_log_is_read_prove_nothing() -> None:
-    attempt = AttemptNow(number=1, step=14, position=14, offset=0, saved_at=(10, 10))
+    attempt = AttemptProgress(number=1, step=14, position=14, offset=0, saved_at=(10, 10))
     assert disagreement(attempt, 20) is not None
     assert disagreement(attempt, 20, step_s=0.025) is None
     assert disagreement(attempt, 20, step_s=0.0) is None

@@ -9,7 +9,7 @@ from tests.builders import World
 from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.checkpoints import list_checkpoints
-from trainwatch.core.judge.resume.checkpoint_index import Shelf, newest_good, with_event
+from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, newest_verified, with_event
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, age_order, newest_complete
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fact
@@ -28,15 +28,15 @@ def event(t: float, path: str, step: int | None, mtime: float | None = None, siz
     return CheckpointEvent(t=t, path=path, event="complete", step=step, size_bytes=size, mtime=mtime)
 
 
-def shelf(*events: CheckpointEvent) -> Shelf:
-    known = Shelf()
+def index(*events: CheckpointEvent) -> CheckpointIndex:
+    known = CheckpointIndex()
     for each in events:
         known = with_event(known, each, position=None, created_wall=1000.0)
     return known
 
 
 def newest(*events: CheckpointEvent) -> str | None:
-    found = newest_good(shelf(*events))
+    found = newest_verified(index(*events))
     return None if found is None else found.path
 
 

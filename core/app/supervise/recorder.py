@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...judge.findings.eta import as_told
+from ...judge.findings.eta import with_own_pace
 from ...judge.handlers.learned_habits import habits_of
 from ...judge.state import JudgeState
 from ...model.observation import GpuReading, GpuSample, Meta, Observation, Start
@@ -53,7 +53,7 @@ class RunMemory:
         progress = state.progress
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet: what the last one knew stands
-            shown = as_told(progress, state.pace, state.clock.step_s)
+            shown = with_own_pace(progress, state.pace, state.clock.step_s)
             self._history.add(ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t))
         self._history.commit()
         self._trace.flush()

@@ -82,7 +82,7 @@ def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bo
     return coming is None or coming.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
 
 
-def say_forecast(coming: Forecast) -> str:
+def describe_forecast(coming: Forecast) -> str:
     """For people."""
     return (
         f"the disk will be full in about {coming.full_s / 3600.0:.1f} h: each checkpoint takes "

@@ -43,7 +43,7 @@ def eta_s(pace: Pace, progress: Progress) -> float | None:
     return max(0, progress.total_steps - progress.step) * pace.s_per_step
 
 
-def as_told(progress: Progress, pace: Pace, step_s: float | None) -> Progress:
+def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progress:
     """Progress as people are told it: with the time left by this run's own pace.
 
     ``step_s``: the measured time of one step, told where the trainer prints none.

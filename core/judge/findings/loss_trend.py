@@ -69,7 +69,7 @@ def with_value(trend: LossTrend, value: float) -> LossTrend:
     )
 
 
-def say_trend(trend: LossTrend) -> str:
+def describe_trend(trend: LossTrend) -> str:
     """For people; only where a finding is fresh."""
     best, last = trend.best or 0.0, trend.last or 0.0
     if trend.told == "diverging":

@@ -14,50 +14,50 @@ from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.observation import Outcome
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 
 replace = msgspec.structs.replace
 
 
-def on_saved(draft: Draft) -> None:
+def on_saved(builder: StepBuilder) -> None:
     """A complete checkpoint of this run came."""
-    settings = draft.knowledge.settings.checkpoints
-    if settings.keep_last <= 0 or draft.state.tidying is not None or _in_doubt(draft):
+    settings = builder.knowledge.settings.checkpoints
+    if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
         return
-    own = [k for k in draft.state.shelf.known if k.own and k.complete and k.bad is None]
+    own = [k for k in builder.state.checkpoints.known if k.own and k.complete and k.bad is None]
     if len(own) <= settings.keep_last:
         return
-    order = draft.decide(
+    order = builder.decide(
         PlanRetention,
         f"{len(own)} checkpoints of this run, {settings.keep_last} are to be kept: see which may go",
         keep=settings.keep_last,
         deep=settings.verify == "deep",
     )
-    draft.set(tidying=order)
+    builder.set(planned_deletion=order)
 
 
-def on_planned(draft: Draft, outcome: Outcome) -> None:
+def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
     """The plan is there (or could not be made): delete what may go."""
-    draft.set(tidying=None)
+    builder.set(planned_deletion=None)
     if not outcome.ok:
-        draft.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")
+        builder.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")
         return
-    if _in_doubt(draft) or not is_watched(draft.state.machine):
+    if _in_doubt(builder) or not is_watched(builder.state.machine):
         return
     for found in _proposed(outcome.data):
-        why_not = _objection(draft, found)
+        why_not = _objection(builder, found)
         if why_not is None:
-            draft.decide(
+            builder.decide(
                 DeleteCheckpoint,
-                f"delete {found.name}: {draft.knowledge.settings.checkpoints.keep_last} newer sound ones are kept",
+                f"delete {found.name}: {builder.knowledge.settings.checkpoints.keep_last} newer sound ones are kept",
                 checkpoint=found,
             )
 
 
-def _in_doubt(draft: Draft) -> bool:
+def _in_doubt(builder: StepBuilder) -> bool:
     """While something may be wrong with the training, an older checkpoint may be the one to go back to."""
-    return draft.state.attempt.nan_t is not None or any(
-        incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in draft.state.incidents
+    return builder.state.attempt.nan_t is not None or any(
+        incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
     )
 
 
@@ -68,16 +68,16 @@ def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
         return ()
 
 
-def _objection(draft: Draft, found: Checkpoint) -> str | None:
-    state = draft.state
-    known = checkpoint_index.find(state.shelf, found.path)
+def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
+    state = builder.state
+    known = checkpoint_index.find(state.checkpoints, found.path)
     if known is None or not known.own:
         return "it is not of this run"
     if not known.complete or known.bad is not None:
         return "it is not sound"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"
-    newest = checkpoint_index.newest_good(state.shelf, draft.knowledge.telling)
+    newest = checkpoint_index.newest_verified(state.checkpoints, builder.knowledge.telling)
     if newest is not None and newest.path == found.path:
         return "it is the resume point"
     return None

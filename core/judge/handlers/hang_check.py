@@ -15,7 +15,7 @@ from ..resume import checkpoint_index
 from ..run_machine import is_watched
 from ..run_states import Hung, RestartPlan
 from ..state import JudgeState, Result
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 
 replace = msgspec.structs.replace
 
@@ -23,20 +23,20 @@ CAPTURE_S = 30.0
 """Longest wait for the evidence of a hang before the stop."""
 
 
-def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     """Judge a hang where the step is late at all."""
     setting = knowledge.settings.hang
-    now = active_time.active(state.timeline)
+    now = active_time.now(state.time)
     if now - state.clock.last < deadlines.FLOOR_SHARE * setting.min_s:  # most are told by this alone
         return state, entries
-    period_s = state.timeline.period_s or 1.0
+    period_s = state.time.period_s or 1.0
     if now - state.clock.last < deadlines.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
         return state, entries
     if state.asks_since is not None:  # a restart would ask again
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
-    sight = deadlines.Situation(
+    run = deadlines.Situation(
         now=now,
         period_s=period_s,
         clock=state.clock,
@@ -48,56 +48,56 @@ def overdue(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...])
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
         warmup_beats=setting.warmup_steps,
     )
-    verdict = detector.judge(sight, setting)
+    verdict = detector.judge(run, setting)
     if verdict is None:
         return state, entries
     return _declare(knowledge, state, entries, verdict)
 
 
 def _checkpoint_age_s(state: JudgeState) -> float:
-    newest = checkpoint_index.newest_good(state.shelf)
-    return state.timeline.t - (state.attempt.start_t if newest is None else newest.t)
+    newest = checkpoint_index.newest_verified(state.checkpoints)
+    return state.time.t - (state.attempt.start_t if newest is None else newest.t)
 
 
 def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], verdict: detector.Verdict) -> Result:
-    draft = Draft(knowledge, state)
+    builder = StepBuilder(knowledge, state)
     last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
-    number = draft.open_incident(
+    number = builder.open_incident(
         "hang",
         verdict.kind,
         verdict.reason,
         severity="info" if verdict.kind == "exiting" else "danger",
         evidence=tuple(Evidence(what=what) for what in verdict.evidence),
-        detect_s=draft.t - last,
+        detect_s=builder.t - last,
     )
-    draft.notify("incident", f"hang ({verdict.kind})", verdict.reason, incident=number)
-    capture = draft.decide(
+    builder.notify("incident", f"hang ({verdict.kind})", verdict.reason, incident=number)
+    capture = builder.decide(
         CaptureStacks,
         "take evidence of the hang before anything is ended",
         incident=number,
         attempt=state.attempt.number,
     )
-    draft.move("hang", Hung(incident=number, capture=capture, until_t=draft.t + CAPTURE_S), verdict.reason)
-    return draft.state, (*entries, *draft.entries)
+    builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), verdict.reason)
+    return builder.state, (*entries, *builder.entries)
 
 
-def end_hung(draft: Draft, machine: Hung, outcome: Outcome | None = None) -> None:
+def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
     """The evidence is taken (or did not come): end it, gently."""
-    incident = draft.find_incident(machine.incident)
+    incident = builder.find_incident(machine.incident)
     signs = stack_evidence.signs_of(outcome)
     if incident is not None and signs:
         seen = tuple(Evidence(what=sign.what) for sign in signs)
         # What the process waits for says more than what its GPU and CPU looked like.
         class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
-        draft.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
-        incident = draft.find_incident(machine.incident)
-    attempt = draft.state.attempt
+        builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
+        incident = builder.find_incident(machine.incident)
+    attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
     answer_failure(
-        draft,
+        builder,
         Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
         RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident),
         incident=machine.incident,
         reason=incident.reason if incident is not None else "it hung",
-        advice=draft.knowledge.catalogue.class_of("hang").remedies,
+        advice=builder.knowledge.catalogue.class_of("hang").remedies,
     )

@@ -7,7 +7,7 @@ training guide (a loss that does not fall). Each is told once an attempt, as an 
 from ...model.incident import IncidentKind
 from ...model.observation import HostSample
 from ..recovery import remedies, remedy_choice
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 
 RAM_PCT = 80.0
 RAM_AVAILABLE_BYTES = 6e9
@@ -21,12 +21,12 @@ STEPS = 50
 SHOWN = 3
 
 
-def better(draft: Draft, trouble: str) -> str:
+def advice(builder: StepBuilder, trouble: str) -> str:
     """The end of a sentence: what may be changed against ``trouble`` (as in remedies.toml), and how.
 
     Empty where nothing is known.
     """
-    found = list(remedies.options(draft.knowledge.remedies, trouble, remedy_choice.circumstances(draft)))[:SHOWN]
+    found = list(remedies.options(builder.knowledge.remedies, trouble, remedy_choice.circumstances(builder)))[:SHOWN]
     said = [
         f"{o.remedy.title} (`trainwatch profile {o.profile}`)"
         if o.profile is not None
@@ -36,18 +36,20 @@ def better(draft: Draft, trouble: str) -> str:
     return f"; what may help: {', '.join(said)}" if said else ""
 
 
-def on_host(draft: Draft, sample: HostSample) -> None:
+def on_host(builder: StepBuilder, sample: HostSample) -> None:
     """RAM becomes tight before it is dangerous."""
     if not is_tight(sample):
-        draft.set(tight_since=None)
+        builder.set(tight_since=None)
         return
-    since = draft.state.tight_since
+    since = builder.state.tight_since
     if since is None:
-        draft.set(tight_since=draft.t)
-    elif draft.t - since >= RAM_HOLD_S:
+        builder.set(tight_since=builder.t)
+    elif builder.t - since >= RAM_HOLD_S:
         free = sample.ram_available_bytes
         left = "" if free is None else f", {free / 1e9:.1f} GB available"
-        _tell(draft, "health", "ram_tight", f"RAM is {used_pct(sample):.0f} % used{left}{better(draft, 'host_oom')}")
+        _hint(
+            builder, "health", "ram_tight", f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
+        )
 
 
 def is_tight(sample: HostSample) -> bool:
@@ -64,19 +66,22 @@ def used_pct(sample: HostSample) -> float:
     return 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
 
 
-def on_steps(draft: Draft) -> None:
+def on_steps(builder: StepBuilder) -> None:
     """Steps advance; tell where they are slow for this framework."""
-    state = draft.state
-    bound, step_s = STEP_S.get(draft.knowledge.preset.name), state.clock.step_s
+    state = builder.state
+    bound, step_s = STEP_S.get(builder.knowledge.preset.name), state.clock.step_s
     if bound is not None and step_s is not None and step_s > bound and state.clock.beats >= STEPS:
-        _tell(
-            draft, "stall", "slow_steps", f"a step takes {step_s:.1f} s, more than {bound:g} s{better(draft, 'slow')}"
+        _hint(
+            builder,
+            "stall",
+            "slow_steps",
+            f"a step takes {step_s:.1f} s, more than {bound:g} s{advice(builder, 'slow')}",
         )
 
 
-def _tell(draft: Draft, kind: IncidentKind, class_: str, reason: str) -> None:
+def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) -> None:
     name = f"{kind}:{class_}"
-    told_t = draft.state.warned.get(name)
-    if told_t is None or told_t < draft.state.attempt.start_t:
-        draft.set(warned={**draft.state.warned, name: draft.t})
-        draft.open_incident(kind, class_, reason, severity="info", ending="told")
+    told_t = builder.state.warned.get(name)
+    if told_t is None or told_t < builder.state.attempt.start_t:
+        builder.set(warned={**builder.state.warned, name: builder.t})
+        builder.open_incident(kind, class_, reason, severity="info", ending="told")

@@ -76,7 +76,7 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
     )
 
 
-def say_habits(habits: Habits) -> str:
+def describe_habits(habits: Habits) -> str:
     """For people."""
     known = []
     if habits.start.times:

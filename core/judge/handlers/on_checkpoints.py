@@ -4,7 +4,7 @@ import msgspec
 
 from ...model.fact import CheckpointKnown, CheckpointsSetAside
 from ...model.observation import CheckpointEvent
-from ..attempt_progress import AttemptNow, with_saved
+from ..attempt_progress import AttemptProgress, with_saved
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
 from ..recovery import commands, ramp, restart_success, resume_choice
@@ -13,14 +13,14 @@ from ..resume.step_agreement import disagreement
 from ..run_machine import is_live, is_watched
 from ..run_states import Stopping
 from ..state import NOTHING, JudgeState, Result
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import deletion_plan
-from .hang_check import overdue
+from .hang_check import check_hang
 
 replace = msgspec.structs.replace
 
 
-def saved_position(attempt: AttemptNow, saved_step: int | None) -> int | None:
+def saved_position(attempt: AttemptProgress, saved_step: int | None) -> int | None:
     """Where in the run a checkpoint stands: its own step where it counts as the log does, else where the run is now.
 
     A checkpoint is noticed some steps after the one that it holds. Of an adopted attempt it may be seen before the log
@@ -32,7 +32,7 @@ def saved_position(attempt: AttemptNow, saved_step: int | None) -> int | None:
     return said if attempt.adopted else min(said, attempt.position)
 
 
-def _is_news(before: checkpoint_index.Known | None, event: CheckpointEvent) -> bool:
+def _is_news(before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Not one that a rescan found as it was."""
     return before is None or not before.complete or before.mtime != event.mtime
 
@@ -43,16 +43,16 @@ def _is_ending(state: JudgeState) -> bool:
 
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
     """A checkpoint came, grew, is complete, or went."""
-    now = active_time.active(state.timeline)
+    now = active_time.now(state.time)
     attempt = state.attempt
-    before = checkpoint_index.find(state.shelf, event.path)
+    before = checkpoint_index.find(state.checkpoints, event.path)
     odd = None
     if event.event == "complete" and event.step is not None and is_live(state.machine) and _is_news(before, event):
         printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
         odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
         attempt = with_saved(attempt, event.step)
-    shelf = checkpoint_index.with_event(
-        state.shelf,
+    index = checkpoint_index.with_event(
+        state.checkpoints,
         event,
         position=saved_position(attempt, event.step),
         created_wall=knowledge.created_wall,
@@ -62,56 +62,56 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if event.event != "removed" and grown and is_watched(state.machine):
         signs = liveness.with_file(signs, now, state.clock.last)
-    state = replace(state, shelf=shelf, liveness=signs, attempt=attempt)
-    known = checkpoint_index.find(shelf, event.path)
+    state = replace(state, checkpoints=index, liveness=signs, attempt=attempt)
+    known = checkpoint_index.find(index, event.path)
     if event.event == "removed":
         if before is None:
             return state, NOTHING
         gone = checkpoint_index.as_checkpoint(before, knowledge.created_wall, "complete")
         return state, (CheckpointKnown(checkpoint=gone, removed=True),)
     if event.event != "complete" or known is None:
-        return overdue(knowledge, state, NOTHING)
-    draft = Draft(knowledge, state)
+        return check_hang(knowledge, state, NOTHING)
+    builder = StepBuilder(knowledge, state)
     news = before is None or not before.complete or before.t != known.t or before.bad != known.bad
     if news:
         verdict = resume_choice.verdict_of(event.verdict)
-        draft.fact(CheckpointKnown(checkpoint=checkpoint_index.as_checkpoint(known, knowledge.created_wall, verdict)))
-    aside = _set_aside(draft, known)
+        builder.fact(CheckpointKnown(checkpoint=checkpoint_index.as_checkpoint(known, knowledge.created_wall, verdict)))
+    aside = _set_aside(builder, known)
     if news:
         if known.complete and known.own and known.bad is None:
-            _came(draft, now)
+            _came(builder, now)
         if odd is not None and known.own:
             what = f"{checkpoint_index.base_name(event.path)} and the log disagree: {odd}"
-            draft.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
+            builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
         if attempt.proof == "ignored" and known.own and _is_ending(state):
             # A last save of an attempt that had started over must not pass for the newest state of the run.
             why = "written by an attempt that had started over"
-            draft.set(shelf=checkpoint_index.mark_bad(draft.state.shelf, event.path, why))
+            builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
             if not aside:
-                restart_success.saved(draft, known)
-                ramp.on_saved(draft, known)
-            deletion_plan.on_saved(draft)
-            if draft.state.switch and not aside:
-                commands.switch_at_checkpoint(draft)
-    return overdue(knowledge, draft.state, tuple(draft.entries))
+                restart_success.saved(builder, known)
+                ramp.on_saved(builder, known)
+            deletion_plan.on_saved(builder)
+            if builder.state.switch and not aside:
+                commands.switch_at_checkpoint(builder)
+    return check_hang(knowledge, builder.state, tuple(builder.entries))
 
 
-def _came(draft: Draft, now: float) -> None:
+def _came(builder: StepBuilder, now: float) -> None:
     """What was overdue is there."""
-    state = draft.state
-    draft.set(saves=save_overdue.saved(state.saves, now, state.clock.start))
+    state = builder.state
+    builder.set(saves=save_overdue.saved(state.saves, now, state.clock.start))
     for incident in state.incidents:
         if incident.class_ == save_overdue.MISSING:
-            draft.close_incident(incident.id, "a checkpoint came")
+            builder.close_incident(incident.id, "a checkpoint came")
 
 
-def _set_aside(draft: Draft, known: checkpoint_index.Known) -> bool:
+def _set_aside(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> bool:
     """Whether a sound checkpoint is no resume point all the same; told once, with why."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    why = known.left or draft.knowledge.telling.objection(known.shape, known.holds)
+    why = known.left or builder.knowledge.telling.objection(known.shape, known.holds)
     if why != known.aside:
-        draft.set(shelf=checkpoint_index.changed(draft.state.shelf, (known.path,), aside=why))
-        draft.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))
+        builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))
+        builder.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))
     return why is not None

@@ -16,9 +16,9 @@ from ..resume import save_overdue
 from ..run_machine import is_watched
 from ..run_states import Hung, Running, Stopping
 from ..state import NOTHING, JudgeState, Result
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import hints
-from .hang_check import overdue
+from .hang_check import check_hang
 
 replace = msgspec.structs.replace
 
@@ -36,13 +36,13 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     source = chunk.source
     if state.attempt.proof == "open":
         state = restart_success.heard_name(state, chunk.text)
-    before = state.reading if source is None else state.others.get(source, START)
+    before = state.reading if source is None else state.other_logs.get(source, START)
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
-    now = active_time.active(state.timeline)
+    now = active_time.now(state.time)
     beats = _settled_beats(after) - _settled_beats(before)
     if source is not None:
-        state = replace(state, others={**state.others, source: after})
+        state = replace(state, other_logs={**state.other_logs, source: after})
     if beats <= 0:
         phase = after.phase if source is None else state.log_activity.phase
         heard = log_activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
@@ -54,7 +54,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             return _nan(knowledge, state, NOTHING)
         if changed:
             return _tell(state, changed=True)
-        return overdue(knowledge, state, NOTHING)
+        return check_hang(knowledge, state, NOTHING)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
 
 
@@ -62,11 +62,11 @@ def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) ->
     """A trainer that was asked to end trains on until it does: where it is stays known, and nothing is judged."""
     before, after = state.reading, read_progress(state.reading, chunk.text, knowledge.shapes)
     state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
-    t = state.timeline.t
+    t = state.time.t
     if _settled_beats(after) > _settled_beats(before):
         state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.overall_step, t))
     changed = after.phase != before.phase
-    if changed or (after.progress != before.progress and t - (state.told_t or 0.0) >= TELL_ENDING_S):
+    if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= TELL_ENDING_S):
         return _tell(state, changed=changed)
     return state, NOTHING
 
@@ -81,7 +81,7 @@ def _settled_beats(read: ProgressState) -> int:
 
 def _was_alive(state: JudgeState, now: float) -> bool:
     """Return whether a step or another sign of life was seen just before, or nothing can be seen at all."""
-    margin_s = 2.0 * (state.timeline.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
+    margin_s = 2.0 * (state.time.period_s or 0.0) + 2.0 * (state.clock.slow_s or 0.0)
     return liveness.was_alive(state.liveness, state.clock.last, now, margin_s)
 
 
@@ -93,8 +93,8 @@ def _on_beat(
     knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: ProgressState, before: ProgressState
 ) -> Result:
     """The training advanced."""
-    t = state.timeline.t
-    now = active_time.active(state.timeline)
+    t = state.time.t
+    now = active_time.now(state.time)
     progress = after.progress
     step = after.overall_step
     steps = 1
@@ -126,14 +126,14 @@ def _on_beat(
     )
     entries = NOTHING
     if not isinstance(state.machine, Running) or first or state.attempt.proof == "open":
-        draft = Draft(knowledge, state)
+        builder = StepBuilder(knowledge, state)
         if isinstance(state.machine, Hung):
-            draft.close_incident(state.machine.incident, "the step advanced again by itself")
+            builder.close_incident(state.machine.incident, "the step advanced again by itself")
         if not isinstance(state.machine, Running):
-            draft.move("step", Running(), "training advances")
+            builder.move("step", Running(), "training advances")
         if first or state.attempt.proof == "open":
-            restart_success.on_beat(draft)
-        state, entries = draft.state, tuple(draft.entries)
+            restart_success.on_beat(builder)
+        state, entries = builder.state, tuple(builder.entries)
     if after.loss_is_nan and not before.loss_is_nan:
         state, entries = _nan(knowledge, state, entries)
     if clock.means is not before_means and clock.means:
@@ -144,7 +144,7 @@ def _on_beat(
         state, entries = _spike(knowledge, state, entries)
     if lost.long.fresh and progress.loss is not None:
         state, entries = _trend(knowledge, state, entries)
-    if phase_changed or state.told_t is None or t - state.told_t >= TELL_S:
+    if phase_changed or state.progress_t is None or t - state.progress_t >= TELL_S:
         state, more = _tell(state, changed=phase_changed)
         state, entries = _look_back(knowledge, state, (*entries, *more))
     return state, entries
@@ -153,17 +153,19 @@ def _on_beat(
 def _look_back(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     """Steps advance: are they slow, is a checkpoint overdue? Where nobody watches for them, none is missed."""
     if knowledge.preset.name in hints.STEP_S:
-        draft = Draft(knowledge, state)
-        hints.on_steps(draft)
-        state, entries = draft.state, (*entries, *draft.entries)
+        builder = StepBuilder(knowledge, state)
+        hints.on_steps(builder)
+        state, entries = builder.state, (*entries, *builder.entries)
     if knowledge.output_dir is None and state.saves.last is None:
         return state, entries
-    late = save_overdue.overdue(state.saves, active_time.active(state.timeline), state.clock.start)
+    late = save_overdue.overdue(state.saves, active_time.now(state.time), state.clock.start)
     if late is None or any(i.class_ == save_overdue.MISSING for i in state.incidents):
         return state, entries
-    draft = Draft(knowledge, state)
-    draft.warn("checkpoint", save_overdue.MISSING, f"{late}: is there room, and does the trainer save where it should?")
-    return draft.state, (*entries, *draft.entries)
+    builder = StepBuilder(knowledge, state)
+    builder.warn(
+        "checkpoint", save_overdue.MISSING, f"{late}: is there room, and does the trainer save where it should?"
+    )
+    return builder.state, (*entries, *builder.entries)
 
 
 def _phase_ended(state: JudgeState, now: float) -> JudgeState:
@@ -178,10 +180,10 @@ def _phase_ended(state: JudgeState, now: float) -> JudgeState:
 def _tell(state: JudgeState, *, changed: bool) -> Result:
     """Write down where the training is."""
     progress = state.progress
-    said = eta.as_told(progress, state.pace, state.clock.step_s)
+    said = eta.with_own_pace(progress, state.pace, state.clock.step_s)
     now = state.attempt
     made = ProgressMade(attempt=now.number, progress=said, overall_step=now.position, step_offset=now.step_offset)
-    state = replace(state, told_t=state.timeline.t)
+    state = replace(state, progress_t=state.time.t)
     if not changed:
         return state, (made,)
     return state, (PhaseChanged(attempt=state.attempt.number, phase=progress.phase), made)
@@ -190,19 +192,19 @@ def _tell(state: JudgeState, *, changed: bool) -> Result:
 def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     if state.attempt.nan_t is not None:
         return state, entries
-    draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.timeline.t)))
+    builder = StepBuilder(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.time.t)))
     at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
-    draft.warn("loss", "nan", f"the loss is not a number{at}")
-    return draft.state, (*entries, *draft.entries)
+    builder.warn("loss", "nan", f"the loss is not a number{at}")
+    return builder.state, (*entries, *builder.entries)
 
 
 def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     """One bad step that was skipped spoils nothing."""
-    draft = Draft(knowledge, replace(state, attempt=replace(state.attempt, nan_t=None)))
+    builder = StepBuilder(knowledge, replace(state, attempt=replace(state.attempt, nan_t=None)))
     for incident in state.incidents:
         if incident.kind == "loss":
-            draft.close_incident(incident.id, "the loss is a number again")
-    return draft.state, (*entries, *draft.entries)
+            builder.close_incident(incident.id, "the loss is a number again")
+    return builder.state, (*entries, *builder.entries)
 
 
 def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
@@ -212,35 +214,35 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
     state = replace(state, stall=after)
     if after.open == before.open:
         return state, entries
-    draft = Draft(knowledge, state)
+    builder = StepBuilder(knowledge, state)
     if after.open:
         reason = slow.describe_slow(after, clock, state.liveness)
         name = slow.classify_slow(state.liveness, state.bands)
-        help_ = hints.better(draft, "slow") if name == "slow" else ""
-        draft.warn("stall", name, f"{reason}{help_}", title=f"slow ({name})")
+        help_ = hints.advice(builder, "slow") if name == "slow" else ""
+        builder.warn("stall", name, f"{reason}{help_}", title=f"slow ({name})")
     else:
         for incident in state.incidents:
             if incident.kind == "stall":
-                draft.close_incident(incident.id, "as fast as usual again")
-    return draft.state, (*entries, *draft.entries)
+                builder.close_incident(incident.id, "as fast as usual again")
+    return builder.state, (*entries, *builder.entries)
 
 
 def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    draft = Draft(knowledge, state)
+    builder = StepBuilder(knowledge, state)
     progress = state.progress
     trend = f"{state.loss.trend:.3g}" if state.loss.trend is not None else "its trend"
     reason = f"the loss stands at {progress.loss:.3g}, far above {trend}"
-    if not draft.warned_lately("loss", "spike"):  # a loss that wavers about the bound is told of once
-        draft.warn("loss", "spike", reason, ending="told")
-    return draft.state, (*entries, *draft.entries)
+    if not builder.warned_lately("loss", "spike"):  # a loss that wavers about the bound is told of once
+        builder.warn("loss", "spike", reason, ending="told")
+    return builder.state, (*entries, *builder.entries)
 
 
 def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    draft = Draft(knowledge, state)
+    builder = StepBuilder(knowledge, state)
     long = state.loss.long
-    reason = f"{loss_trend.say_trend(long)}{hints.better(draft, 'plateau')}"
+    reason = f"{loss_trend.describe_trend(long)}{hints.advice(builder, 'plateau')}"
     if long.told == "diverging":
-        draft.warn("loss", "diverging", reason, ending="told")
+        builder.warn("loss", "diverging", reason, ending="told")
     else:
-        draft.open_incident("loss", long.told or "", reason, severity="info", ending="told")
-    return draft.state, (*entries, *draft.entries)
+        builder.open_incident("loss", long.told or "", reason, severity="info", ending="told")
+    return builder.state, (*entries, *builder.entries)

@@ -3,7 +3,7 @@
 from ...model.observation import ProcessSample
 from ..hang import active_time, step_clock
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from ..text.lines import plain
 from ..text.patterns import LazyPattern
 
@@ -22,24 +22,24 @@ def asks(state: JudgeState, sample: ProcessSample) -> bool:
     return sample.asks == "yes" or PROMPT.search(_last_line(state)) is not None
 
 
-def look(draft: Draft, sample: ProcessSample) -> None:
+def check(builder: StepBuilder, sample: ProcessSample) -> None:
     """Take one look at the processes: tell of the question, and of its end."""
-    state = draft.state
-    now = active_time.active(state.timeline)
+    state = builder.state
+    now = active_time.now(state.time)
     told = next((i for i in state.incidents if i.class_ == ASKS), None)
     if not asks(state, sample):
         if state.asks_since is not None:
-            draft.set(asks_since=None, clock=step_clock.grace_after(state.clock, now))
+            builder.set(asks_since=None, clock=step_clock.restart_wait(state.clock, now))
         if told is not None:
-            draft.close_incident(told.id, "it was answered")
+            builder.close_incident(told.id, "it was answered")
         return
     if state.asks_since is None:
-        draft.set(asks_since=now)
+        builder.set(asks_since=now)
     elif told is None and now - state.asks_since >= SURE_S:
         line = _last_line(state).strip()[-120:]
         said = f' ("{line}")' if line else ""
         where = "in its own terminal" if state.attempt.adopted else "with `trainwatch attach`"
-        draft.warn(
+        builder.warn(
             "stall", ASKS, f"the trainer waits for an answer{said}: give it {where}", title="waits for an answer"
         )
 

@@ -17,7 +17,7 @@ SAME_ROUND_S = 0.3
 """Samples of different kinds closer than this belong to one round."""
 
 
-class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
     """The clock of a run, in run seconds.
 
     ``t``: time of the newest observation. ``away_s``: time left out so far. ``sample_t``: newest round of samples.
@@ -32,9 +32,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """The trainer is stopped (state T): time does not count."""
 
 
-def active(timeline: Timeline) -> float:
+def now(time: ActiveTime) -> float:
     """Return the active time now, in seconds."""
-    return timeline.t - timeline.away_s
+    return time.t - time.away_s
 
 
 def longest_gap(period_s: float | None) -> float:
@@ -42,27 +42,27 @@ def longest_gap(period_s: float | None) -> float:
     return max(JUMP_FLOOR_S, JUMP_PERIODS * (period_s or 0.0))
 
 
-def advance(timeline: Timeline, t: float) -> tuple[Timeline, float]:
+def advance(time: ActiveTime, t: float) -> tuple[ActiveTime, float]:
     """Move to ``t``; an earlier time is taken as now. Returns the seconds of a suspend too, 0.0 for none."""
-    gap = t - timeline.t
+    gap = t - time.t
     if gap <= 0.0:
-        return timeline, 0.0
-    if timeline.stopped:
-        return msgspec.structs.replace(timeline, t=t, away_s=timeline.away_s + gap), 0.0
-    if gap <= JUMP_FLOOR_S or gap <= longest_gap(timeline.period_s):
-        return msgspec.structs.replace(timeline, t=t), 0.0
-    lost_s = gap - (timeline.period_s or 0.0)
-    return msgspec.structs.replace(timeline, t=t, away_s=timeline.away_s + lost_s, sample_t=None), lost_s
+        return time, 0.0
+    if time.stopped:
+        return msgspec.structs.replace(time, t=t, away_s=time.away_s + gap), 0.0
+    if gap <= JUMP_FLOOR_S or gap <= longest_gap(time.period_s):
+        return msgspec.structs.replace(time, t=t), 0.0
+    lost_s = gap - (time.period_s or 0.0)
+    return msgspec.structs.replace(time, t=t, away_s=time.away_s + lost_s, sample_t=None), lost_s
 
 
-def sampled(timeline: Timeline) -> Timeline:
+def sampled(time: ActiveTime) -> ActiveTime:
     """Learn the usual period from a round of samples. Several samples of one round count once."""
-    last, now = timeline.sample_t, timeline.t
+    last, now = time.sample_t, time.t
     if last is None:
-        return msgspec.structs.replace(timeline, sample_t=now)
+        return msgspec.structs.replace(time, sample_t=now)
     gap = now - last
     if gap < SAME_ROUND_S:
-        return timeline
-    period = timeline.period_s
+        return time
+    period = time.period_s
     learned = gap if period is None else period + NEWEST_WEIGHT * (gap - period)
-    return msgspec.structs.replace(timeline, sample_t=now, period_s=learned)
+    return msgspec.structs.replace(time, sample_t=now, period_s=learned)

@@ -105,6 +105,6 @@ def robust_slowest(slowest: tuple[float, ...]) -> float:
     return ordered[-1] if len(ordered) < 4 else ordered[-2]
 
 
-def grace_after(clock: StepClock, now: float) -> StepClock:
+def restart_wait(clock: StepClock, now: float) -> StepClock:
     """Restart the wait for the next step after a time in which nothing could be seen (wake-up)."""
     return msgspec.structs.replace(clock, last=now)

@@ -13,7 +13,7 @@ from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..run_states import RestartPlan, Stopped
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import budget, failure_history, fallback, policy, ramp, remedy_choice, restart_stages
 from .answers import (
     Answer,
@@ -36,7 +36,7 @@ replace = msgspec.structs.replace
 
 
 def answer_failure(
-    draft: Draft,
+    builder: StepBuilder,
     cause: Cause,
     plan: RestartPlan,
     *,
@@ -51,13 +51,13 @@ def answer_failure(
     ``plan``: the next attempt as it would be without any change. ``curable``: a restart alone may help. ``advice``:
     what to look at. ``settings_at_fault``: the settings of the attempt may be what failed.
     """
-    fallback.remember(draft)
-    state, settings = draft.state, draft.knowledge.settings
-    class_ = draft.knowledge.catalogue.class_of(cause.class_)
+    fallback.remember(builder)
+    state, settings = builder.state, builder.knowledge.settings
+    class_ = builder.knowledge.catalogue.class_of(cause.class_)
     at_fault = settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = failure_history.count(state.history, cause.class_)
-    remedy, waiting = remedy_choice.choose(draft, _key(cause), seen) if launched else (None, ())
+    remedy, waiting = remedy_choice.choose(builder, _key(cause), seen) if launched else (None, ())
     failure = FailureInput(
         cause=cause,
         reason=reason,
@@ -73,8 +73,8 @@ def answer_failure(
         history=state.history,
         stride=state.attempt.stride,
         step_known=knows_its_step(state.attempt),
-        gpu_channel=channel_state(state.diagnosis.kernel, draft.knowledge.catalogue),
-        rung=ramp.rung(draft) if launched else None,
+        gpu_channel=channel_state(state.diagnosis.kernel, builder.knowledge.catalogue),
+        rung=ramp.rung(builder) if launched else None,
         ran_before=fallback.settings_that_ran(state, started=launched) if at_fault else None,
         remedy=remedy,
         waiting=waiting,
@@ -83,7 +83,7 @@ def answer_failure(
         kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
-    apply(draft, failure, policy.choose(failure))
+    apply(builder, failure, policy.choose(failure))
 
 
 def _key(cause: Cause) -> str:
@@ -92,91 +92,91 @@ def _key(cause: Cause) -> str:
 
 
 def _largest_checkpoint_bytes(state: JudgeState) -> float:
-    return max((k.size_bytes or 0.0 for k in state.shelf.known if k.own and k.complete), default=0.0)
+    return max((k.size_bytes or 0.0 for k in state.checkpoints.known if k.own and k.complete), default=0.0)
 
 
-def apply(draft: Draft, failure: FailureInput, answer: Answer) -> None:
+def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
     """Carry the answer out."""
     plan, incident = failure.plan, failure.incident
     cause, key = failure.cause, _key(failure.cause)
     match answer:
         case Finish():
             ending = RestartPlan(reason="the training is done: end its process gently", incident=incident)
-            restart_stages.stop(draft, "finish", ending)
+            restart_stages.stop(builder, "finish", ending)
         case Hold():
-            draft.close_incident(incident, "ended by a person")
-            draft.move("hold", Stopped(), "a person ended the trainer; held until resume or restart")
+            builder.close_incident(incident, "ended by a person")
+            builder.move("hold", Stopped(), "a person ended the trainer; held until resume or restart")
         case GiveUp():
-            _count(draft, failure, counted=answer.counted)
-            remedy_choice.propose(draft, answer.proposed, key, incident)
-            _give_up(draft, failure, answer)
+            _count(builder, failure, counted=answer.counted)
+            remedy_choice.propose(builder, answer.proposed, key, incident)
+            _give_up(builder, failure, answer)
         case GoBack():
-            _count(draft, failure, counted=answer.counted)
-            why = fallback.go_back(draft, answer.to, cause.class_, failure.reason, incident)
+            _count(builder, failure, counted=answer.counted)
+            why = fallback.go_back(builder, answer.to, cause.class_, failure.reason, incident)
             # An attempt that began anew wrote nothing yet: so does the next one.
-            _restart(draft, failure, replace(plan, reason=why, fresh=failure.began_anew))
+            _restart(builder, failure, replace(plan, reason=why, fresh=failure.began_anew))
         case StepDown(rung=rung):
-            _count(draft, failure, same_rung=False)
-            ramp.step_down(draft, rung.below, cause.class_, failure.reason, incident)
-            _charge(draft)
-            _restart(draft, failure, replace(plan, reason=f"{plan.reason}, back to {rung.below}"))
+            _count(builder, failure, same_rung=False)
+            ramp.step_down(builder, rung.below, cause.class_, failure.reason, incident)
+            _charge(builder)
+            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, back to {rung.below}"))
         case ApplyRemedy(remedy=remedy):
-            _count(draft, failure)
-            remedy_choice.take(draft, remedy, key, incident)
-            remedy_choice.propose(draft, answer.proposed, key, incident)
-            _charge(draft)
-            _restart(draft, failure, replace(plan, reason=f"{plan.reason}, {remedy.words}"))
+            _count(builder, failure)
+            remedy_choice.take(builder, remedy, key, incident)
+            remedy_choice.propose(builder, answer.proposed, key, incident)
+            _charge(builder)
+            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, {remedy.words}"))
         case RestartLater(delay_s=delay_s):
-            _count(draft, failure)
-            _restart(draft, failure, replace(plan, delay_s=delay_s))
+            _count(builder, failure)
+            _restart(builder, failure, replace(plan, delay_s=delay_s))
         case WaitForRoom(need_bytes=need_bytes):
-            _count(draft, failure)
-            _restart(draft, failure, replace(plan, need_bytes=need_bytes))
+            _count(builder, failure)
+            _restart(builder, failure, replace(plan, need_bytes=need_bytes))
         case Restart():
-            _count(draft, failure)
-            remedy_choice.propose(draft, answer.proposed, key, incident)
+            _count(builder, failure)
+            remedy_choice.propose(builder, answer.proposed, key, incident)
             if answer.note:
-                draft.note(answer.note)
-            _restart(draft, failure, replace(plan, delay_s=_charge(draft)))
+                builder.note(answer.note)
+            _restart(builder, failure, replace(plan, delay_s=_charge(builder)))
         case _:
             assert_never(answer)
 
 
-def _count(draft: Draft, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
+def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True, same_rung: bool = True) -> None:
     """Append the failure to the history; the ramp's stretch without trouble ends. A failed launch does not count."""
     if not counted or failure.cause.kind == "launch":
         return
-    draft.set(history=failure_history.with_cause(failure.history, failure.cause))
+    builder.set(history=failure_history.with_cause(failure.history, failure.cause))
     if same_rung and not failure.spent:
-        ramp.end_stretch(draft)
+        ramp.end_stretch(builder)
 
 
-def _charge(draft: Draft) -> float:
+def _charge(builder: StepBuilder) -> float:
     """Charge the budget for one restart. Returns the back-off before it, in seconds."""
-    restart = draft.knowledge.settings.restart
-    charged = budget.charge(draft.state.budget)
-    draft.set(budget=charged)
-    draft.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
+    restart = builder.knowledge.settings.restart
+    charged = budget.charge(builder.state.budget)
+    builder.set(budget=charged)
+    builder.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
     return budget.delay_s(charged, restart)
 
 
-def _restart(draft: Draft, failure: FailureInput, plan: RestartPlan) -> None:
+def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
     """Go to the first stage of the restart that is still to do."""
     match failure.cause.kind:
         case "hang":
-            restart_stages.stop(draft, "restart", plan)
+            restart_stages.stop(builder, "restart", plan)
         case "crash":
-            restart_stages.clear_and_restart(draft, plan)
+            restart_stages.clear_and_restart(builder, plan)
         case "launch":
-            choose(draft, plan)
+            choose(builder, plan)
         case _:
             assert_never(failure.cause.kind)
 
 
-def _give_up(draft: Draft, failure: FailureInput, answer: GiveUp) -> None:
+def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUp) -> None:
     if failure.cause.kind != "hang":
-        give_up(draft, answer.reason, failure.incident, answer.advice)
+        give_up(builder, answer.reason, failure.incident, answer.advice)
         return
     reason = f"{failure.name}, and no restart follows"
     ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)
-    restart_stages.stop(draft, "give_up", ending)
+    restart_stages.stop(builder, "give_up", ending)

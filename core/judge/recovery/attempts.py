@@ -11,32 +11,34 @@ from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import fallback
 from .remedies import merged
 
 
-def launch_after_delay(draft: Draft, plan: RestartPlan) -> None:
+def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
     """Back off, or launch at once if the plan has no delay."""
     if plan.delay_s <= 0.0:
-        launch(draft, plan)
+        launch(builder, plan)
         return
-    due_t = draft.t + plan.delay_s
-    draft.move("back_off", BackingOff(until_t=due_t, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}")
+    due_t = builder.t + plan.delay_s
+    builder.move(
+        "back_off", BackingOff(until_t=due_t, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}"
+    )
 
 
-def launch(draft: Draft, plan: RestartPlan) -> None:
+def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     """Start the next attempt."""
-    state = draft.state
+    state = builder.state
     number = state.attempts + 1
     profile = next_profile(state)
-    draft.set(attempts=number, profile_pending=None, switch=False, profile=profile)
+    builder.set(attempts=number, profile_pending=None, switch=False, profile=profile)
     if state.profile_pending is not None:
-        draft.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
-    known = checkpoint_index.find(state.shelf, plan.path)
-    _leave_branch(draft, plan, number)
+        builder.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
+    known = checkpoint_index.find(state.checkpoints, plan.path)
+    _leave_branch(builder, plan, number)
     where = _where(plan)
-    order = draft.decide(
+    order = builder.decide(
         StartAttempt,
         f"{plan.reason}: start attempt {number} {where}",
         incident=plan.incident,
@@ -48,7 +50,7 @@ def launch(draft: Draft, plan: RestartPlan) -> None:
         steps_done=known.position if known is not None else None,
         epochs_done=known.epochs_done if known is not None else None,
     )
-    draft.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
+    builder.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 
 
 def _where(plan: RestartPlan) -> str:
@@ -63,35 +65,35 @@ def next_profile(state: JudgeState) -> str | None:
     return state.profile if pending is None else None if pending == NO_PROFILE else pending
 
 
-def _leave_branch(draft: Draft, plan: RestartPlan, number: int) -> None:
+def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
     """Set aside the checkpoints that are newer than the resume point: no restart takes them by itself.
 
     One that an operator names later is taken back in.
     """
-    shelf, known = draft.state.shelf, checkpoint_index.find(draft.state.shelf, plan.path)
+    index, known = builder.state.checkpoints, checkpoint_index.find(builder.state.checkpoints, plan.path)
     if known is not None and known.left is not None:
-        shelf = checkpoint_index.changed(shelf, (known.path,), left=None, aside=None)
-        draft.fact(CheckpointsSetAside(paths=(known.path,), why=""))
-    left = checkpoint_index.left_behind(shelf, plan.path, draft.knowledge.telling)
+        index = checkpoint_index.changed(index, (known.path,), left=None, aside=None)
+        builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
+    left = checkpoint_index.left_behind(index, plan.path, builder.knowledge.telling)
     to = "the beginning" if plan.path is None else base_name(plan.path)
     why = f"the run went back to {to} with attempt {number}"
     if left:
-        shelf = checkpoint_index.changed(shelf, left, left=why, aside=why)
-        draft.fact(CheckpointsSetAside(paths=left, why=why, left=True))
+        index = checkpoint_index.changed(index, left, left=why, aside=why)
+        builder.fact(CheckpointsSetAside(paths=left, why=why, left=True))
     if left or plan.wanted is not None or plan.fresh:
         since = 0.0 if known is None or known.mtime is None else known.mtime
-        shelf = msgspec.structs.replace(shelf, went_back=(since, draft.t, why))
-    draft.set(shelf=shelf)
+        index = msgspec.structs.replace(index, went_back=(since, builder.t, why))
+    builder.set(checkpoints=index)
     if left and (plan.wanted is not None or plan.fresh):
         best = None if known is None else known.position
-        draft.set(budget=msgspec.structs.replace(draft.state.budget, best=best))
+        builder.set(budget=msgspec.structs.replace(builder.state.budget, best=best))
 
 
-def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
+def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
     """The launch succeeded; its outcome tells how the checkpoint was passed to the trainer."""
     told, restores = outcome.data.get("told_resume"), outcome.data.get("resume")
     named = outcome.data.get("resume_named") or ()
-    draft.move(
+    builder.move(
         "launched",
         msgspec.structs.replace(
             machine,
@@ -104,14 +106,14 @@ def on_launched(draft: Draft, machine: Starting, outcome: Outcome) -> None:
     order = outcome.data.get("order")
     path = order.get("resume_from") if isinstance(order, dict) else None
     if told is False and isinstance(path, str):
-        draft.note(
+        builder.note(
             f"the command has no way to be told of {base_name(path)} (write {{resume}} where its path belongs): "
             "unless it finds the checkpoint by itself, it starts from the beginning"
         )
-    plan, number = machine.plan, draft.state.attempts
+    plan, number = machine.plan, builder.state.attempts
     if number > 1 and plan is not None and not machine.hold:
         body = f"{plan.reason}: {_where(plan)}"
-        draft.notify("restart", f"attempt {number} started", body, incident=plan.incident)
+        builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 
 
 def productive_s(state: JudgeState) -> float:
@@ -120,10 +122,10 @@ def productive_s(state: JudgeState) -> float:
     return 0.0 if attempt.beat_t is None else max(0.0, attempt.beat_t - attempt.start_t)
 
 
-def ended(draft: Draft, how: str, observation: Exit | None) -> None:
+def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
     """Record the end of the attempt. ``how``: as in ``AttemptEnded``; ``observation``: its exit, None = not seen."""
-    state = draft.state
-    draft.fact(
+    state = builder.state
+    builder.fact(
         AttemptEnded(
             attempt=state.attempt.number,
             how=how,
@@ -133,55 +135,55 @@ def ended(draft: Draft, how: str, observation: Exit | None) -> None:
             productive_s=productive_s(state),
         )
     )
-    remember_end(draft)
+    remember_end(builder)
 
 
-def remember_end(draft: Draft) -> None:
+def remember_end(builder: StepBuilder) -> None:
     """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
-    fallback.remember(draft)
-    if draft.state.attempt.step is not None and draft.state.told_t != draft.t:
-        draft.set(told_t=draft.t)
-        last = draft.state.attempt
-        draft.fact(
+    fallback.remember(builder)
+    if builder.state.attempt.step is not None and builder.state.progress_t != builder.t:
+        builder.set(progress_t=builder.t)
+        last = builder.state.attempt
+        builder.fact(
             ProgressMade(
                 attempt=last.number,
-                progress=draft.state.progress,
+                progress=builder.state.progress,
                 overall_step=last.position,
                 step_offset=last.step_offset,
             )
         )
-    for incident in draft.state.incidents:
+    for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss"} or incident.class_ == MISSING:
-            draft.close_incident(incident.id, "the attempt ended")
-    position = draft.state.attempt.position
+            builder.close_incident(incident.id, "the attempt ended")
+    position = builder.state.attempt.position
     if position is not None:
-        draft.set(failed_position=position)
+        builder.set(failed_position=position)
 
 
-def finish(draft: Draft, observation: Exit, reason: str) -> None:
+def finish(builder: StepBuilder, observation: Exit, reason: str) -> None:
     """The trainer ended because the training is done."""
-    ended(draft, "finished", observation)
-    conclude(draft, reason)
+    ended(builder, "finished", observation)
+    conclude(builder, reason)
 
 
-def conclude(draft: Draft, reason: str) -> None:
+def conclude(builder: StepBuilder, reason: str) -> None:
     """The run is finished: close all incidents and end the supervisor."""
-    remember_end(draft)
-    for incident in draft.state.incidents:
-        draft.close_incident(incident.id, "the training finished")
-    draft.move("finish", Finished(), reason)
-    draft.notify("finish", "finished", reason)
-    draft.decide(EndWatch, reason, exit_code=0)
+    remember_end(builder)
+    for incident in builder.state.incidents:
+        builder.close_incident(incident.id, "the training finished")
+    builder.move("finish", Finished(), reason)
+    builder.notify("finish", "finished", reason)
+    builder.decide(EndWatch, reason, exit_code=0)
 
 
-def give_up(draft: Draft, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
+def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
     """No further attempt; notify, and end the supervisor. ``advice``: where to look, a sentence each."""
-    for known in draft.state.incidents:
+    for known in builder.state.incidents:
         if known.kind in {"crash", "hang", "resume"}:
-            draft.close_incident(known.id, "given up")
-    draft.decide(GiveUp, reason, incident=incident)
-    draft.move("give_up", GivenUp(), reason)
+            builder.close_incident(known.id, "given up")
+    builder.decide(GiveUp, reason, incident=incident)
+    builder.move("give_up", GivenUp(), reason)
     for sentence in advice:
-        draft.note(sentence)
-    draft.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
-    draft.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)
+        builder.note(sentence)
+    builder.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
+    builder.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)

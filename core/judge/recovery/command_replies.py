@@ -102,7 +102,7 @@ def _pause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Comma
 
 
 def _unpause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
-    if isinstance(state.machine, Paused) or (state.timeline.stopped and run_machine.is_watched(state.machine)):
+    if isinstance(state.machine, Paused) or (state.time.stopped and run_machine.is_watched(state.machine)):
         return YES
     hint = "" if run_machine.is_live(state.machine) else "; `trainwatch resume` starts it"
     finished = run_states.name_of(state.machine) == "finished"

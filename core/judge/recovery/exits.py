@@ -13,7 +13,7 @@ from ..resume import checkpoint_index
 from ..run_machine import is_live
 from ..run_states import RestartPlan, Starting, Stopping
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from ..text.patterns import LazyPattern
 from . import restart_stages
 from .apply import answer_failure
@@ -31,17 +31,17 @@ NEARLY = 0.98
 """Share of the steps: early stopping and rounded totals end a little before it."""
 
 
-def on_exit(draft: Draft, observation: Exit) -> None:
+def on_exit(builder: StepBuilder, observation: Exit) -> None:
     """The main process of the trainer exited."""
-    machine, progress = draft.state.machine, draft.state.progress
+    machine, progress = builder.state.machine, builder.state.progress
     if isinstance(machine, Stopping):
-        restart_stages.on_exit_while_stopping(draft, machine, observation)
-    elif is_live(machine) and observation.code in draft.knowledge.preset.success_exit_codes:
-        if _steps_remain(draft.state):
-            draft.note(f"it ended with success at step {progress.step} of {progress.total_steps}")
-        finish(draft, observation, "the training is done")
+        restart_stages.on_exit_while_stopping(builder, machine, observation)
+    elif is_live(machine) and observation.code in builder.knowledge.preset.success_exit_codes:
+        if _steps_remain(builder.state):
+            builder.note(f"it ended with success at step {progress.step} of {progress.total_steps}")
+        finish(builder, observation, "the training is done")
     elif is_live(machine):
-        _on_crash(draft, observation)
+        _on_crash(builder, observation)
 
 
 def _steps_remain(state: JudgeState) -> bool:
@@ -52,43 +52,43 @@ def _steps_remain(state: JudgeState) -> bool:
     return progress.step < progress.total_steps and progress.phase == "train"
 
 
-def _on_crash(draft: Draft, observation: Exit) -> None:
+def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     """The trainer ended by itself, without success."""
-    state = draft.state
-    attempt, diagnosis = state.attempt, _diagnose(draft, observation)
+    state = builder.state
+    attempt, diagnosis = state.attempt, _diagnose(builder, observation)
     class_ = diagnosis.failure
     if class_ == "success" or (diagnosis.cause is None and proven_done(state)):
-        draft.note(f"the log says the training ended well; {_exit_in_words(observation)} came after that")
-        finish(draft, observation, "the training is done")
+        builder.note(f"the log says the training ended well; {_exit_in_words(observation)} came after that")
+        finish(builder, observation, "the training is done")
         return
     for hang in [i for i in state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
-        draft.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
+        builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
-    incident = draft.open_incident(
+    incident = builder.open_incident(
         "crash",
         class_,
         reason,
         evidence=_evidence(diagnosis, observation),
         explanation=diagnosis.explanation,
-        detect_s=None if died_t is None else max(0.0, draft.t - died_t),
+        detect_s=None if died_t is None else max(0.0, builder.t - died_t),
     )
     lost = observation.code is None and observation.signal is None
-    ended(draft, "killed" if class_ == "killed_by_user" else "lost" if lost else "crashed", observation)
-    draft.notify("incident", f"crash ({class_})", reason, incident=incident)
-    draft.decide(
+    ended(builder, "killed" if class_ == "killed_by_user" else "lost" if lost else "crashed", observation)
+    builder.notify("incident", f"crash ({class_})", reason, incident=incident)
+    builder.decide(
         CaptureStacks,
         "keep what is left of it: the end of its log, the kernel's, GPUs, launch",
         incident=incident,
         attempt=attempt.number,
     )
     if class_ == "checkpoint_corrupt" and attempt.resume_from is not None:
-        distrust(draft, attempt.resume_from, "the trainer could not read it")
+        distrust(builder, attempt.resume_from, "the trainer could not read it")
     before_t = attempt.nan_t if class_ == "nan_loss" else None
-    knowledge = draft.knowledge
-    older = checkpoint_index.newest_good(draft.state.shelf, knowledge.telling, before_t=before_t)
+    knowledge = builder.knowledge
+    older = checkpoint_index.newest_verified(builder.state.checkpoints, knowledge.telling, before_t=before_t)
     cured_by_older = older is not None and knowledge.catalogue.class_of(class_).older_checkpoint_helps
     answer_failure(
-        draft,
+        builder,
         Cause(kind="crash", class_=class_, attempt=attempt.number, position=attempt.position),
         RestartPlan(reason=f"restart after crash ({class_})", incident=incident, before_t=before_t),
         incident=incident,
@@ -98,7 +98,7 @@ def _on_crash(draft: Draft, observation: Exit) -> None:
     )
 
 
-def on_launch_failed(draft: Draft, machine: Starting, outcome: Outcome) -> None:
+def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
     need = outcome.data.get("need_bytes")
     meant = machine.plan if machine.plan is not None else RestartPlan(reason="")
@@ -106,14 +106,14 @@ def on_launch_failed(draft: Draft, machine: Starting, outcome: Outcome) -> None:
     if isinstance(need, int | float):
         fresh = meant.fresh or outcome.data.get("fresh") is True
         go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh)
-        restart_stages.wait_for_room(draft, go_on, need)
+        restart_stages.wait_for_room(builder, go_on, need)
         return
     why = outcome.detail or "the trainer could not be started"
-    incident = draft.open_incident("crash", "config_error", why, explanation="the command could not be started")
-    draft.notify("incident", "cannot start", why, incident=incident)
+    incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")
+    builder.notify("incident", "cannot start", why, incident=incident)
     answer_failure(
-        draft,
-        Cause(kind="launch", class_="config_error", attempt=draft.state.attempts),
+        builder,
+        Cause(kind="launch", class_="config_error", attempt=builder.state.attempts),
         msgspec.structs.replace(again, incident=incident),
         incident=incident,
         reason=why,
@@ -122,14 +122,14 @@ def on_launch_failed(draft: Draft, machine: Starting, outcome: Outcome) -> None:
     )
 
 
-def _diagnose(draft: Draft, observation: Exit) -> Diagnosis:
-    state = draft.state
+def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
+    state = builder.state
     kills = None
     if state.oom_kills is not None and state.oom_kills_before is not None:
         kills = state.oom_kills - state.oom_kills_before
     return diagnose(
         state.diagnosis,
-        draft.knowledge.catalogue,
+        builder.knowledge.catalogue,
         exit_code=observation.code,
         signal=observation.signal,
         oom_kills=kills,
@@ -168,7 +168,7 @@ def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
 def ended_well(state: JudgeState) -> bool:
     """The last step is done, the log or a checkpoint's name said so, and no final save is missing or under way."""
     beat_t = state.attempt.beat_t
-    own = [k for k in state.shelf.known if k.own]
+    own = [k for k in state.checkpoints.known if k.own]
     named = beat_t is not None and any(k.complete and k.t >= beat_t - SAVE_SLACK_S and _is_final(k.path) for k in own)
     if not (last_step_done(state) or ((named or state.reading.finished_words) and not _far_from_end(state))):
         return False
@@ -185,7 +185,7 @@ def _is_final(path: str) -> bool:
 
 def proven_done(state: JudgeState) -> bool:
     """It ended well, and not only by its counter: the log said so, or the final checkpoint is there."""
-    own = any(k.own and k.complete for k in state.shelf.known)
+    own = any(k.own and k.complete for k in state.checkpoints.known)
     return ended_well(state) and (state.reading.finished_words or own)
 
 

@@ -10,16 +10,16 @@ from ...model.fact import ProfileChanged
 from ...model.launch.ramp_rule import DeadRung
 from ...model.profile import NO_PROFILE
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import ramp, remedy_choice
 from .ramp_state import SettingsThatRan
 
 
-def remember(draft: Draft) -> None:
+def remember(builder: StepBuilder) -> None:
     """Note the settings of this attempt if it made a step. Call it before anything of the next attempt is chosen."""
-    attempt, ran = draft.state.attempt, draft.state.ran
+    attempt, ran = builder.state.attempt, builder.state.ran
     if attempt.beat_t is not None and (ran is None or ran.attempt != attempt.number):
-        draft.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=draft.state.applied))
+        builder.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=builder.state.applied))
 
 
 def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsThatRan | None:
@@ -37,21 +37,21 @@ def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsTha
     return ran
 
 
-def go_back(draft: Draft, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
+def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
     """The next launch has the settings that ran. Returns why, as a sentence for people."""
-    state = draft.state
+    state = builder.state
     left = state.profile if state.profile is not None else NO_PROFILE
     to = ran.profile if ran.profile is not None else NO_PROFILE
     asked = state.profile_pending not in {None, left}
     words = f"{_named(left)} does not start here: back to {_named(to)}"
     dead = DeadRung(profile=left, ran_s=0.0, failure=failure)
-    draft.note(f"{words} ({failure}: {reason})")
-    ramp.does_not_start(draft, dead, to, reason, incident)
+    builder.note(f"{words} ({failure}: {reason})")
+    ramp.does_not_start(builder, dead, to, reason, incident)
     if asked:
         return words  # an operator or a remedy chose another profile meanwhile
-    draft.set(profile_pending=to)
-    draft.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", dead=dead))
-    remedy_choice.restore(draft, ran.applied, words, incident)
+    builder.set(profile_pending=to)
+    builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", dead=dead))
+    remedy_choice.restore(builder, ran.applied, words, incident)
     return words
 
 

@@ -11,7 +11,7 @@ from ...model.fact import ProfileChanged, RampMoved
 from ...model.launch.ramp_rule import DeadRung, RampGoal, goal_of_rung, hours
 from ..hang import active_time
 from ..resume import checkpoint_index
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from .ramp_state import Ramp, Rung
 
 replace = msgspec.structs.replace
@@ -22,102 +22,102 @@ LAST_SHARE = 0.95
 """Beyond this share of the training no climb pays for its restart."""
 
 
-def begin_attempt(draft: Draft, resumed_epochs: int | None) -> None:
+def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
     """An attempt began with the profile of the state. ``resumed_epochs``: epochs of the run at its resume point."""
-    ramp, now, profile = draft.state.ramp, active_time.active(draft.state.timeline), draft.state.profile
+    ramp, now, profile = builder.state.ramp, active_time.now(builder.state.time), builder.state.profile
     if profile == ramp.rung:
-        draft.set(ramp=replace(ramp, mark=now, climbing=None))
+        builder.set(ramp=replace(ramp, mark=now, climbing=None))
         return
     came = profile is not None and profile == ramp.climbing
-    draft.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, dead=ramp.dead))
+    builder.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, dead=ramp.dead))
 
 
-def on_saved(draft: Draft, known: checkpoint_index.Known) -> None:
+def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
     """A complete checkpoint of this run came: climb, step back, or stay."""
-    place = _place(draft)
+    place = _place(builder)
     if place is None:
         return
     ladder, at = place
-    ramp = _counted(draft)
+    ramp = _counted(builder)
     ramp = replace(ramp, checkpoints=ramp.checkpoints + 1)
-    draft.set(ramp=ramp)
-    if draft.state.profile_pending is not None or draft.state.attempt.beat_t is None:
+    builder.set(ramp=ramp)
+    if builder.state.profile_pending is not None or builder.state.attempt.beat_t is None:
         return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
-    spilled = next((i for i in draft.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
+    spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
-        _leave(draft, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
-        draft.set(switch=True)
+        _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
+        builder.set(switch=True)
         return
-    goal = goal_of_rung(draft.knowledge.settings.profiles.ramp, at)
+    goal = goal_of_rung(builder.knowledge.settings.profiles.ramp, at)
     reached = None if goal is None else _reached(goal, ramp, known.epochs_done)
-    if reached is None or at + 1 >= len(ladder) or draft.state.incidents or _nearly_done(draft):
+    if reached is None or at + 1 >= len(ladder) or builder.state.incidents or _nearly_done(builder):
         return
     above = ladder[at + 1]
     if any(rung.profile == above for rung in ramp.dead):
         return
     why = f"{reached} on {ladder[at]} without trouble"
-    draft.fact(
+    builder.fact(
         RampMoved(
-            direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=draft.state.attempt.step
+            direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=builder.state.attempt.step
         )
     )
-    draft.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
-    draft.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
+    builder.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
+    builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
 
 
-def rung(draft: Draft) -> Rung | None:
+def rung(builder: StepBuilder) -> Rung | None:
     """The rung that the run could leave for the one below; None if there is none, or another profile is chosen."""
-    place = _place(draft)
-    if place is None or place[1] == 0 or draft.state.profile_pending is not None:
+    place = _place(builder)
+    if place is None or place[1] == 0 or builder.state.profile_pending is not None:
         return None
     ladder, at = place
-    return Rung(below=ladder[at - 1], climbed=draft.state.ramp.climbed)
+    return Rung(below=ladder[at - 1], climbed=builder.state.ramp.climbed)
 
 
-def end_stretch(draft: Draft) -> None:
+def end_stretch(builder: StepBuilder) -> None:
     """An attempt failed and the rung is kept: the stretch without trouble begins anew."""
-    if _place(draft) is not None:
-        epochs = draft.state.attempt.resume_epochs
-        draft.set(ramp=replace(_counted(draft), climbing=None, quiet_s=0.0, checkpoints=0, epochs_from=epochs))
+    if _place(builder) is not None:
+        epochs = builder.state.attempt.resume_epochs
+        builder.set(ramp=replace(_counted(builder), climbing=None, quiet_s=0.0, checkpoints=0, epochs_from=epochs))
 
 
-def step_down(draft: Draft, to: str, failure: str, reason: str, incident: int) -> None:
+def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
     """An attempt failed because of its rung: the next one has the profile ``to``."""
-    draft.set(ramp=_counted(draft))
-    _leave(draft, to, failure, reason, incident)
+    builder.set(ramp=_counted(builder))
+    _leave(builder, to, failure, reason, incident)
 
 
-def does_not_start(draft: Draft, dead: DeadRung, to: str, reason: str, incident: int) -> None:
+def does_not_start(builder: StepBuilder, dead: DeadRung, to: str, reason: str, incident: int) -> None:
     """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
-    ramp = draft.state.ramp
+    ramp = builder.state.ramp
     rest = tuple(rung for rung in ramp.dead if rung.profile != dead.profile)
     ours = dead.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == dead.profile)
-    draft.set(ramp=replace(ramp, climbing=to if ours else None, dead=(*rest, dead)))
+    builder.set(ramp=replace(ramp, climbing=to if ours else None, dead=(*rest, dead)))
     if ours:
         why = f"{dead.profile} does not start here: {reason}"
-        draft.fact(
+        builder.fact(
             RampMoved(direction="back", before=dead.profile, after=to, why=why, failure=dead.failure, incident=incident)
         )
 
 
-def chosen(draft: Draft, profile: str, by: str) -> None:
+def chosen(builder: StepBuilder, profile: str, by: str) -> None:
     """An operator asks for a profile: it may be tried again although it failed once."""
-    ramp = draft.state.ramp
+    ramp = builder.state.ramp
     dead = next((rung for rung in ramp.dead if rung.profile == profile), None)
     if dead is not None:
         why = f"asked for by {by}, although {dead.words}"
-        draft.fact(RampMoved(direction="forgiven", before=ramp.rung or profile, after=profile, why=why))
+        builder.fact(RampMoved(direction="forgiven", before=ramp.rung or profile, after=profile, why=why))
     rest = tuple(rung for rung in ramp.dead if rung.profile != profile)
-    draft.set(ramp=replace(ramp, climbing=None, dead=rest))
+    builder.set(ramp=replace(ramp, climbing=None, dead=rest))
 
 
-def _leave(draft: Draft, to: str, failure: str, reason: str, incident: int) -> None:
-    state = draft.state
+def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
+    state = builder.state
     ramp = state.ramp
     assert ramp.rung is not None
     dead = DeadRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
     why = f"{dead.words}: {reason}"
-    draft.fact(
+    builder.fact(
         RampMoved(
             direction="back",
             before=ramp.rung,
@@ -130,21 +130,21 @@ def _leave(draft: Draft, to: str, failure: str, reason: str, incident: int) -> N
         )
     )
     rest = tuple(rung for rung in ramp.dead if rung.profile != ramp.rung)
-    draft.set(profile_pending=to, ramp=replace(ramp, climbing=to, dead=(*rest, dead)))
-    draft.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {dead.words}"))
+    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, dead=(*rest, dead)))
+    builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {dead.words}"))
 
 
-def _place(draft: Draft) -> tuple[tuple[str, ...], int] | None:
+def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:
     """The ladder and the index of the run's rung; None if there is nothing to climb."""
-    profiles, rung = draft.knowledge.settings.profiles, draft.state.ramp.rung
+    profiles, rung = builder.knowledge.settings.profiles, builder.state.ramp.rung
     if not profiles.ramp or rung not in profiles.ladder:
         return None
     return profiles.ladder, profiles.ladder.index(rung)
 
 
-def _counted(draft: Draft) -> Ramp:
+def _counted(builder: StepBuilder) -> Ramp:
     """The ramp with the time up to now."""
-    ramp, now = draft.state.ramp, active_time.active(draft.state.timeline)
+    ramp, now = builder.state.ramp, active_time.now(builder.state.time)
     passed_s = max(0.0, now - ramp.mark)
     return replace(ramp, quiet_s=ramp.quiet_s + passed_s, ran_s=ramp.ran_s + passed_s, mark=now)
 
@@ -162,8 +162,8 @@ def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
     return None
 
 
-def _nearly_done(draft: Draft) -> bool:
-    progress = draft.state.progress
+def _nearly_done(builder: StepBuilder) -> bool:
+    progress = builder.state.progress
     if progress.epoch is not None and progress.total_epochs:
         return progress.epoch >= LAST_SHARE * progress.total_epochs
     if progress.step is None or not progress.total_steps:

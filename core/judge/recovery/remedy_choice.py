@@ -3,14 +3,14 @@
 from ...model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from ...model.profile import NO_PROFILE
 from ...model.shipped.remedy import AppliedRemedy
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import remedies
 from .remedies import Circumstances, Option
 
 
-def circumstances(draft: Draft, seen: int = 0) -> Circumstances:
+def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
     """What the choice of a remedy depends on, now. ``seen``: how often the failure ended an attempt before."""
-    state, knowledge = draft.state, draft.knowledge
+    state, knowledge = builder.state, builder.knowledge
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
     return Circumstances(
@@ -25,20 +25,20 @@ def circumstances(draft: Draft, seen: int = 0) -> Circumstances:
     )
 
 
-def choose(draft: Draft, failure: str, seen: int) -> tuple[Option | None, tuple[Option, ...]]:
+def choose(builder: StepBuilder, failure: str, seen: int) -> tuple[Option | None, tuple[Option, ...]]:
     """(the first that the settings allow to be applied, those that need a person)."""
-    apply = draft.knowledge.settings.remedies.apply
-    dead = {rung.profile for rung in draft.state.ramp.dead}
-    found = remedies.options(draft.knowledge.remedies, failure, circumstances(draft, seen))
+    apply = builder.knowledge.settings.remedies.apply
+    dead = {rung.profile for rung in builder.state.ramp.dead}
+    found = remedies.options(builder.knowledge.remedies, failure, circumstances(builder, seen))
     fitting = [o for o in found if o.profile is None or o.profile not in dead]
     allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply)]
     return (allowed[0] if allowed else None), tuple(o for o in fitting if o not in allowed)
 
 
-def take(draft: Draft, option: Option, failure: str, incident: int | None) -> None:
+def take(builder: StepBuilder, option: Option, failure: str, incident: int | None) -> None:
     """Every launch from now on has these changes."""
     row = option.remedy
-    draft.fact(
+    builder.fact(
         RemedyApplied(
             name=row.name,
             title=row.title,
@@ -51,26 +51,26 @@ def take(draft: Draft, option: Option, failure: str, incident: int | None) -> No
             source=row.source,
         )
     )
-    state = draft.state
-    draft.set(proposed=tuple(name for name in state.proposed if name != row.name))
+    state = builder.state
+    builder.set(proposed=tuple(name for name in state.proposed if name != row.name))
     if option.changes:
-        draft.set(applied=(*state.applied, AppliedRemedy(name=row.name, changes=option.changes)))
+        builder.set(applied=(*state.applied, AppliedRemedy(name=row.name, changes=option.changes)))
     if option.profile is not None:
-        draft.set(profile_pending=option.profile)
-        draft.fact(ProfileChanged(profile=option.profile, pending=True, why=f"remedy {row.name}: {row.title}"))
+        builder.set(profile_pending=option.profile)
+        builder.fact(ProfileChanged(profile=option.profile, pending=True, why=f"remedy {row.name}: {row.title}"))
 
 
-def propose(draft: Draft, waiting: tuple[Option, ...], failure: str, incident: int | None) -> None:
+def propose(builder: StepBuilder, waiting: tuple[Option, ...], failure: str, incident: int | None) -> None:
     """Record those that a person has to decide, each once."""
-    apply = draft.knowledge.settings.remedies.apply
+    apply = builder.knowledge.settings.remedies.apply
     late = "no restarts are left to try it by itself"
     asked = f'not applied by itself ([remedies] apply = "{apply}")'
     for option in waiting:
         row = option.remedy
-        if row.name in draft.state.proposed:
+        if row.name in builder.state.proposed:
             continue
-        draft.set(proposed=(*draft.state.proposed, row.name))
-        draft.fact(
+        builder.set(proposed=(*builder.state.proposed, row.name))
+        builder.fact(
             RemedyProposed(
                 name=row.name,
                 title=row.title,
@@ -85,27 +85,27 @@ def propose(draft: Draft, waiting: tuple[Option, ...], failure: str, incident: i
         )
 
 
-def take_by_name(draft: Draft, name: str, by: str) -> None:
+def take_by_name(builder: StepBuilder, name: str, by: str) -> None:
     """An operator chose a remedy, whatever the failure was and whatever the settings allow."""
-    rows = [row for row in draft.knowledge.remedies if row.name == name]
-    here = circumstances(draft)
+    rows = [row for row in builder.knowledge.remedies if row.name == name]
+    here = circumstances(builder)
     option = next((o for o in (remedies.fit(row, here) for row in rows) if o is not None), None)
     if option is not None:
-        take(draft, option, f"asked for by {by}", None)
+        take(builder, option, f"asked for by {by}", None)
     else:
-        draft.note(f"remedy {name}: it would change nothing here, or its settings are not known")
+        builder.note(f"remedy {name}: it would change nothing here, or its settings are not known")
 
 
-def restore(draft: Draft, applied: tuple[AppliedRemedy, ...], why: str, incident: int) -> None:
+def restore(builder: StepBuilder, applied: tuple[AppliedRemedy, ...], why: str, incident: int) -> None:
     """The next launch has exactly these remedies, as an attempt before it had."""
-    if draft.state.applied == applied:
+    if builder.state.applied == applied:
         return
-    drop(draft, why)
-    rows = {row.name: row for row in draft.knowledge.remedies}
+    drop(builder, why)
+    rows = {row.name: row for row in builder.knowledge.remedies}
     for known in applied:
         row = rows.get(known.name)
         title, cost, source = ("", "", "") if row is None else (row.title, row.cost, row.source)
-        draft.fact(
+        builder.fact(
             RemedyApplied(
                 name=known.name,
                 title=title,
@@ -117,12 +117,12 @@ def restore(draft: Draft, applied: tuple[AppliedRemedy, ...], why: str, incident
                 source=source,
             )
         )
-    draft.set(applied=applied)
+    builder.set(applied=applied)
 
 
-def drop(draft: Draft, why: str) -> None:
+def drop(builder: StepBuilder, why: str) -> None:
     """The next launch has the user's own values again."""
-    names = tuple(dict.fromkeys(a.name for a in draft.state.applied))
+    names = tuple(dict.fromkeys(a.name for a in builder.state.applied))
     if names:
-        draft.set(applied=())
-        draft.fact(RemediesDropped(names=names, why=why))
+        builder.set(applied=())
+        builder.fact(RemediesDropped(names=names, why=why))

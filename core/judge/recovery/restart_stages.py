@@ -12,7 +12,7 @@ import msgspec
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.observation import Exit, Outcome
 from ..run_states import Cleaning, Held, RestartPlan, Stopped, Stopping, Then
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from .attempts import conclude, ended, give_up
 from .resume_choice import choose
 
@@ -21,7 +21,7 @@ GB = 1e9
 
 
 def stop(
-    draft: Draft,
+    builder: StepBuilder,
     then: Then,
     plan: RestartPlan,
     *,
@@ -30,125 +30,125 @@ def stop(
     exited: bool = False,
 ) -> None:
     """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already."""
-    order = draft.decide(
-        StopAttempt, plan.reason, incident=plan.incident, attempt=draft.state.attempt.number, mode=mode
+    order = builder.decide(
+        StopAttempt, plan.reason, incident=plan.incident, attempt=builder.state.attempt.number, mode=mode
     )
     stopping = Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
-    draft.move("stop", stopping, plan.reason)
+    builder.move("stop", stopping, plan.reason)
 
 
-def clear_and_restart(draft: Draft, plan: RestartPlan) -> None:
+def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
     reason = f"{plan.reason}: end what is left of it first"
-    order = draft.decide(
-        EndLeftovers, reason, incident=plan.incident, attempt=draft.state.attempt.number, mode="gentle"
+    order = builder.decide(
+        EndLeftovers, reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"
     )
     stopping = Stopping(order=order, then="restart", plan=plan, exited=True, leftovers=True)
-    draft.move("clear_leftovers", stopping, plan.reason)
+    builder.move("clear_leftovers", stopping, plan.reason)
 
 
-def on_stop_outcome(draft: Draft, machine: Stopping, outcome: Outcome) -> None:
+def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -> None:
     """No process is left, or one would not end: then kill, and if that fails, give up."""
     if outcome.ok:
-        gone = replace(machine, gone_t=draft.t)
-        draft.move("processes_gone", gone, "its processes are gone")
+        gone = replace(machine, gone_t=builder.t)
+        builder.move("processes_gone", gone, "its processes are gone")
         if machine.exited:
-            _after_end(draft, gone)
+            _after_end(builder, gone)
         return
     if not machine.kill:
         reason = f"the gentle stop did not end it ({outcome.detail or 'no detail'})"
-        order = draft.decide(
+        order = builder.decide(
             EndLeftovers if machine.leftovers else StopAttempt,
             reason,
             incident=machine.plan.incident,
-            attempt=draft.state.attempt.number,
+            attempt=builder.state.attempt.number,
             mode="kill",
         )
-        draft.move("kill", replace(machine, order=order, kill=True), reason)
+        builder.move("kill", replace(machine, order=order, kill=True), reason)
         return
     if not machine.exited:
-        _ended(draft, machine, None)
-    give_up(draft, f"its processes cannot be ended: {outcome.detail or 'no detail'}", machine.plan.incident)
+        _ended(builder, machine, None)
+    give_up(builder, f"its processes cannot be ended: {outcome.detail or 'no detail'}", machine.plan.incident)
 
 
-def on_exit_while_stopping(draft: Draft, machine: Stopping, observation: Exit) -> None:
+def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation: Exit) -> None:
     """The main process exited; its children may need a moment longer."""
     if machine.exited:
         return
-    _ended(draft, machine, observation)
+    _ended(builder, machine, observation)
     new = replace(machine, exited=True)
-    draft.move("exit", new, "its main process ended")
+    builder.move("exit", new, "its main process ended")
     if new.gone_t is not None:
-        _after_end(draft, new)
+        _after_end(builder, new)
 
 
-def on_status_lost(draft: Draft, machine: Stopping) -> None:
+def on_status_lost(builder: StepBuilder, machine: Stopping) -> None:
     """No process is left and no exit status came in time."""
-    _ended(draft, machine, None)
-    _after_end(draft, replace(machine, exited=True))
+    _ended(builder, machine, None)
+    _after_end(builder, replace(machine, exited=True))
 
 
-def _ended(draft: Draft, machine: Stopping, observation: Exit | None) -> None:
-    ended(draft, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
+def _ended(builder: StepBuilder, machine: Stopping, observation: Exit | None) -> None:
+    ended(builder, "finished" if machine.then == "finish" else "killed" if machine.kill else "stopped", observation)
 
 
-def _after_end(draft: Draft, machine: Stopping) -> None:
+def _after_end(builder: StepBuilder, machine: Stopping) -> None:
     """The attempt ended and no process of it is left."""
     plan = machine.plan
     match machine.then:
         case "restart":
-            _clear_gpu(draft, plan)
+            _clear_gpu(builder, plan)
         case "give_up":
-            give_up(draft, plan.ending, plan.incident, plan.advice)
+            give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":
-            conclude(draft, "the training had finished; its process did not end and was ended gently")
+            conclude(builder, "the training had finished; its process did not end and was ended gently")
         case "hold":
-            draft.move("hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
+            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
         case "end":
-            draft.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
-            draft.decide(EndWatch, "the trainer was ended as asked", exit_code=0)
+            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
+            builder.decide(EndWatch, "the trainer was ended as asked", exit_code=0)
         case _:
             assert_never(machine.then)
 
 
-def _clear_gpu(draft: Draft, plan: RestartPlan) -> None:
-    order = draft.decide(
+def _clear_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
+    order = builder.decide(
         ClearGpu,
         "wait until the GPU memory of the ended processes is released",
         incident=plan.incident,
-        attempt=draft.state.attempt.number,
+        attempt=builder.state.attempt.number,
     )
-    draft.move("clear_gpu", Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
+    builder.move("clear_gpu", Cleaning(order=order, plan=plan), "waiting for the GPU memory of the ended processes")
 
 
-def on_clear_outcome(draft: Draft, machine: Cleaning, outcome: Outcome) -> None:
+def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) -> None:
     """The GPU memory is released, or the time limit passed: then go on or hold, as the settings say."""
     plan = machine.plan
-    if outcome.ok or draft.knowledge.settings.restart.if_gpu_not_clear == "go_on":
+    if outcome.ok or builder.knowledge.settings.restart.if_gpu_not_clear == "go_on":
         if not outcome.ok:
-            draft.note(f"the GPU is not clear ({outcome.detail or 'time limit passed'}); going on all the same")
+            builder.note(f"the GPU is not clear ({outcome.detail or 'time limit passed'}); going on all the same")
         if plan.need_bytes is not None:
-            wait_for_room(draft, plan, plan.need_bytes)
+            wait_for_room(builder, plan, plan.need_bytes)
         else:
-            choose(draft, plan)
+            choose(builder, plan)
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
-    draft.close_incident(plan.incident, "held: the GPU is not clear")
-    draft.move("hold", Stopped(), reason)
-    draft.notify("warning", "held", reason, incident=plan.incident)
+    builder.close_incident(plan.incident, "held: the GPU is not clear")
+    builder.move("hold", Stopped(), reason)
+    builder.notify("warning", "held", reason, incident=plan.incident)
 
 
-def wait_for_room(draft: Draft, plan: RestartPlan, need_bytes: float) -> None:
+def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
-    free = draft.state.disk_free_bytes
+    free = builder.state.disk_free_bytes
     now = "" if free is None else f", {free / GB:.1f} GB are"
     reason = f"held: the disk is full; it goes on when {need_bytes / GB:.1f} GB are free{now}"
-    draft.move("no_room", Held(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
+    builder.move("no_room", Held(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
     how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
-    draft.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
+    builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_room(draft: Draft, machine: Held) -> None:
+def on_room(builder: StepBuilder, machine: Held) -> None:
     """There is room on the disk again."""
-    draft.note("there is room on the disk again")
-    choose(draft, machine.plan)
+    builder.note("there is room on the disk again")
+    choose(builder, machine.plan)

@@ -11,7 +11,7 @@ from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
 from ..run_states import RestartPlan
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import budget, restart_stages
 
 CHECKS = (
@@ -22,39 +22,39 @@ CHECKS = (
 """What to look at when a resume did not take."""
 
 
-def on_beat(draft: Draft) -> None:
+def on_beat(builder: StepBuilder) -> None:
     """The attempt moves: once its resume is proven, what went wrong before is over."""
-    before = draft.state.attempt
-    attempt, proof = resume_check.prove(before, draft.state.reading.now)
-    draft.set(attempt=msgspec.structs.replace(attempt, proof=proof))
+    before = builder.state.attempt
+    attempt, proof = resume_check.prove(before, builder.state.reading.now)
+    builder.set(attempt=msgspec.structs.replace(attempt, proof=proof))
     match proof:
         case "open":
             return
-        case "ignored" if attempt.told_resume is not False and _stops(draft):
-            _stop(draft)
+        case "ignored" if attempt.told_resume is not False and _stops(builder):
+            _stop(builder)
             return
         case "ignored":
-            _warn(draft)
+            _warn(builder)
         case "unclear" if attempt.resumed_at:
-            draft.note(f"whether the resume from {_name(attempt.resume_from)} took cannot be told from its output")
+            builder.note(f"whether the resume from {_name(attempt.resume_from)} took cannot be told from its output")
         case "taken":
-            draft.note(_say_taken(draft.state))
+            builder.note(_say_taken(builder.state))
         case _:
             pass
-    _recover(draft)
+    _recover(builder)
 
 
-def heard_name(draft_state: JudgeState, text: str) -> JudgeState:
+def heard_name(state: JudgeState, text: str) -> JudgeState:
     """The trainer's own log names the file that it was told to resume from."""
-    attempt = draft_state.attempt
+    attempt = state.attempt
     if attempt.resume_from is None or "log" in attempt.named or base_name(attempt.resume_from) not in text:
-        return draft_state
+        return state
     known = msgspec.structs.replace(attempt, named=(*attempt.named, "log"))
-    return msgspec.structs.replace(draft_state, attempt=known)
+    return msgspec.structs.replace(state, attempt=known)
 
 
-def _recover(draft: Draft) -> None:
-    state = draft.state
+def _recover(builder: StepBuilder) -> None:
+    state = builder.state
     attempt = state.attempt
     resumed_at = _resumed_at(state)
     for incident in state.incidents:
@@ -69,41 +69,41 @@ def _recover(draft: Draft) -> None:
         at = f" at step {resumed_step}" if resumed and resumed_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
         ending = f"recovered: {where}{at}{cost}"
-        draft.close_incident(
+        builder.close_incident(
             incident.id,
             ending,
             lost_steps=lost,
             resumed_from=attempt.resume_from,
             resumed_step=resumed_step,
         )
-        draft.notify("recovery", "recovered", ending, incident=incident.id)
+        builder.notify("recovery", "recovered", ending, incident=incident.id)
 
 
-def _stops(draft: Draft) -> bool:
-    return draft.knowledge.settings.restart.if_resume_not_taken == "stop"
+def _stops(builder: StepBuilder) -> bool:
+    return builder.knowledge.settings.restart.if_resume_not_taken == "stop"
 
 
-def _stop(draft: Draft) -> None:
+def _stop(builder: StepBuilder) -> None:
     """It trains from the beginning although it was told not to: every step of it is wasted, and may overwrite."""
-    reason = f"resume did not take: {_say_ignored(draft.state)}"
-    number = draft.open_incident("resume", "started_over", reason)
-    draft.notify("incident", "resume did not take", reason, incident=number)
+    reason = f"resume did not take: {_say_ignored(builder.state)}"
+    number = builder.open_incident("resume", "started_over", reason)
+    builder.notify("incident", "resume did not take", reason, incident=number)
     plan = RestartPlan(
         reason=f"{reason}; end it before it overwrites anything", incident=number, ending=reason, advice=CHECKS
     )
-    restart_stages.stop(draft, "give_up", plan)
+    restart_stages.stop(builder, "give_up", plan)
 
 
-def _warn(draft: Draft) -> None:
-    attempt = draft.state.attempt
-    why = _say_ignored(draft.state)
+def _warn(builder: StepBuilder) -> None:
+    attempt = builder.state.attempt
+    why = _say_ignored(builder.state)
     if attempt.told_resume is False:
         why = (
             f"the command has no way to be told of {_name(attempt.resume_from)} (write {{resume}} where its path "
             f"belongs): {why}"
         )
-    number = draft.open_incident("resume", "started_over", why, severity="warning")
-    draft.notify("warning", "started over", why, incident=number)
+    number = builder.open_incident("resume", "started_over", why, severity="warning")
+    builder.notify("warning", "started over", why, incident=number)
 
 
 def _say_ignored(state: JudgeState) -> str:
@@ -140,13 +140,13 @@ def _resumed_at(state: JudgeState) -> int | None:
     return attempt.resumed_at
 
 
-def saved(draft: Draft, known: checkpoint_index.Known) -> None:
+def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
     """A complete checkpoint of this run came: progress, so the restarts before it are forgiven."""
-    before = draft.state.budget
+    before = builder.state.budget
     position = known.position if known.position is not None else known.step
     new = budget.saved(before, position)
     if new is before:
         return
-    draft.set(budget=new, attempt=msgspec.structs.replace(draft.state.attempt, saved=True))
+    builder.set(budget=new, attempt=msgspec.structs.replace(builder.state.attempt, saved=True))
     if before.used:
-        draft.fact(BudgetChanged(used=new.used, max=draft.knowledge.settings.restart.max_restarts))
+        builder.fact(BudgetChanged(used=new.used, max=builder.knowledge.settings.restart.max_restarts))

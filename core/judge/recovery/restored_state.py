@@ -12,10 +12,10 @@ from ...model.run import RunState
 from ...model.shipped.remedy import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
-from ..attempt_progress import AttemptNow
-from ..hang.active_time import Timeline
+from ..attempt_progress import AttemptProgress
+from ..hang.active_time import ActiveTime
 from ..hang.step_clock import begin_attempt
-from ..resume.checkpoint_index import GOOD, Known, Shelf
+from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
 from ..run_states import Finished, GivenUp, Hung, Idle, Interrupted, Machine, Paused, Running, Starting, Stopped
 from ..state import JudgeState, from_snapshot
 from .budget import Budget
@@ -45,7 +45,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     last = story.attempt
     return msgspec.structs.replace(
         state,
-        timeline=Timeline(t=story.t, away_s=min(state.timeline.away_s, story.t)),
+        time=ActiveTime(t=story.t, away_s=min(state.time.away_s, story.t)),
         machine=_machine(story, learned),
         wake_t=None,
         # Every decision has a record of its own, so the journal's count is beyond all their ids.
@@ -56,17 +56,17 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
         budget=Budget(used=story.budget_used, best=state.budget.best),
         incidents=story.open_incidents,
-        shelf=msgspec.structs.replace(state.shelf, known=_shelf(state.shelf, story)),
+        checkpoints=msgspec.structs.replace(state.checkpoints, known=_checkpoints(state.checkpoints, story)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or _applied(story),
-        tidying=None,
+        planned_deletion=None,
         ran=state.ran or _settings_that_ran(story),
         ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
         # Where somebody switched, no profile is a choice, too.
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
-        told_t=None,
+        progress_t=None,
     )
 
 
@@ -98,12 +98,12 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     return machine if last.ended_t is None else Interrupted()
 
 
-def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:
+def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProgress:
     if last is None:
-        return AttemptNow()
+        return AttemptProgress()
     if learned.number == last.number:
         return learned
-    return AttemptNow(
+    return AttemptProgress(
         number=last.number,
         pid=last.pid or 0,
         start_t=last.t,
@@ -115,7 +115,7 @@ def _attempt(learned: AttemptNow, last: AttemptStory | None) -> AttemptNow:
     )
 
 
-def _shelf(learned: Shelf, story: RunStory) -> tuple[Known, ...]:
+def _checkpoints(learned: CheckpointIndex, story: RunStory) -> tuple[KnownCheckpoint, ...]:
     known = {k.path: k for k in learned.known}
     for checkpoint in story.checkpoints:
         if checkpoint.path not in known:
@@ -123,10 +123,10 @@ def _shelf(learned: Shelf, story: RunStory) -> tuple[Known, ...]:
     return tuple(known.values())
 
 
-def _known(checkpoint: Checkpoint, story: RunStory) -> Known:
+def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:
     good = checkpoint.verdict in GOOD
     aside = story.set_aside.get(checkpoint.path)
-    return Known(
+    return KnownCheckpoint(
         path=checkpoint.path,
         t=story.checkpoint_times.get(checkpoint.path, 0.0),
         mtime=checkpoint.mtime,

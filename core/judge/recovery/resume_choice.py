@@ -14,10 +14,10 @@ from ...model.fact import CheckpointKnown
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index
-from ..resume.checkpoint_index import Known, base_name
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import RestartPlan, Stopped, Verifying
 from ..state import JudgeState
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from .attempts import give_up, launch_after_delay
 
 replace = msgspec.structs.replace
@@ -39,26 +39,33 @@ _VERDICTS: dict[str, Verdict] = {
 }
 
 
-def choose(draft: Draft, plan: RestartPlan) -> None:
+def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, start over or give up, as the settings say."""
-    state, knowledge = draft.state, draft.knowledge
+    state, knowledge = builder.state, builder.knowledge
     if plan.fresh or knowledge.preset.resume == "none":
-        launch_after_delay(draft, replace(plan, path=None, step=None))
+        launch_after_delay(builder, replace(plan, path=None, step=None))
         return
     first = state.attempt.resume_from
-    path, known = plan.wanted, checkpoint_index.find(state.shelf, plan.wanted)
+    path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
     if path is None:
-        known = checkpoint_index.newest_good(state.shelf, knowledge.telling, before_t=plan.before_t, keep=first)
+        known = checkpoint_index.newest_verified(
+            state.checkpoints, knowledge.telling, before_t=plan.before_t, keep=first
+        )
         path = known.path if known is not None else None
-        _report_damaged(draft, known)
-    if path is None and first is not None and knowledge.telling.forms and not checkpoint_index.find(state.shelf, first):
+        _report_damaged(builder, known)
+    if (
+        path is None
+        and first is not None
+        and knowledge.telling.forms
+        and not checkpoint_index.find(state.checkpoints, first)
+    ):
         path = first  # what the attempt itself resumed from, outside the watched directory
     if path is None:
-        _start_over(draft, plan)
+        _start_over(builder, plan)
         return
     if plan.wanted is None and known is not None and known.holds == "weights" and not knowledge.telling.weights_do:
-        draft.note(f"{base_name(path)} holds weights alone: there is no whole training state to go on from")
-    order = draft.decide(
+        builder.note(f"{base_name(path)} holds weights alone: there is no whole training state to go on from")
+    order = builder.decide(
         VerifyCheckpoint,
         f"prove the resume point {base_name(path)} before the launch",
         incident=plan.incident,
@@ -67,76 +74,78 @@ def choose(draft: Draft, plan: RestartPlan) -> None:
     )
     step = known.step if known is not None else None
     verifying = Verifying(order=order, plan=replace(plan, path=path, step=step))
-    draft.move("verify", verifying, f"proving the resume point {base_name(path)}")
+    builder.move("verify", verifying, f"proving the resume point {base_name(path)}")
 
 
-def _start_over(draft: Draft, plan: RestartPlan) -> None:
+def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
     """No resume point: begin anew or give up, as the settings say."""
-    why_not = why_not_resumable(draft.state, draft.knowledge)
+    why_not = why_not_resumable(builder.state, builder.knowledge)
     if why_not is not None:
-        give_up(draft, why_not, plan.incident, NOT_RESUMABLE)
+        give_up(builder, why_not, plan.incident, NOT_RESUMABLE)
         return
-    if not draft.knowledge.settings.restart.without_checkpoint:
-        give_up(draft, "no good checkpoint to resume from, and starting over is switched off", plan.incident)
+    if not builder.knowledge.settings.restart.without_checkpoint:
+        give_up(builder, "no good checkpoint to resume from, and starting over is switched off", plan.incident)
         return
-    other = checkpoint_index.newest_good(draft.state.shelf, before_t=plan.before_t)
-    why = None if other is None else draft.knowledge.telling.objection(other.shape, other.holds)
+    other = checkpoint_index.newest_verified(builder.state.checkpoints, before_t=plan.before_t)
+    why = None if other is None else builder.knowledge.telling.objection(other.shape, other.holds)
     if other is not None and why is not None:
-        draft.note(f"it begins anew: {base_name(other.path)} is sound, but {why}")
-    launch_after_delay(draft, replace(plan, path=None, step=None))
+        builder.note(f"it begins anew: {base_name(other.path)} is sound, but {why}")
+    launch_after_delay(builder, replace(plan, path=None, step=None))
 
 
-def on_verify_outcome(draft: Draft, machine: Verifying, outcome: Outcome) -> None:
+def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
     """Launch from the verified resume point, or choose the next older one."""
     plan = machine.plan
     assert plan.path is not None
     verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else "corrupt"))
     step = outcome.data.get("step")
     if outcome.ok and verdict == "complete":
-        launch_after_delay(draft, replace(plan, step=step if isinstance(step, int) else plan.step))
+        launch_after_delay(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
         return
     why = str(outcome.data.get("reason") or outcome.detail or verdict)
-    number, reason = _set_bad(draft, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
+    number, reason = _set_bad(builder, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
-        draft.close_incident(plan.incident, "held: the checkpoint asked for is not good")
-        draft.move("hold", Stopped(), reason)
-        draft.notify("warning", "not resumed", reason, incident=number)
+        builder.close_incident(plan.incident, "held: the checkpoint asked for is not good")
+        builder.move("hold", Stopped(), reason)
+        builder.notify("warning", "not resumed", reason, incident=number)
         return
-    draft.notify("warning", f"checkpoint {verdict}", reason, incident=number)
-    choose(draft, replace(plan, path=None, step=None))
+    builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
+    choose(builder, replace(plan, path=None, step=None))
 
 
-def _report_damaged(draft: Draft, chosen: Known | None) -> None:
+def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None) -> None:
     """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot finish them."""
     damaged = [
-        (k.path, *k.damage) for k in checkpoint_index.damaged_after(draft.state.shelf, chosen) if k.damage is not None
+        (k.path, *k.damage)
+        for k in checkpoint_index.damaged_after(builder.state.checkpoints, chosen)
+        if k.damage is not None
     ]
     if not damaged:
         return
-    found = [_set_bad(draft, *each, "skipped") for each in damaged]
+    found = [_set_bad(builder, *each, "skipped") for each in damaged]
     title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
-    draft.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
+    builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
 
 
-def _set_bad(draft: Draft, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
     """Distrust a checkpoint and open an incident. Returns its id and its reason."""
-    distrust(draft, path, why, verdict)
+    distrust(builder, path, why, verdict)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
-    return draft.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
+    return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
 
 
-def distrust(draft: Draft, path: str, why: str, verdict: str = "corrupt") -> None:
+def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt") -> None:
     """Never resume from a checkpoint until it is written again."""
-    shelf = draft.state.shelf
-    if checkpoint_index.find(shelf, path) is None:
-        entry = Known(path=path, t=draft.t, own=False, bad=why)
-        draft.set(shelf=replace(shelf, known=(*shelf.known, entry)))
+    index = builder.state.checkpoints
+    if checkpoint_index.find(index, path) is None:
+        entry = KnownCheckpoint(path=path, t=builder.t, own=False, bad=why)
+        builder.set(checkpoints=replace(index, known=(*index.known, entry)))
         return
-    draft.set(shelf=checkpoint_index.mark_bad(shelf, path, why))
-    known = checkpoint_index.find(draft.state.shelf, path)
+    builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
+    known = checkpoint_index.find(builder.state.checkpoints, path)
     if known is not None and verdict in _VERDICTS:
-        checkpoint = checkpoint_index.as_checkpoint(known, draft.knowledge.created_wall, _VERDICTS[verdict])
-        draft.fact(CheckpointKnown(checkpoint=checkpoint))
+        checkpoint = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, _VERDICTS[verdict])
+        builder.fact(CheckpointKnown(checkpoint=checkpoint))
 
 
 def verdict_of(quick: str | None) -> Verdict:
@@ -151,12 +160,12 @@ def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | Non
     """
     telling, preset = knowledge.telling, knowledge.preset
     if wanted is not None:
-        known = checkpoint_index.find(state.shelf, wanted) or Known(path=wanted, t=state.timeline.t)
+        known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
         why = telling.objection(known.shape, known.holds)
         if preset.resume == "none":
             why = f'the preset {preset.name} never resumes (resume = "none")'
         return None if why is None else f"{base_name(wanted)}: {why}"
-    newest = checkpoint_index.newest_good(state.shelf) if cannot_be_told(knowledge) else None
+    newest = checkpoint_index.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
     if newest is None:
         return None
     why = telling.objection(newest.shape, newest.holds)

@@ -7,7 +7,7 @@ import msgspec
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
 from .. import run_machine, run_states
-from ..attempt_progress import AttemptNow, read_anew
+from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.log_evidence import DiagnosisState
 from ..findings import eta
 from ..findings.loss import Loss
@@ -33,74 +33,74 @@ from ..run_states import (
     Stopping,
     Verifying,
 )
-from ..step_builder import Draft
+from ..step_builder import StepBuilder
 from . import attempts, ramp, restart_stages
 
 GO_ON = RestartPlan(reason="go on after an interruption")
 
 
-def go_on(draft: Draft) -> None:
+def go_on(builder: StepBuilder) -> None:
     """No trainer is there: start, resume or wait, by what the run was doing when it was last watched."""
-    machine = draft.state.machine
+    machine = builder.state.machine
     match machine:
         case Idle():
-            attempts.launch(draft, RestartPlan(reason="first launch"))
+            attempts.launch(builder, RestartPlan(reason="first launch"))
         case Starting(hold=True) | Stopping(then="hold" | "end"):
-            _lost(draft)
-            draft.move("hold", Stopped(), "stopped by a person; held until resume or restart")
+            _lost(builder)
+            builder.move("hold", Stopped(), "stopped by a person; held until resume or restart")
         case Stopping(then="finish"):
-            _lost(draft)
-            attempts.conclude(draft, "the training had finished")
+            _lost(builder)
+            attempts.conclude(builder, "the training had finished")
         case Stopping(then="give_up", plan=plan):
-            _lost(draft)
-            attempts.give_up(draft, plan.ending, plan.incident, plan.advice)
+            _lost(builder)
+            attempts.give_up(builder, plan.ending, plan.incident, plan.advice)
         case Stopping(plan=plan):
-            _lost(draft)
-            restart_stages.clear_and_restart(draft, plan)
+            _lost(builder)
+            restart_stages.clear_and_restart(builder, plan)
         case Cleaning(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
-            restart_stages.clear_and_restart(draft, plan)
+            restart_stages.clear_and_restart(builder, plan)
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else msgspec.structs.replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh)
-            restart_stages.clear_and_restart(draft, meant)
+            restart_stages.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused():
-            _lost(draft)
-            draft.move("lost", Interrupted(), "the trainer ended while no supervisor watched")
-            restart_stages.clear_and_restart(draft, GO_ON)
+            _lost(builder)
+            builder.move("lost", Interrupted(), "the trainer ended while no supervisor watched")
+            restart_stages.clear_and_restart(builder, GO_ON)
         case Interrupted():
-            restart_stages.clear_and_restart(draft, GO_ON)
+            restart_stages.clear_and_restart(builder, GO_ON)
         case Held() | Stopped() | Finished() | GivenUp():
             pass
         case _:
             assert_never(machine)
 
 
-def _lost(draft: Draft) -> None:
-    state = draft.state
+def _lost(builder: StepBuilder) -> None:
+    state = builder.state
     machine = state.machine
     if run_machine.is_live(machine):
-        draft.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
-        attempts.remember_end(draft)
+        builder.fact(AttemptEnded(attempt=state.attempt.number, how="lost", last_step=state.attempt.step))
+        attempts.remember_end(builder)
 
 
-def started(draft: Draft, start: Start) -> None:
+def started(builder: StepBuilder, start: Start) -> None:
     """A trainer exists: ours, or one that was found running."""
-    state = draft.state
+    state = builder.state
     machine = state.machine
-    now = active_time.active(state.timeline)
+    now = active_time.now(state.time)
     same = start.adopted and start.attempt == state.attempt.number
     if not same:
-        _lost(draft)
-    known = checkpoint_index.find(state.shelf, start.resume_from) if start.resume_from is not None else None
-    attempt = AttemptNow(
+        _lost(builder)
+    known = checkpoint_index.find(state.checkpoints, start.resume_from) if start.resume_from is not None else None
+    attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
-        start_t=draft.t,
+        start_t=builder.t,
         resume_from=start.resume_from,
         resume_step=start.resume_step if start.resume_step is not None else known.step if known else None,
         resume_position=known.position if known is not None else None,
         profile=start.profile,
         adopted=start.adopted,
-        weights_only=_weights_only(draft, start, machine),
+        weights_only=_weights_only(builder, start, machine),
         stride=state.attempt.stride,
         proof="none" if start.resume_from is None else "open",
         told_resume=machine.told_resume if isinstance(machine, Starting) else None,
@@ -108,33 +108,33 @@ def started(draft: Draft, start: Start) -> None:
         resume_epoch=known.epoch if known is not None else None,
         resume_epochs=known.epochs_done if known is not None else None,
         total_before=state.progress.total_steps,
-        grain_before=state.attempt.grain,
+        printed_every_before=state.attempt.printed_every,
     )
     if same:
         # A new supervisor: the attempt is the known one, only its log is read anew.
         attempt = read_anew(state.attempt, start.pid)
     fresh_clock = step_clock.begin_attempt(state.clock, now)
-    draft.set(
+    builder.set(
         attempts=max(state.attempts, start.attempt),
         attempt=attempt,
         reading=START,
-        others={},
+        other_logs={},
         diagnosis=DiagnosisState(),
-        clock=step_clock.grace_after(state.clock, now) if same and state.clock.beats else fresh_clock,
+        clock=step_clock.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
         loss=Loss(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),
-        timeline=msgspec.structs.replace(state.timeline, stopped=False),
+        time=msgspec.structs.replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
-        told_t=None,
+        progress_t=None,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
     )
-    ramp.begin_attempt(draft, attempt.resume_epochs)
+    ramp.begin_attempt(builder, attempt.resume_epochs)
     if not same:
-        draft.fact(
+        builder.fact(
             AttemptStarted(
                 attempt=start.attempt,
                 pid=start.pid,
@@ -148,31 +148,31 @@ def started(draft: Draft, start: Start) -> None:
                 adopted=start.adopted,
             )
         )
-    _stand(draft, start, same=same, was=machine)
+    _stand(builder, start, same=same, was=machine)
 
 
-def _weights_only(draft: Draft, start: Start, machine: run_states.Machine) -> bool:
+def _weights_only(builder: StepBuilder, start: Start, machine: run_states.Machine) -> bool:
     """Whether its step counter starts anew by design; the launch knows best (a directory may hold all the state)."""
     if isinstance(machine, Starting) and machine.restores in {"state", "weights"}:
         return machine.restores == "weights"
-    return draft.knowledge.preset.resume == "weights" and start.resume_from is not None
+    return builder.knowledge.preset.resume == "weights" and start.resume_from is not None
 
 
-def _stand(draft: Draft, start: Start, *, same: bool, was: run_states.Machine) -> None:
+def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Machine) -> None:
     """Where the run stands with this trainer. What the last supervisor was about to do is taken up again."""
     how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
     if same and isinstance(was, Stopping):
         # The end of this attempt was decided and is not done.
-        restart_stages.stop(draft, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
+        restart_stages.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
         return
     if same and isinstance(was, Paused):
-        draft.set(timeline=msgspec.structs.replace(draft.state.timeline, stopped=True))
+        builder.set(time=msgspec.structs.replace(builder.state.time, stopped=True))
         return
     if same and isinstance(was, Hung):
-        draft.close_incident(was.incident, "a new supervisor looks again")
-    if same and draft.state.clock.beats:
-        draft.move("training", Running(), how)
+        builder.close_incident(was.incident, "a new supervisor looks again")
+    if same and builder.state.clock.beats:
+        builder.move("training", Running(), how)
     else:
-        draft.move("started", Starting(launched=True), how)
+        builder.move("started", Starting(launched=True), how)
     if isinstance(was, Starting) and was.hold:
-        restart_stages.stop(draft, "hold", RestartPlan(reason="a person said stop while it was being started"))
+        restart_stages.stop(builder, "hold", RestartPlan(reason="a person said stop while it was being started"))

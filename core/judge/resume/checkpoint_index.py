@@ -22,7 +22,7 @@ DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
 ANYTHING = Telling()
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One checkpoint. ``t``: run time it was written, or seen where that is not known. ``position``: of the run then.
 
     ``epochs_done``: epochs of the run at that moment, over all attempts. ``own``: written by this run. ``bad``: why it
@@ -53,33 +53,38 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
 
 
-class Shelf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All known checkpoints, oldest first by the time they became known.
 
     ``went_back``: modification time (-inf: from the beginning) of the older one that the run went back to, run time of
     that launch, and why what was written in between does not count.
     """
 
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownCheckpoint, ...] = ()
     went_back: tuple[float, float, str] | None = None
 
 
 def with_event(
-    shelf: Shelf, event: CheckpointEvent, *, position: int | None, created_wall: float, epochs_before: int = 0
-) -> Shelf:
+    index: CheckpointIndex,
+    event: CheckpointEvent,
+    *,
+    position: int | None,
+    created_wall: float,
+    epochs_before: int = 0,
+) -> CheckpointIndex:
     """Take a change of a checkpoint. ``position``: where the run is now.
 
     ``epochs_before``: what to add to the epoch that it tells. A file from before the run (``created_wall``; of an
     adopted training: its real start) is not its own.
     """
-    others = tuple(k for k in shelf.known if k.path != event.path)
+    others = tuple(k for k in index.known if k.path != event.path)
     if event.event == "removed":
-        return msgspec.structs.replace(shelf, known=others)
-    before = find(shelf, event.path)
+        return msgspec.structs.replace(index, known=others)
+    before = find(index, event.path)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
     old = event.mtime is not None and event.mtime < created_wall
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
-    entry = Known(
+    entry = KnownCheckpoint(
         path=event.path,
         t=_written_t(event, created_wall),
         mtime=event.mtime,
@@ -94,7 +99,7 @@ def with_event(
         damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
-        left=None if old else _seen_late(shelf, event, created_wall),
+        left=None if old else _seen_late(index, event, created_wall),
     )
     if before is not None and complete and before.complete and _is_unchanged(before, entry):
         # It was found again, unchanged: when it was written, and what was found wrong with it, stays what it was.
@@ -107,20 +112,20 @@ def with_event(
             left=before.left,
             aside=before.aside,
         )
-    return msgspec.structs.replace(shelf, known=(*others, entry)[-KEPT:])
+    return msgspec.structs.replace(index, known=(*others, entry)[-KEPT:])
 
 
-def _is_unchanged(before: Known, now: Known) -> bool:
+def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:
     if now.mtime is not None or before.mtime is not None:
         return before.mtime == now.mtime
     return now.step is not None and (before.step, before.size_bytes) == (now.step, now.size_bytes)
 
 
-def _seen_late(shelf: Shelf, event: CheckpointEvent, created_wall: float) -> str | None:
+def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> str | None:
     """Why a checkpoint does not count that was written before the run went back, and is seen after it."""
-    if shelf.went_back is None or event.mtime is None or created_wall <= 0.0:
+    if index.went_back is None or event.mtime is None or created_wall <= 0.0:
         return None
-    older, launch_t, why = shelf.went_back
+    older, launch_t, why = index.went_back
     return why if event.mtime > older and event.mtime - created_wall < launch_t else None
 
 
@@ -131,33 +136,33 @@ def _written_t(event: CheckpointEvent, created_wall: float) -> float:
     return max(0.0, min(event.t, event.mtime - created_wall))
 
 
-def find(shelf: Shelf, path: str | None) -> Known | None:
+def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
     """The entry of a path."""
-    return next((k for k in shelf.known if k.path == path), None)
+    return next((k for k in index.known if k.path == path), None)
 
 
-def mark_bad(shelf: Shelf, path: str, why: str) -> Shelf:
+def mark_bad(index: CheckpointIndex, path: str, why: str) -> CheckpointIndex:
     """It failed its proof; it is skipped until it is written anew."""
-    return changed(shelf, (path,), bad=why)
+    return changed(index, (path,), bad=why)
 
 
-def changed(shelf: Shelf, paths: Container[str], **fields: Any) -> Shelf:
+def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> CheckpointIndex:
     """The same with other fields in the entries of these paths."""
-    known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in shelf.known)
-    return msgspec.structs.replace(shelf, known=known)
+    known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
+    return msgspec.structs.replace(index, known=known)
 
 
-def newest_good(
-    shelf: Shelf, telling: Telling = ANYTHING, *, before_t: float | None = None, keep: str | None = None
-) -> Known | None:
+def newest_verified(
+    index: CheckpointIndex, telling: Telling = ANYTHING, *, before_t: float | None = None, keep: str | None = None
+) -> KnownCheckpoint | None:
     """The resume point, or None. ``before_t``: completed before this run time. ``keep``: a foreign path that counts.
 
     Weights alone, such as an export, never displace a whole state, but where the framework goes on from weights.
     """
     usable = [
         k
-        for k in shelf.known
-        if is_sound(k, keep) and (before_t is None or k.t < before_t) and telling.objection(k.shape, k.holds) is None
+        for k in index.known
+        if is_verified(k, keep) and (before_t is None or k.t < before_t) and telling.objection(k.shape, k.holds) is None
     ]
     if not telling.weights_do and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
@@ -166,42 +171,42 @@ def newest_good(
     return max(usable, key=_age_order)
 
 
-def is_sound(known: Known, keep: str | None = None) -> bool:
+def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
     """Nothing is wrong with it, and it is of the branch that the run is on. ``keep``: a foreign path that counts."""
     return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
 
 
-def left_behind(shelf: Shelf, path: str | None, telling: Telling) -> tuple[str, ...]:
+def left_behind(index: CheckpointIndex, path: str | None, telling: Telling) -> tuple[str, ...]:
     """The run's own sound ones that are newer than ``path``, for a run that goes back to it.
 
     All of them for a path of elsewhere, and for None, the beginning. Those that cannot be told of never count anyway.
     """
-    to = find(shelf, path)
+    to = find(index, path)
     since = None if to is None else _age_order(to)
     return tuple(
         k.path
-        for k in shelf.known
+        for k in index.known
         if k.own
-        and is_sound(k)
+        and is_verified(k)
         and (since is None or _age_order(k) > since)
         and telling.objection(k.shape, k.holds) is None
     )
 
 
-def damaged_after(shelf: Shelf, good: Known | None) -> tuple[Known, ...]:
+def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple[KnownCheckpoint, ...]:
     """The run's own ones that are not whole and not told of yet, newer than ``good`` (None = all), oldest first."""
     since = (float("-inf"), False, 0, 0) if good is None else _age_order(good)
-    found = [k for k in shelf.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
+    found = [k for k in index.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
     return tuple(sorted(found, key=_age_order))
 
 
-def _age_order(known: Known) -> tuple[float, bool, int, int]:
+def _age_order(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
     """``age_order``; without a time of modification by the time at which it became complete."""
     mtime = known.t if known.mtime is None else known.mtime
     return age_order(base_name(known.path), mtime, known.step, known.epoch)
 
 
-def as_checkpoint(known: Known, created_wall: float, verdict: Verdict) -> Checkpoint:
+def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict) -> Checkpoint:
     """For the journal."""
     name = base_name(known.path)
     kind: Kind = "directory" if known.form == "directory" else kind_of(name)

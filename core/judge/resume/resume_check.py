@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ..attempt_progress import STARTED_OVER_STEPS, WRAP_SHARE, AttemptNow
+from ..attempt_progress import STARTED_OVER_STEPS, WRAP_SHARE, AttemptProgress
 from ..text.reading import Reading
 
 SURE_BEATS = 3
@@ -22,7 +22,7 @@ Proof = Literal["none", "open", "taken", "ignored", "unclear"]
 """none: nothing to prove. open: wait for more steps. unclear: the output cannot tell."""
 
 
-def prove(attempt: AttemptNow, reading: Reading) -> tuple[AttemptNow, Proof]:
+def prove(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProgress, Proof]:
     """Judge a resume after a beat. The attempt comes back with its offset put right where its bar counts the rest."""
     if attempt.resume_from is None:
         return attempt, "none"
@@ -53,25 +53,25 @@ def prove(attempt: AttemptNow, reading: Reading) -> tuple[AttemptNow, Proof]:
     return attempt, "open" if attempt.beats < SURE_BEATS else "ignored"
 
 
-def _prove_weights(attempt: AttemptNow) -> Proof:
+def _prove_weights(attempt: AttemptProgress) -> Proof:
     """The counter begins anew by design, so what proves it is where the file is named."""
     if attempt.named:
         return "taken"
     return "unclear" if attempt.told_resume is None else "ignored"
 
 
-def _counts_on(attempt: AttemptNow) -> bool:
+def _counts_on(attempt: AttemptProgress) -> bool:
     """Whether the first printed step comes just behind the checkpoint's, as none of a new count would.
 
     A new count begins with a line at the usual distance of lines, so a first step of that size tells nothing.
     """
-    at, first, grain = attempt.resume_step, attempt.first_step, max(1, attempt.grain_before)
-    if at is None or first is None or attempt.step is None or first <= grain:
+    at, first, printed_every = attempt.resume_step, attempt.first_step, max(1, attempt.printed_every_before)
+    if at is None or first is None or attempt.step is None or first <= printed_every:
         return False
-    return at < first <= at + grain
+    return at < first <= at + printed_every
 
 
-def _counts_the_rest(attempt: AttemptNow, total: int | None, at: int) -> bool:
+def _counts_the_rest(attempt: AttemptProgress, total: int | None, at: int) -> bool:
     before = attempt.total_before
     if total is None or before is None or total >= before:
         return False

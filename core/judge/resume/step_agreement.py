@@ -7,7 +7,7 @@ hundredth step (only the advance between two saves is compared, with room for bo
 before (told, but as information).
 """
 
-from ..attempt_progress import AttemptNow
+from ..attempt_progress import AttemptProgress
 
 SLACK = 3
 """Printed steps, or strides, by which a save may be noticed apart from the step that it holds."""
@@ -19,7 +19,7 @@ LAG_S = 2.0
 """How much later than a save the lines before it may be read on a busy machine."""
 
 
-def disagreement(attempt: AttemptNow, stored: int, step_s: float | None = None) -> str | None:
+def disagreement(attempt: AttemptProgress, stored: int, step_s: float | None = None) -> str | None:
     """What is odd about a save of ``stored`` steps that comes now, for a sentence; None where nothing is.
 
     ``step_s``: seconds a step takes, where that is known: steps that are faster than the log is read prove nothing.
@@ -28,7 +28,7 @@ def disagreement(attempt: AttemptNow, stored: int, step_s: float | None = None) 
     if position is None or before is None or attempt.offset is None or attempt.adopted:
         return None
     made, saved = position - before[0], stored - before[1]
-    slack = SLACK * max(attempt.grain, attempt.stride)
+    slack = SLACK * max(attempt.printed_every, attempt.stride)
     if step_s is not None:  # bars print 0.00 for steps that are faster than that
         slack = max(slack, int(LAG_S / max(step_s, 0.001)))
     if made <= slack:
