@@ -21,7 +21,7 @@ from .judge.text.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened
 from .model.observation import Meta, Observation, Outcome
-from .model.profile import Preset
+from .model.preset import Preset
 from .model.record import Entry
 from .model.settings import Settings
 from .model.shipped.failure import FailureCatalogue

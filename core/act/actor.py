@@ -25,9 +25,11 @@ from ..model.decision import (
     UnpauseAttempt,
     VerifyCheckpoint,
 )
+from ..model.launch.change import Change
 from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget
-from ..model.profile import Change, Preset, Profile
+from ..model.preset import Preset
+from ..model.profile import Profile
 from ..model.run import RunSpec
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name

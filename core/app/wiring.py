@@ -30,7 +30,8 @@ from ..model.fact import BudgetChanged, RunCreated
 from ..model.launch.resume_forms import telling
 from ..model.observation import Learned, Meta
 from ..model.ports import AttemptTarget, Inbox, Sensor
-from ..model.profile import Preset, Profile
+from ..model.preset import Preset
+from ..model.profile import Profile
 from ..model.record import Record
 from ..model.run import RunSpec
 from ..model.settings import Settings

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..model.profile import Preset
+from ..model.preset import Preset
 
 GENERIC = "generic"
 _KEYS_NEEDED = 2

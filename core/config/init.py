@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.profile import Preset
+from ..model.preset import Preset
 from ..model.settings import Settings
 from .detection import GENERIC, detect_preset, preset_of_config
 from .project import FILE_NAME

@@ -12,7 +12,8 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from ..model.incident import HangKind
-from ..model.profile import Preset, Profile
+from ..model.preset import Preset
+from ..model.profile import Profile
 from ..model.shipped.failure import FailureCatalogue
 from ..model.shipped.log_shapes import LogShapes
 from ..model.shipped.remedy import HINTED, Remedy, RemedyCatalogue

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.profile import Preset
+from ..model.preset import Preset
 from ..model.run import RunSpec
 from ..model.settings import Settings
 from .bounds import complaint

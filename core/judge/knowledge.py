@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..model.launch.resume_forms import Telling
-from ..model.profile import Preset
+from ..model.preset import Preset
 from ..model.settings import Settings
 from ..model.shipped.remedy import Remedy
 from .failure.catalogue import CompiledCatalogue

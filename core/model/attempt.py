@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from .profile import Change
+from .launch.change import Change
 from .run import ProcessIdentity
 
 

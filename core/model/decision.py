@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from .checkpoints.checkpoint import Checkpoint
-from .profile import Change
+from .launch.change import Change
 
 
 class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", omit_defaults=True):

@@ -10,9 +10,9 @@ import msgspec
 from .checkpoints.checkpoint import Checkpoint
 from .health import Level
 from .incident import Incident
+from .launch.change import Change
 from .launch.expected_length import ExpectedLength
 from .launch.ramp_rule import DeadRung, Direction
-from .profile import Change
 from .progress import Phase, Progress
 from .run import RunState
 

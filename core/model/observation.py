@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
+from .launch.change import Change
 from .launch.habits import Habits
-from .profile import Change
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):

@@ -10,10 +10,11 @@ from .checkpoints.sample import Sample
 from .control_messages import Reply
 from .decision import Decision
 from .incident import EvidenceFile
-from .launch.launch_preview import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
+from .launch.change import Change
+from .launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from .launch.trial import TrialResult
 from .observation import Command, Observation, Outcome
-from .profile import Change, Profile
+from .profile import Profile
 from .run import ProcessIdentity
 from .run_card import RunCard, RunPlan
 from .settings import Screen as ScreenSettings
@@ -222,18 +223,18 @@ class Launcher(Protocol):
         """The framework that a command belongs to, in words."""
         ...
 
-    def plan(self, order: LaunchOrder) -> LaunchPreview:
+    def plan(self, order: LaunchRequest) -> LaunchPreview:
         """What a launch would do; nothing is written."""
         ...
 
-    def check(self, order: LaunchOrder, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
+    def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
         """Run all checks; ``seen`` is called for each when it begins and when it is done.
 
         Ends early if ``wanted`` returns False.
         """
         ...
 
-    def start(self, order: LaunchOrder) -> str:
+    def start(self, order: LaunchRequest) -> str:
         """Launch it under a detached supervisor, as ``trainwatch run --detach`` does. Returns the run's id."""
         ...
 

@@ -1,10 +1,8 @@
-"""Profiles (named bundles of training settings) and presets (what trainwatch knows about a framework)."""
+"""Profiles: named bundles of training settings."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-
-from .launch.expected_length import LengthKeys
 
 NO_PROFILE = "none"
 """What a person says for the user's own config as it stands."""
@@ -34,63 +32,3 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def is_for(self, preset: str) -> bool:
         """Whether trainers of this preset know its settings. One for any (an own one, a safe mode) is for all."""
         return self.family in ANY_FAMILY or self.family.partition("-")[0] == preset
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting that differs from the user's own config, and why. ``where``: config key, flag or environment."""
-
-    where: Literal["config", "flag", "env"]
-    key: str
-    before: Any = None
-    after: Any = None
-    why: str = ""
-
-
-class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a framework is told to go on from a checkpoint.
-
-    ``files``/``directories``: the form used for a checkpoint that is a file or a directory. Either a config key that
-    gets the path (``key``) or arguments to append (``args``, ``{path}`` filled in).
-    """
-
-    key: str | None = None
-    args: tuple[str, ...] = ()
-
-
-class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What trainwatch knows about a framework (one file of ``configs/presets``)."""
-
-    name: str
-    title: str = ""
-    description: str = ""
-    detect_command: tuple[str, ...] = ()
-    """Regular expressions on the joined command line; any match selects the preset."""
-    detect_config_keys: tuple[str, ...] = ()
-    config_format: Literal["toml", "yaml", "none"] = "none"
-    sections_ignored: bool = False
-    """The framework flattens its config's sections into one name space (kohya): a key may stand in any of them."""
-    dotted: dict[str, str] = {}
-    """Where settings belong that neither config nor command name: ``batch_size`` → ``training.batch_size``."""
-    resume: Literal["state", "weights", "none"] = "state"
-    """What a resume restores: everything, or weights only (the step counter starts again by design)."""
-    resume_file: ResumeStyle | None = None
-    resume_directory: ResumeStyle | None = None
-    epochs_key: str | None = None
-    steps_key: str | None = None
-    """Settings that say how long to train, for ``resume = "weights"``: lowered by what is done before a resume."""
-    name_key: str | None = None
-    """Setting that names the checkpoint files, where a launch writes the same names again (kohya's ``output_name``)."""
-    name_default: str = ""
-    """What they are called where nobody says."""
-    checkpoint_globs: tuple[str, ...] = ()
-    """Names of its checkpoints directly in the output folder; only these are watched and listed. Empty = every name
-    that is known to be a checkpoint's."""
-    sample_globs: tuple[str, ...] = ()
-    """Paths of its sample images below the output folder (``samples/**/*.png``). Where none matches, folders named for
-    samples are looked at."""
-    length: LengthKeys | None = None
-    """Settings that say how long the training will be."""
-    env: dict[str, str] = {}
-    """Environment that makes the framework print its bars without a terminal."""
-    success_exit_codes: tuple[int, ...] = (0,)
-    source: str = ""

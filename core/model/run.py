@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .profile import Change
+from .launch.change import Change
 from .settings import Settings
 
 RunState = Literal[

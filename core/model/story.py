@@ -34,9 +34,9 @@ from .fact import (
 )
 from .health import HealthReading
 from .incident import Incident
+from .launch.change import Change
 from .launch.ramp_rule import DeadRung
 from .observation import Outcome
-from .profile import Change
 from .progress import Progress
 from .record import Record
 from .run import RunState

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..model.fact import RemedyApplied, RemedyProposed
-from ..model.profile import Change
+from ..model.launch.change import Change
 from ..model.story import RunStory
 from .words import shown
 

@@ -22,9 +22,10 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.incident import Evidence, Incident
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
 from trainwatch.core.model.ports import LogPage, OpenRun, Point
-from trainwatch.core.model.profile import Change, Profile
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run_card import RunCard, RunPlan

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.launch.launch_preview import (
     LaunchCheck,
     LaunchOffer,
-    LaunchOrder,
     LaunchPreview,
+    LaunchRequest,
 )
-from trainwatch.core.model.profile import Change
 
 OFFERS = (
     LaunchOffer(name="luca", command="accelerate launch train_network.py --config_file luca.toml", profile="balanced"),
@@ -53,8 +53,8 @@ class FakeLauncher:
         refusal: str = "",
     ) -> None:
         self.given, self.given_checks, self.trouble, self.refusal = tuple(offers), tuple(checks), trouble, refusal
-        self.started: list[LaunchOrder] = []
-        self.planned: list[LaunchOrder] = []
+        self.started: list[LaunchRequest] = []
+        self.planned: list[LaunchRequest] = []
         self.gate = threading.Event()
         self.gate.set()
 
@@ -68,7 +68,7 @@ class FakeLauncher:
             raise RuntimeError("the command cannot be read: no closing quotation")
         return "preset kohya: recognised from the command" if "train_network" in command else "preset generic: ?"
 
-    def plan(self, order: LaunchOrder) -> LaunchPreview:
+    def plan(self, order: LaunchRequest) -> LaunchPreview:
         self.planned.append(order)
         offer = next((o for o in self.given if o.name == order.run), None)
         profile = order.profile or (offer.profile if offer is not None else None)
@@ -88,7 +88,7 @@ class FakeLauncher:
             profile=profile, profiles=PROFILES, changes=changes.get(profile or "", ()),
         )  # fmt: skip
 
-    def check(self, order: LaunchOrder, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
+    def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
         for check in self.given_checks:
             seen(msgspec.structs.replace(check, result=None, found="", remedy=""))
         for number, check in enumerate(self.given_checks):
@@ -98,7 +98,7 @@ class FakeLauncher:
                 return
             seen(check)
 
-    def start(self, order: LaunchOrder) -> str:
+    def start(self, order: LaunchRequest) -> str:
         if self.refusal:
             raise RuntimeError(self.refusal)
         self.started.append(order)

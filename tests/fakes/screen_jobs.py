@@ -19,9 +19,10 @@ from trainwatch.core.model.decision import (
 )
 from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileChanged
 from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.ports import OpenRun
-from trainwatch.core.model.profile import Change, Profile
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import LogChunk, Meta, Start, Tick
-from trainwatch.core.model.profile import Change
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter

@@ -10,7 +10,7 @@ from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_services import RunProfiles
 from trainwatch.core.app.screen.run_trials import RunTrials
 from trainwatch.core.app.start.project_run import project_spec
-from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -33,11 +33,11 @@ def test_launch_screen_without_a_project_offers_a_command_only(here: World) -> N
     assert launcher.preset_of("python x.py").startswith("preset generic: no framework")
     with pytest.raises(RuntimeError, match="cannot be read: no closing quotation"):
         launcher.preset_of('python "x')
-    plan = launcher.plan(LaunchOrder(command="python train_network.py --seed 3"))
+    plan = launcher.plan(LaunchRequest(command="python train_network.py --seed 3"))
     assert (plan.preset, plan.cwd, plan.profile) == ("kohya", str(here.project), None)
     assert {"conservative", "balanced", "aggressive"} <= {name for name, _ in plan.profiles}
     assert "dit-safe" not in {name for name, _ in plan.profiles}
-    chosen = launcher.plan(LaunchOrder(command="python train_network.py", profile="stable"))
+    chosen = launcher.plan(LaunchRequest(command="python train_network.py", profile="stable"))
     assert chosen.profile == "stable"
     assert chosen.changes
     assert here.runs() == [], "looking makes no run"
@@ -52,7 +52,7 @@ def test_launch_screen_reports_a_config_error_with_file_line_and_key(here: World
 def test_launch_screen_lists_checks_one_by_one(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "nowhere.py"]\n')
     seen: list[LaunchCheck] = []
-    FolderLauncher().check(LaunchOrder(run="a"), seen.append, lambda: True)
+    FolderLauncher().check(LaunchRequest(run="a"), seen.append, lambda: True)
     last = {c.place: c for c in seen}
     assert all(c.result is not None for c in last.values() if c.name)
     script = next(c for c in last.values() if c.name == "script")
@@ -67,22 +67,22 @@ def test_launch_screen_starts_a_supervised_run(here: World) -> None:
     launcher = FolderLauncher()
     (offer,) = launcher.offers()
     assert offer.run_id is None
-    run_id = launcher.start(LaunchOrder(run="job"))
+    run_id = launcher.start(LaunchRequest(run="job"))
     assert run_id == here.run.id
     here.in_state("running")
     (offer,) = launcher.offers()
     assert (offer.run_id, offer.state) == (run_id, "running")
-    assert launcher.start(LaunchOrder(run="job")) == run_id, "a second start finds it running"
+    assert launcher.start(LaunchRequest(run="job")) == run_id, "a second start finds it running"
     assert len(here.lives()) == 1
 
 
 def test_launch_screen_starts_a_typed_command_or_refuses_it(here: World) -> None:
     launcher = FolderLauncher()
     with pytest.raises(RuntimeError, match="nothing was started"):
-        launcher.start(LaunchOrder(command="no-such-program-at-all --x"))
+        launcher.start(LaunchRequest(command="no-such-program-at-all --x"))
     assert here.runs() == []
     out = Path("out").absolute()
-    run_id = launcher.start(LaunchOrder(command=f"{sys.executable} {TRAINER} --output-dir {out} --steps 5"))
+    run_id = launcher.start(LaunchRequest(command=f"{sys.executable} {TRAINER} --output-dir {out} --steps 5"))
     assert run_id == here.run.id
     here.in_state("finished")
 
@@ -127,13 +127,13 @@ def trial_runs(world: World) -> list[RunDirectory]:
 
 def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "train.py"]\n')
-    generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
+    generic = {name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles}
     assert "balanced" not in generic, "it is for kohya: it could not be applied"
     assert not {"normal", "safe_mode"} & generic, "few scripts have their flags"
     (here.project / "trainwatch.toml").write_text(
         '[run]\nname = "a"\ncommand = ["python", "train.py", "--disable_triton"]\n'
     )
-    generic = {name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles}
+    generic = {name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles}
     assert {"normal", "safe_mode"} <= generic, "this one has them"
     spec = project_spec(None)
     assert spec is not None
@@ -141,4 +141,4 @@ def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World
     (here.project / "trainwatch.toml").write_text(
         '[run]\nname = "a"\ncommand = ["python", "train.py"]\n[profiles]\nladder = ["stable", "balanced"]\n'
     )
-    assert [name for name, _ in FolderLauncher().plan(LaunchOrder(run="a")).profiles] == ["stable", "balanced"]
+    assert [name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles] == ["stable", "balanced"]

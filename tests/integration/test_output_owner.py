@@ -19,7 +19,7 @@ from trainwatch.core.app.start.output_owner import (
     rival_of,
 )
 from trainwatch.core.app.start.project_run import project_run
-from trainwatch.core.model.launch.launch_preview import LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchRequest
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
@@ -87,7 +87,7 @@ def test_adopt_and_launch_screen_refuse_an_output_folder_in_use(
             assert main(["adopt", "--pid", str(mine.pid), "--output-dir", "out", "--headless"]) == 4
             assert "run first is live" in capsys.readouterr().err
             with pytest.raises(RuntimeError, match="run first is live"):
-                FolderLauncher().start(LaunchOrder(command="sleep 1 --output-dir out"))
+                FolderLauncher().start(LaunchRequest(command="sleep 1 --output-dir out"))
         assert mine.poll() is None
         assert [path.name for path in (home / "runs").iterdir()] == ["first"]
     finally:

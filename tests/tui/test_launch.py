@@ -11,7 +11,7 @@ from textual.widgets import Input
 from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
-from trainwatch.core.model.launch.launch_preview import LaunchOrder, LaunchPreview
+from trainwatch.core.model.launch.launch_preview import LaunchPreview, LaunchRequest
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
@@ -92,7 +92,7 @@ async def test_enter_starts_and_shows_the_run() -> None:
     async with launching(launcher) as (app, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(front(app), Dashboard))
-        assert launcher.started == [LaunchOrder(run="luca")]
+        assert launcher.started == [LaunchRequest(run="luca")]
         assert front(app).run.run_id == "mira-2"
 
 
@@ -105,7 +105,7 @@ async def test_enter_before_the_checks_are_in_waits_for_them() -> None:
         await until(pilot, lambda: "7 to come" in str(front(app).looks.border_title))
         assert launcher.started == []
         launcher.gate.set()
-        await until(pilot, lambda: launcher.started == [LaunchOrder(run="luca")])
+        await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
 
 
 async def test_a_check_that_fails_after_enter_still_asks() -> None:
@@ -130,7 +130,7 @@ async def test_enter_again_asks_whether_to_start_unchecked() -> None:
         await until(pilot, lambda: isinstance(front(app), Confirm))
         assert "7 checks not done yet" in " ".join(front(app).price.lines)
         await pilot.press("y")
-        await until(pilot, lambda: launcher.started == [LaunchOrder(run="luca")])
+        await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
 
 
 async def test_another_choice_takes_back_an_enter_that_waits() -> None:
@@ -147,7 +147,7 @@ async def test_another_choice_takes_back_an_enter_that_waits() -> None:
 
 async def test_an_enter_that_waited_for_a_plan_hears_why_there_is_none() -> None:
     class Impossible(FakeLauncher):
-        def plan(self, order: LaunchOrder) -> LaunchPreview:
+        def plan(self, order: LaunchRequest) -> LaunchPreview:
             self.gate.wait()
             raise RuntimeError("trainwatch.toml:4: no such program: acelerate")
 
@@ -185,7 +185,7 @@ async def test_profiles_are_walked_with_what_they_change() -> None:
         await checked(pilot, app)
         await pilot.press("enter")
         await until(pilot, lambda: bool(launcher.started))
-        assert launcher.started == [LaunchOrder(run="luca", profile="aggressive")]
+        assert launcher.started == [LaunchRequest(run="luca", profile="aggressive")]
 
 
 async def test_a_failed_check_asks_first() -> None:
@@ -221,7 +221,7 @@ async def test_a_command_can_be_typed_and_its_preset_is_told_meanwhile() -> None
         await checked(pilot, app)
         await pilot.press("enter")
         await until(pilot, lambda: bool(launcher.started))
-        assert launcher.started == [LaunchOrder(command="python train_network.py", profile="balanced")]
+        assert launcher.started == [LaunchRequest(command="python train_network.py", profile="balanced")]
 
 
 async def test_a_broken_file_is_told_with_its_lines_and_read_again() -> None:

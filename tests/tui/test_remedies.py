@@ -10,8 +10,8 @@ from tests.fakes.feed import FakeFeed, FakePicker, FakeReader, FakeStarter, give
 from tests.fakes.screen_jobs import rich_run, tell
 from tests.tui.conftest import look, until
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import Change
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.screens.confirmation import resume_price
 from trainwatch.tui.app import TrainwatchApp

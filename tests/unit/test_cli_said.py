@@ -11,7 +11,7 @@ from trainwatch.cli import main
 from trainwatch.cli.event_text import event_line
 from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RemedyApplied, RunCreated
 from trainwatch.core.model.incident import Evidence, Incident
-from trainwatch.core.model.profile import Change
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.text.printable import printable, printable_lines

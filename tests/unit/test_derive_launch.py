@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from trainwatch.core.act.config.derive import DeriveError, derive, effective, preview, read_config
-from trainwatch.core.model.profile import Change, Preset, Profile
+from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 
 CONFIGS = files("trainwatch.configs")

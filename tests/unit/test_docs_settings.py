@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"

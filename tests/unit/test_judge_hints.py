@@ -9,7 +9,7 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import HostSample, LogChunk
-from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Profiles, Settings
 
 

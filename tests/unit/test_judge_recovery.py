@@ -7,7 +7,7 @@ from trainwatch.core.judge import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome
-from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Restart, Settings
 
 CUDA = "\nRuntimeError: CUDA error: unknown error\n"

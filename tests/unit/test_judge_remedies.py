@@ -19,7 +19,8 @@ from trainwatch.core.judge.recovery.remedies import (
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
-from trainwatch.core.model.profile import Change, Preset
+from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
 from trainwatch.core.model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange

@@ -12,7 +12,7 @@ from trainwatch.core.judge.text.reading import Reading
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.profile import Preset
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Progress
 
 KOHYA = Preset(name="kohya", resume="weights")

@@ -10,7 +10,8 @@ import pytest
 
 from trainwatch.core.act.config.flags import option_groups
 from trainwatch.core.act.config.yaml_edit import read_yaml
-from trainwatch.core.model.profile import Preset, Profile
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.profile import Profile
 
 CONFIGS = files("trainwatch.configs")
 PROFILES = {

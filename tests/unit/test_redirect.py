@@ -6,7 +6,8 @@ import pytest
 
 from trainwatch.core.act.config.derive import DeriveError, preview
 from trainwatch.core.act.config.redirect import redirected
-from trainwatch.core.model.profile import Preset, Profile
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 
 KOHYA = Preset(name="kohya", config_format="toml", sections_ignored=True)

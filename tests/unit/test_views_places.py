@@ -9,7 +9,8 @@ import pytest
 from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
 from tests.fakes.screen_jobs import FILES, LADDER, Compared, FakeLaunch, Plan, Seen, Stays, dump, troubled
 from trainwatch.core.model.incident import EvidenceFile
-from trainwatch.core.model.profile import NO_PROFILE, Change, Profile
+from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.profile import NO_PROFILE, Profile
 from trainwatch.core.views.panes.timeline import event_words, events, timeline_view
 from trainwatch.core.views.screens.checkpoint_details import (
     Proof,

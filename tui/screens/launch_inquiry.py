@@ -8,8 +8,8 @@ from textual.timer import Timer
 from trainwatch.core.model.launch.launch_preview import (
     LaunchCheck,
     LaunchOffer,
-    LaunchOrder,
     LaunchPreview,
+    LaunchRequest,
 )
 
 from ...core.model.ports import Launcher
@@ -29,7 +29,7 @@ class LaunchPlace(OpenPlace, Protocol):
         ...
 
     @property
-    def order(self) -> LaunchOrder:
+    def order(self) -> LaunchRequest:
         """What is chosen."""
         ...
 
@@ -119,7 +119,7 @@ class LaunchInquiry:
 
         self._on.in_thread(work)
 
-    def _take_plan(self, asked: int, order: LaunchOrder, plan: LaunchPreview | None, trouble: str) -> None:
+    def _take_plan(self, asked: int, order: LaunchRequest, plan: LaunchPreview | None, trouble: str) -> None:
         if asked != self._asked:
             return
         self.plan, self.trouble = plan, trouble
@@ -128,7 +128,7 @@ class LaunchInquiry:
         if plan is not None and self._on.opens is None:
             self._on.set_timer(LOOK_AFTER_S, lambda: self._look(asked, order))
 
-    def _look(self, asked: int, order: LaunchOrder) -> None:
+    def _look(self, asked: int, order: LaunchRequest) -> None:
         launcher, screen = self._launcher, self._on
         if asked != self._asked or launcher is None:
             return

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.model.launch.launch_preview import LaunchOffer, LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchOffer, LaunchRequest
 from trainwatch.core.views.screens.launch import check_sum
 
 from ...core.model.ports import Launcher
@@ -132,12 +132,12 @@ class LaunchScreen(PlaceScreen):
         return self.offer.run_id if self.offer is not None else None
 
     @property
-    def order(self) -> LaunchOrder:
+    def order(self) -> LaunchRequest:
         """What Enter would start."""
         offer = self.offer
         if offer is not None:
-            return LaunchOrder(run=offer.name, profile=self.profile)
-        return LaunchOrder(command=self.typed, profile=self.profile)
+            return LaunchRequest(run=offer.name, profile=self.profile)
+        return LaunchRequest(command=self.typed, profile=self.profile)
 
     def _plan_title(self) -> str:
         plan, offer = self.inquiry.plan, self.offer

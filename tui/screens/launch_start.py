@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from trainwatch.core.model.launch.launch_preview import LaunchOrder
+from trainwatch.core.model.launch.launch_preview import LaunchRequest
 from trainwatch.core.views import quantity
 from trainwatch.core.views.screens.confirmation import Price
 from trainwatch.core.views.screens.launch import check_sum, failed_names
@@ -33,7 +33,7 @@ class LaunchStart:
         self.under_way = False
         self.waits = False
 
-    def ask(self, order: LaunchOrder) -> None:
+    def ask(self, order: LaunchRequest) -> None:
         """Start it once its checks are in, after a question where one failed; asked twice, it need not wait."""
         found = self._on.inquiry
         if found.checked:
@@ -46,7 +46,7 @@ class LaunchStart:
             still = f"{quantity.plural(missing, 'check')} not done yet" if missing else "nothing was checked yet"
             self._ask(order, (*failed_names(found.checks), still))
 
-    def answered(self, order: LaunchOrder) -> None:
+    def answered(self, order: LaunchRequest) -> None:
         """Plan or checks came: what waited for them goes on, or hears why it cannot."""
         found = self._on.inquiry
         if self.waits and found.trouble:
@@ -59,7 +59,7 @@ class LaunchStart:
         """Something else was chosen: what waited is not started."""
         self.waits = False
 
-    def _ask(self, order: LaunchOrder, doubts: tuple[str, ...]) -> None:
+    def _ask(self, order: LaunchRequest, doubts: tuple[str, ...]) -> None:
         self.waits = False
         if not doubts:
             self._start(order)
@@ -72,7 +72,7 @@ class LaunchStart:
         )
         confirm(self._on.app, price, lambda: self._start(order))
 
-    def _start(self, order: LaunchOrder) -> None:
+    def _start(self, order: LaunchRequest) -> None:
         launcher, plan = self._on.launcher, self._on.inquiry.plan
         if launcher is None or self.under_way:
             return

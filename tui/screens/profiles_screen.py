@@ -15,7 +15,8 @@ from trainwatch.core.views.screens.profiles import (
     switch_differences,
 )
 
-from ...core.model.profile import Change, Profile
+from ...core.model.launch.change import Change
+from ...core.model.profile import Profile
 from ..keys import Key, KeyContext
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane

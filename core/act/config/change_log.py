@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.profile import Change
+from ...model.launch.change import Change
 from .nested_keys import same
 
 

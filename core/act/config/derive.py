@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...model.profile import Change, Preset, Profile, ResumeStyle
+from ...model.launch.change import Change
+from ...model.preset import Preset, ResumeStyle
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from .change_log import Setting, net
 from .environment import environment

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...model.profile import Change, Preset, Profile
+from ...model.launch.change import Change
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from .change_log import Setting, net
 

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...model.profile import Change, Preset, Profile
+from ...model.launch.change import Change
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from .derive import effective
 from .flags import is_shell_line

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.profile import Change, Preset, Profile
+from ...model.launch.change import Change
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from .derive import preview
 from .nested_keys import DeriveError, leaves

@@ -6,7 +6,9 @@ kohya sd-scripts always trains ``max_train_epochs`` more: a run of 12 epochs tha
 from pathlib import Path
 from typing import Any
 
-from ...model.profile import Change, Preset, Profile
+from ...model.launch.change import Change
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from .derive import effective
 

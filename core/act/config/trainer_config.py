@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ...model.profile import Change, Preset
+from ...model.launch.change import Change
+from ...model.preset import Preset
 from ...model.run import RunSpec
 from .flags import options_start
 from .nested_keys import DeriveError, Edit, KeyPath, locate, one_line, present, same, shown

@@ -5,7 +5,7 @@ from pathlib import Path
 from ...checkpoints import list_checkpoints
 from ...model.checkpoints.checkpoint import CheckpointListing
 from ...model.checkpoints.sample import Sample
-from ...model.profile import Preset
+from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...sense.files.sample_images import find_samples
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...config.location import FILE_NAME, find_project
-from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchOrder, LaunchPreview
-from ...model.profile import Preset, Profile
+from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
@@ -35,7 +36,7 @@ class FolderLauncher:
     """Implements the screen's Launcher for the working folder."""
 
     def __init__(self) -> None:
-        self._planned: tuple[LaunchOrder, LaunchPlan] | None = None
+        self._planned: tuple[LaunchRequest, LaunchPlan] | None = None
 
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml."""
@@ -65,7 +66,7 @@ class FolderLauncher:
             spec = spec_of_command(words, Overrides(), definitions)
             return f"preset {spec.preset}: {_preset_why(spec, definitions.preset_of(spec))}"
 
-    def plan(self, order: LaunchOrder) -> LaunchPreview:
+    def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
         with _sentences():
             plan = _plan(order)
@@ -86,7 +87,7 @@ class FolderLauncher:
                 changes=plan.derived.changes,
             )
 
-    def check(self, order: LaunchOrder, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
+    def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
         """As ``trainwatch check``, several checks at a time."""
         from ..preflight.check import look_at_machine
         from ..preflight.checklist import config_check, looks
@@ -123,7 +124,7 @@ class FolderLauncher:
         for thread in threads:
             thread.join()
 
-    def start(self, order: LaunchOrder) -> str:
+    def start(self, order: LaunchRequest) -> str:
         """As ``run --detach`` and ``--headless``: a new run is made, and refused if it cannot be started."""
         from ...config.spec import Overrides
         from ..start.detached import start_detached
@@ -139,7 +140,7 @@ class FolderLauncher:
         return run.id
 
 
-def _plan(order: LaunchOrder) -> "LaunchPlan":
+def _plan(order: LaunchRequest) -> "LaunchPlan":
     from ...config.spec import Overrides
     from ..start.project_run import plan_command, plan_project
 

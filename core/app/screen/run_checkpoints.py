@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.checkpoints.checkpoint_jobs import Progress
-from ...model.profile import Preset
+from ...model.preset import Preset
 from ...model.run import RunSpec
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from typing import overload
 
 from ...model.checkpoints.sample import Sample
 from ...model.incident import EvidenceFile
-from ...model.profile import Change, Preset, Profile
+from ...model.launch.change import Change
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from ...store.log_index import FILE_NAME as LOG_INDEX
 from ...store.log_index import LogIndex

@@ -7,7 +7,8 @@ import msgspec
 
 from ...config.location import FILE_NAME, find_project
 from ...config.shipped import load_presets, load_profiles
-from ...model.profile import Preset, Profile
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from ..errors import config_errors
 from ..runs.known_runs import here

@@ -13,7 +13,8 @@ from ...act.config.toml_edit import read_toml
 from ...act.config.trainer_config import config_in_command
 from ...act.config.yaml_edit import read_yaml
 from ...model.decision import StartAttempt
-from ...model.profile import Preset, Profile
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory

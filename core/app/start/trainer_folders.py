@@ -8,7 +8,7 @@ import msgspec
 
 from ...act.adopt.adoption import config_of
 from ...act.config.derive import DeriveError, TrainerSettings
-from ...model.profile import Preset
+from ...model.preset import Preset
 from ...model.run import RunSpec
 
 CHECKPOINTS = (

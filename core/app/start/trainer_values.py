@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...act.config.derive import DeriveError, TrainerSettings
-from ...model.profile import Preset, Profile
+from ...model.preset import Preset
+from ...model.profile import Profile
 from ...model.run import RunSpec
 from ...model.shipped.remedy import Remedy
 from ...sense.host.wsl import is_wsl

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.profile import Change
+from ...model.launch.change import Change
 from ...model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
 
 Values = Mapping[str, Mapping[str, Any]]

@@ -4,11 +4,11 @@ from typing import Literal
 
 import msgspec
 
-from ..profile import Change
 from ..run import RunState
+from .change import Change
 
 
-class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
+class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to start: a run of ``trainwatch.toml`` by its name, or else a command as it was typed.
 
     ``profile`` None: the one that the file names, if any.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..checkpoints.checkpoint import Form, Holds
-from ..profile import Preset
+from ..preset import Preset
 
 EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
 PLACEHOLDER = "{resume}"

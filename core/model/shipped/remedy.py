@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
-from ..profile import Change
+from ..launch.change import Change
 
 HINTED = ("slow", "plateau")
 """What a remedy may also be for, although it ends no attempt: it is only ever proposed."""

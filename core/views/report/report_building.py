@@ -9,7 +9,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import EndWatch, NotifyPeople
 from ...model.fact import CommandReceived, RampMoved
 from ...model.incident import Incident
-from ...model.profile import Change
+from ...model.launch.change import Change
 from ...model.record import Record
 from ...model.situation import Situation
 from ...model.story import RunStory

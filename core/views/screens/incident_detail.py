@@ -7,7 +7,7 @@ import msgspec
 from ...model.attempt import AttemptStory
 from ...model.health import Level
 from ...model.incident import Incident
-from ...model.profile import Change
+from ...model.launch.change import Change
 from ...model.situation import Situation
 from ...model.story import ActionStory, RunStory
 from .. import quantity

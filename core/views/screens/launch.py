@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from ...model.health import Level
+from ...model.launch.change import Change
 from ...model.launch.launch_preview import LaunchCheck, LaunchPreview
-from ...model.profile import Change
 from .. import quantity
 from ..words import STATE_WORDS, shown
 

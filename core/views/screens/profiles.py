@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ...model.launch.change import Change
 from ...model.launch.trial import TrialResult
-from ...model.profile import Change, Profile
+from ...model.profile import Profile
 from ...model.situation import Situation
 from .. import quantity
 from ..panes.timeline import checkpoint_t

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.profile import Preset, Profile
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.profile import Profile
 
 from .output import print_json
 

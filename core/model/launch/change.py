@@ -1,0 +1,15 @@
+"""A setting that a launch changes."""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting that differs from the user's own config, and why. ``where``: config key, flag or environment."""
+
+    where: Literal["config", "flag", "env"]
+    key: str
+    before: Any = None
+    after: Any = None
+    why: str = ""
