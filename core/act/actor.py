@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ from ..model.decision import (
 )
 from ..model.launch.change import Change
 from ..model.observation import GpuReading, Outcome
-from ..model.ports import AttemptTarget
+from ..model.ports import AttemptTarget, Retention
 from ..model.preset import Preset
 from ..model.profile import Profile
 from ..model.run import RunSpec
@@ -48,18 +48,6 @@ BASELINE = "gpu_baseline.json"
 
 Performed = tuple[bool, str, dict[str, Any]]
 """Result of an action: whether it succeeded, a sentence, data for the journal."""
-
-
-class Retention(Protocol):
-    """Deletion of old checkpoints in the run's output directory."""
-
-    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
-        """The checkpoints that may be deleted if ``keep`` verified ones remain. Raises OSError, ValueError."""
-        ...
-
-    def delete(self, checkpoint: Checkpoint) -> str | None:
-        """Delete the checkpoint if it has not changed since it was listed; else return why not. Raises OSError."""
-        ...
 
 
 class RunActor:

@@ -18,7 +18,6 @@ from ..act.view import tmux
 from ..act.view.attach import attach_command
 from ..checkpoints import inspect, list_checkpoints, verify
 from ..config.shipped import load_failures, load_log_shapes, load_remedies
-from ..inbox import BoundedInbox
 from ..judge.failure.catalogue import CompiledCatalogue
 from ..judge.failure.log_evidence import is_news
 from ..judge.knowledge import Knowledge
@@ -52,12 +51,13 @@ from ..store.history import HistoryWriter
 from ..store.journal import JournalWriter, latest_snapshot, read_journal
 from ..store.run_directory import RunDirectory
 from ..store.trace import TraceWriter
-from ..supervisor import Supervisor
+from ..supervisor.inbox import BoundedInbox
+from ..supervisor.loop import Supervisor
 from .preflight.checklist import ReadinessCheck
 from .start.definitions import definitions_of
 from .start.launch_plan import LaunchPlan, plan_launch
 from .start.trainer_values import trainer_values, traits
-from .supervise.recorder import RunMemory
+from .supervise.recorder import RunRecorder
 from .supervise.run_retention import FolderRetention
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def build_supervisor(
         changed = BudgetChanged(used=story.budget_used, max=spec.settings.restart.max_restarts)
         on_records(journal.append_all(clock.now(), clock.wall(), (changed,)))
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
-    memory = RunMemory(
+    recorder = RunRecorder(
         HistoryWriter(run.history, network=_on_network(run.path)),
         TraceWriter(run.trace),
         _meta(spec) if story.run is None else None,
@@ -100,7 +100,7 @@ def build_supervisor(
         attempt_folder=run.attempt,
         incident_folder=run.incident,
         verify=lambda path, deep: verify(path, deep=deep),
-        gpus_now=memory.gpus_now,
+        gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
         ready=ReadinessCheck(plan, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
@@ -108,7 +108,7 @@ def build_supervisor(
         retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
-            read=memory.gpus_now,
+            read=recorder.gpus_now,
             users=_gpu_users,
             python=lambda: _trainer_python(spec),
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
@@ -125,7 +125,7 @@ def build_supervisor(
         snapshot=to_snapshot,
         snapshot_version=SNAPSHOT_VERSION,
         journal=journal,
-        memory=memory,
+        recorder=recorder,
         inbox=inbox,
         clock=clock,
         actor=actor,

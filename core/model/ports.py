@@ -1,10 +1,11 @@
 """The Protocols between packages: what supervisor and screens need; wiring passes the implementations in."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
+from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.checkpoint_jobs import CheckpointJobs
 from .checkpoints.sample import Sample
 from .control_messages import Reply
@@ -15,6 +16,7 @@ from .launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, Laun
 from .launch.trial import TrialResult
 from .observation import Command, Observation, Outcome
 from .profile import Profile
+from .record import Entry, Record
 from .run import ProcessIdentity
 from .run_card import RunCard, RunPlan
 from .settings import Screen as ScreenSettings
@@ -83,6 +85,67 @@ class Actor(Protocol):
 
     def follow(self, target: AttemptTarget | None) -> None:
         """The live attempt, as for sensors."""
+        ...
+
+
+State = TypeVar("State")
+State_contra = TypeVar("State_contra", contravariant=True)
+
+
+class Judge(Protocol[State]):
+    """The judge, as the supervisor's loop needs it. Pure: both methods return the new state and entries."""
+
+    def begin(self, state: State, t: float) -> tuple[State, tuple[Entry, ...]]:
+        """Decide what to do about a run that a supervisor begins to own."""
+        ...
+
+    def step(self, state: State, observation: Observation) -> tuple[State, tuple[Entry, ...]]:
+        """Judge one observation."""
+        ...
+
+
+class JournalWriter(Protocol):
+    """The writing side of the journal."""
+
+    @property
+    def seq(self) -> int:
+        """Number of the last record."""
+        ...
+
+    def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
+        """Write and fsync. Raises OSError if not all could be written; ``seq`` then tells how many were."""
+        ...
+
+    def close(self) -> None:
+        """Flush and close."""
+        ...
+
+
+class Recorder(Protocol[State_contra]):
+    """Metric history and trace. A failure to write them never stops the supervisor."""
+
+    def add(self, observation: Observation) -> None:
+        """Record one observation."""
+        ...
+
+    def commit(self, t: float, state: State_contra) -> None:
+        """Make the recorded observations visible, with the progress of this state."""
+        ...
+
+    def close(self) -> None:
+        """Flush and close."""
+        ...
+
+
+class Retention(Protocol):
+    """Deletion of old checkpoints in the run's output directory."""
+
+    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
+        """The checkpoints that may be deleted if ``keep`` verified ones remain. Raises OSError, ValueError."""
+        ...
+
+    def delete(self, checkpoint: Checkpoint) -> str | None:
+        """Delete the checkpoint if it has not changed since it was listed; else return why not. Raises OSError."""
         ...
 
 

@@ -81,6 +81,6 @@ def test_the_sdist_holds_tests_docs_and_build_files(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
         links = [member.name for member in archive.getmembers() if member.issym()]
     assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "trainwatch.sh", ".ci/run"} <= names
-    assert {"core/supervisor.py", "tui/app.py", "configs/failures.toml", "src/trainwatch/py.typed"} <= names
+    assert {"core/supervisor/loop.py", "tui/app.py", "configs/failures.toml", "src/trainwatch/py.typed"} <= names
     assert {"tests/__init__.py", "docs/architecture.md"} <= names
     assert links == []

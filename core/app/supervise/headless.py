@@ -17,7 +17,7 @@ from ...store.control_server import ControlServer
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import SupervisorLock, SupervisorRunning
 from ...store.run_directory import RunDirectory
-from ...supervisor import Supervisor
+from ...supervisor.loop import Supervisor
 from ..errors import CliError, ExitCode
 from ..start.launch_plan import LaunchPlan
 from ..start.output_owner import require_own_output_to_start

@@ -1,4 +1,4 @@
-"""What a supervisor remembers beside the journal: metric history for charts, a trace for replay, when the log grew."""
+"""What a supervisor records beside the journal: metric history for charts, a trace for replay, when the log grew."""
 
 import threading
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ HABITS_S = 300.0
 UNHEARD = Progress()
 
 
-class RunMemory:
-    """Implements the supervisor's ``Memory``. Best effort: a full disk costs charts, never the watch."""
+class RunRecorder:
+    """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor goes on."""
 
     def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None, habits: HabitsFile) -> None:
         self._history = history

@@ -2,8 +2,8 @@
 
 import threading
 
-from trainwatch.core.inbox import BoundedInbox
 from trainwatch.core.model.observation import Exit, GpuSample, HostSample, LogChunk, Observation, Tick
+from trainwatch.core.supervisor.inbox import BoundedInbox
 
 
 def test_newer_sample_replaces_an_older_one_of_its_kind() -> None:
@@ -27,7 +27,7 @@ def test_observations_other_than_samples_keep_their_order() -> None:
 
 
 def test_put_blocks_while_the_inbox_is_full() -> None:
-    inbox = BoundedInbox(kept=1)
+    inbox = BoundedInbox(capacity=1)
     inbox.put(LogChunk(t=1.0, text="first"))
     through = threading.Event()
 
@@ -45,14 +45,14 @@ def test_put_blocks_while_the_inbox_is_full() -> None:
 
 
 def test_samples_are_accepted_by_a_full_inbox() -> None:
-    inbox = BoundedInbox(kept=1)
+    inbox = BoundedInbox(capacity=1)
     inbox.put(LogChunk(t=1.0, text="full"))
     inbox.put(GpuSample(t=2.0))
     assert inbox.take(0.0) == GpuSample(t=2.0)
 
 
 def test_close_releases_waiting_sensors() -> None:
-    inbox = BoundedInbox(kept=1)
+    inbox = BoundedInbox(capacity=1)
     inbox.put(LogChunk(t=1.0, text="full"))
     sensor = threading.Thread(target=inbox.put, args=(LogChunk(t=2.0, text="late"),))
     sensor.start()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from trainwatch.core.inbox import BoundedInbox
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
 from trainwatch.core.model.fact import JudgeSnapshot, Note, SupervisorEnded, SupervisorStarted
 from trainwatch.core.model.observation import Command, Observation, Outcome
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.record import Entry, Record
-from trainwatch.core.supervisor import Supervisor
+from trainwatch.core.supervisor.inbox import BoundedInbox
+from trainwatch.core.supervisor.loop import Supervisor
 
 END = EndWatch(id=99, reason="told to", exit_code=7)
 
@@ -59,7 +59,7 @@ class MemoryJournal:
         self.bodies.append("closed")
 
 
-class NoMemory:
+class NoRecorder:
     def add(self, observation: Observation) -> None: ...
     def commit(self, t: float, state: JudgeState) -> None: ...
     def close(self) -> None: ...
@@ -93,7 +93,7 @@ def supervisor(judge: ScriptedJudge, journal: MemoryJournal, act: Callable[[Deci
         snapshot=lambda _state: {"known": True},
         snapshot_version=1,
         journal=journal,
-        memory=NoMemory(),
+        recorder=NoRecorder(),
         inbox=BoundedInbox(),
         clock=StandingClock(),
         actor=CallingActor(act),
@@ -208,7 +208,7 @@ def test_supervisor_survives_a_disk_that_stays_full(caplog: pytest.LogCaptureFix
     assert watch.run() == 0
     assert journal.bodies == ["closed"]
     assert [r.message for r in caplog.records] == [
-        "the journal cannot be written: [Errno 28] No space left on device; watching on, nothing is done until it can"
+        "the journal cannot be written: [Errno 28] No space left on device; decisions wait until it can"
     ]
 
 

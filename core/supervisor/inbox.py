@@ -4,52 +4,52 @@ import threading
 from collections import deque
 from time import monotonic
 
-from .model.observation import GpuSample, HostSample, Observation, ProcessSample
+from ..model.observation import GpuSample, HostSample, Observation, ProcessSample
 
-KEPT = 2048
-"""Observations that may wait before ``put`` blocks its sensor: a flood then waits in the log, the lossless store."""
+CAPACITY = 2048
+"""Observations that may wait before ``put`` blocks its sensor. A burst of log then waits in its file."""
 
 REPLACEABLE = (GpuSample, HostSample, ProcessSample)
 
 
 class BoundedInbox:
-    """Implements ``model.ports.Inbox``: samples replace an older one of their kind, all else waits its turn."""
+    """Implements ``model.ports.Inbox``: a sample replaces an older one of its kind; all else is kept in order."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._limit = kept
-        self._kept: deque[Observation] = deque()
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._queue: deque[Observation] = deque()
         self._samples: dict[type[Observation], Observation] = {}
         self._changed = threading.Condition()
         self._closed = False
 
     def put(self, observation: Observation) -> None:
-        """Add; blocks while full. After ``close`` it drops, so that sensors can end."""
+        """Add; blocks while full. After ``close`` observations are dropped, so that sensors can end."""
         with self._changed:
             if isinstance(observation, REPLACEABLE):
                 self._samples[type(observation)] = observation
             else:
-                self._changed.wait_for(lambda: self._closed or len(self._kept) < self._limit)
+                self._changed.wait_for(lambda: self._closed or len(self._queue) < self._capacity)
                 if self._closed:
                     return
-                self._kept.append(observation)
+                self._queue.append(observation)
             self._changed.notify_all()
 
     def take(self, timeout_s: float) -> Observation | None:
-        """The next observation, or None after ``timeout_s``. Samples go first: there are at most three of them."""
+        """The next observation, or None after ``timeout_s``. Samples go first: there are at most three."""
         deadline = monotonic() + timeout_s
         with self._changed:
-            while not self._samples and not self._kept:
+            while not self._samples and not self._queue:
                 remaining = deadline - monotonic()
                 if remaining <= 0 or not self._changed.wait(remaining):
                     return None
             if self._samples:
                 return self._samples.pop(next(iter(self._samples)))
-            taken = self._kept.popleft()
+            taken = self._queue.popleft()
             self._changed.notify_all()
             return taken
 
     def close(self) -> None:
-        """Let every waiting sensor go."""
+        """Release every sensor that waits in ``put``."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

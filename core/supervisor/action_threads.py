@@ -1,0 +1,87 @@
+"""The threads in which decisions are performed. The outcome of each comes back as an observation in the inbox."""
+
+import logging
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import msgspec
+
+from ..model.decision import (
+    CaptureStacks,
+    Decision,
+    DeleteCheckpoint,
+    EndLeftovers,
+    NotifyPeople,
+    PlanRetention,
+    StartAttempt,
+    StopAttempt,
+)
+from ..model.observation import Outcome
+from ..model.ports import Actor, Clock, Inbox
+
+log = logging.getLogger(__name__)
+
+
+class ActionThreads:
+    """Performs decisions in their order, one at a time, except for those that need not wait.
+
+    - notices have a thread of their own, and stay in order among themselves;
+    - stacks, and stops in mode "kill", start at once;
+    - retention runs beside everything, one at a time, and may be cut off at the end.
+    """
+
+    def __init__(self, actor: Actor, inbox: Inbox, clock: Clock) -> None:
+        self._actor = actor
+        self._inbox = inbox
+        self._clock = clock
+        self._in_order = ThreadPoolExecutor(max_workers=1, thread_name_prefix="act")
+        self._at_once = ThreadPoolExecutor(max_workers=3, thread_name_prefix="act-at-once")
+        self._notices = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notify")
+        self._retention_lock = threading.Lock()
+        self._awaited: list[Future[None]] = []
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a launch, a notice or an action at once still runs. The supervisor waits for them at its end."""
+        return any(not action.done() for action in self._awaited)
+
+    def submit(self, decision: Decision) -> None:
+        """Perform a decision. Returns at once."""
+        match decision:
+            case NotifyPeople():
+                self._awaited.append(self._notices.submit(self._perform, decision))
+            case PlanRetention() | DeleteCheckpoint():
+                # A daemon thread: a verification of many GB must not delay the end of the supervisor.
+                threading.Thread(target=self._retain, args=(decision,), name="retention", daemon=True).start()
+            case CaptureStacks() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
+                # A gentle stop takes up to its graces, the GPU memory gate a minute.
+                self._awaited.append(self._at_once.submit(self._perform, decision))
+            case StartAttempt():
+                self._awaited.append(self._in_order.submit(self._perform, decision))
+            case _:
+                self._in_order.submit(self._perform, decision)
+        self._awaited = [action for action in self._awaited if not action.done()]
+
+    def close(self) -> None:
+        """Accept no more decisions and cancel those in order that have not begun."""
+        self._in_order.shutdown(wait=False, cancel_futures=True)
+        self._at_once.shutdown(wait=False)
+        self._notices.shutdown(wait=False)
+
+    def _retain(self, decision: Decision) -> None:
+        with self._retention_lock:
+            self._perform(decision)
+
+    def _perform(self, decision: Decision) -> None:
+        try:
+            outcome = self._actor.perform(decision)
+        except Exception as error:  # a bug of an action must not end the supervisor
+            log.exception("performing %s failed", type(decision).__name__)
+            outcome = Outcome(
+                t=0.0,
+                decision=decision.id,
+                action=str(decision.__struct_config__.tag),
+                ok=False,
+                detail=f"internal error: {error!r}",
+            )
+        self._inbox.put(msgspec.structs.replace(outcome, t=self._clock.now()))

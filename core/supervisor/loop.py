@@ -1,0 +1,283 @@
+"""The supervisor's loop. It owns one run; threads for sensors, actions and clients exchange data with it by the inbox.
+
+Each turn:
+
+1. takes an observation from the inbox, or a Tick after TICK_S without one;
+2. adds it to metric history and trace;
+3. writes it to the journal if it is the outcome of an action;
+4. passes it to the judge, which returns its new state and entries;
+5. writes the entries to the journal, and then starts to perform the decisions among them;
+6. answers the operator whose command it was;
+7. lets sensors and actor follow the attempt that it started or ended;
+8. writes the notes of sensors to the journal;
+9. tries again to write records that are waiting for disk space;
+10. commits the metric history, and every SNAPSHOT_S writes the judge's state to the journal.
+
+If this process dies, the trainer goes on under its runner, and the next supervisor continues from the journal.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+
+import msgspec
+
+from ..judge.state import JudgeState
+from ..model.attempt import StartRecord
+from ..model.control_messages import Reply
+from ..model.decision import Decision, EndWatch, StartAttempt
+from ..model.fact import (
+    AttemptStarted,
+    Fact,
+    IncidentOpened,
+    JudgeSnapshot,
+    Note,
+    StateChanged,
+    SupervisorEnded,
+    SupervisorStarted,
+)
+from ..model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
+from ..model.ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
+from ..model.record import Entry, Record
+from .action_threads import ActionThreads
+from .inbox import BoundedInbox
+from .write_ahead import WriteAhead
+
+TICK_S = 0.5
+"""Longest time without an observation. Deadlines of the judge become due at this interval."""
+SNAPSHOT_S = 300.0
+"""Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
+LAST_POLL_S = 0.05
+"""At the end: period of checking whether the last actions are done."""
+HISTORY_COMMIT_S = 1.0
+"""Period in which metric history becomes visible to screens."""
+
+
+class Supervisor:
+    """The owner of one run, built by wiring. ``ask``, ``note`` and ``end`` may be called from other threads.
+
+    ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
+    that the attempt began. ``learned``: habits of earlier runs of the command. ``on_records``: called with the records
+    that were written. ``answer``: the reply to an operator command in a state of the judge.
+    """
+
+    def __init__(
+        self,
+        *,
+        judge: Judge[JudgeState],
+        state: JudgeState,
+        snapshot: Callable[[JudgeState], dict[str, object]],
+        snapshot_version: int,
+        journal: JournalWriter,
+        recorder: Recorder[JudgeState],
+        inbox: BoundedInbox,
+        clock: Clock,
+        actor: Actor,
+        pid: int,
+        live: AttemptTarget | None = None,
+        live_order: StartAttempt | None = None,
+        learned: Learned | None = None,
+        on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
+        answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
+            ok=True, message=f"{command.verb}: accepted"
+        ),
+    ) -> None:
+        self._judge = judge
+        self._state = state
+        self._snapshot = snapshot
+        self._snapshot_version = snapshot_version
+        self._recorder = recorder
+        self._inbox = inbox
+        self._clock = clock
+        self._actor = actor
+        self._actions = ActionThreads(actor, inbox, clock)
+        self._journal = WriteAhead(journal, clock, self._perform, on_records)
+        self._sensors: Sequence[Sensor] = ()
+        self._notes: deque[str] = deque()
+        self._pid = pid
+        self._live = live
+        self._live_order = live_order
+        self._learned = learned
+        self._answer = answer
+        self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
+        self._exit_code: int | None = None
+        self._end_reason = "the run is over"
+        self._t = 0.0
+        self._next_snapshot_t = 0.0
+        self._next_commit_t = 0.0
+
+    def ask(self, command: Command) -> Future[Reply]:
+        """Add an operator command to the inbox. The reply is set once the command is in the journal."""
+        timed = msgspec.structs.replace(command, t=self._clock.now())
+        reply: Future[Reply] = Future()
+        self._commands[id(timed)] = (timed, reply)
+        self._inbox.put(timed)
+        return reply
+
+    def sense_with(self, sensors: Sequence[Sensor]) -> None:
+        """Set the sensors, before ``run``."""
+        self._sensors = sensors
+
+    def note(self, text: str) -> None:
+        """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""
+        self._notes.append(text)
+
+    def end(self, exit_code: int, why: str) -> None:
+        """End the loop within TICK_S; the trainer goes on. May be called in a signal handler."""
+        self._end_reason = why
+        self._exit_code = exit_code
+
+    def run(self) -> int:
+        """Supervise until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""
+        self._t = self._clock.now()
+        self._write((SupervisorStarted(pid=self._pid, adopted_attempt=self._live.number if self._live else None),))
+        for sensor in self._sensors:
+            sensor.start()
+        try:
+            self._begin()
+            while self._exit_code is None:
+                observation = self._inbox.take(TICK_S)
+                self._turn(observation if observation is not None else Tick(t=self._clock.now()))
+        finally:
+            self._close()
+        return self._exit_code
+
+    def _begin(self) -> None:
+        """Pass a live attempt to the judge first, so that it does not launch a second one."""
+        if self._learned is not None:
+            self._turn(self._learned)
+        live = self._live
+        if live is not None:
+            self._follow(live)
+            self._turn(_adopted(live, self._live_order, self._t))
+        self._state, entries = self._judge.begin(self._state, self._t)
+        self._write_entries(entries)
+
+    def _turn(self, observation: Observation) -> None:
+        """See the module."""
+        command = self._commands.pop(id(observation), None)
+        if observation.t < self._t:  # a sensor reads the clock before it waits for space in the inbox
+            observation = msgspec.structs.replace(observation, t=self._t)
+        self._t = observation.t
+        self._recorder.add(observation)
+        self._write_outcome(observation)
+        reply = self._answer(self._state, command[0]) if command is not None else None
+        self._state, entries = self._judge.step(self._state, observation)
+        self._write_entries(entries)
+        if command is not None and reply is not None:
+            command[1].set_result(reply)
+        self._follow_attempt(observation)
+        self._write_notes()
+        self._write_waiting()
+        self._save_state()
+
+    def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
+        self._journal.write(self._t, bodies)
+
+    def _write_outcome(self, observation: Observation | None) -> None:
+        if isinstance(observation, Outcome):
+            self._write((observation,))
+
+    def _write_entries(self, entries: tuple[Entry, ...]) -> None:
+        """Write the judge's entries, with a snapshot of its state if they change the run."""
+        if not entries:
+            return
+        changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
+        self._write((*entries, self._snapshot_fact()) if changes_run else entries)
+
+    def _write_notes(self) -> None:
+        while self._notes:
+            self._write((Note(text=self._notes.popleft()),))
+
+    def _write_waiting(self) -> None:
+        if self._journal.blocked:
+            self._write(())
+
+    def _save_state(self) -> None:
+        if self._t >= self._next_commit_t:
+            self._next_commit_t = self._t + HISTORY_COMMIT_S
+            self._recorder.commit(self._t, self._state)
+        if self._t >= self._next_snapshot_t and not self._journal.blocked:
+            self._next_snapshot_t = self._t + SNAPSHOT_S
+            self._write((self._snapshot_fact(),))
+
+    def _perform(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, EndWatch):
+                self.end(decision.exit_code, decision.reason)
+            else:
+                self._actions.submit(decision)
+
+    def _follow_attempt(self, observation: Observation) -> None:
+        match observation:
+            case Outcome(action="start_attempt", ok=True):
+                target, start = _started(observation, self._clock.now())
+                self._follow(target)
+                self._turn(start)
+            case Exit():
+                self._follow(None)
+            case _:
+                pass
+
+    def _follow(self, target: AttemptTarget | None) -> None:
+        """Set the attempt of sensors and actor, before the judge's next decision about it."""
+        self._live = target
+        for sensor in self._sensors:
+            sensor.follow(target)
+        if target is not None:
+            self._actor.follow(target)
+
+    def _snapshot_fact(self) -> Fact:
+        return JudgeSnapshot(version=self._snapshot_version, state=dict(self._snapshot(self._state)))
+
+    def _close(self) -> None:
+        for sensor in self._sensors:
+            sensor.stop()
+        self._actions.close()
+        self._write_last_outcomes()
+        self._recorder.commit(self._t, self._state)
+        self._write((self._snapshot_fact(), SupervisorEnded(pid=self._pid, why=self._end_reason)))
+        self._journal.close()
+        self._recorder.close()
+
+    def _write_last_outcomes(self) -> None:
+        """Wait for notices and for a launch in progress: the run's lock is held until its trainer can be found."""
+        while self._actions.unfinished:
+            self._write_outcome(self._inbox.take(LAST_POLL_S))
+        self._inbox.close()
+        while (observation := self._inbox.take(0.0)) is not None:
+            self._write_outcome(observation)
+
+
+def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:
+    """The attempt that an outcome of ``start_attempt`` reports."""
+    launched = msgspec.convert(outcome.data["start"], StartRecord)
+    order = msgspec.convert(outcome.data["order"], StartAttempt)
+    target = AttemptTarget(
+        number=launched.attempt,
+        trainer=launched.trainer,
+        runner=launched.runner,
+        log=launched.log,
+        directory=str(outcome.data["directory"]),
+    )
+    return target, _start(target, order, t)
+
+
+def _adopted(live: AttemptTarget, order: StartAttempt | None, t: float) -> Start:
+    """The observation of an attempt that was already running."""
+    return msgspec.structs.replace(_start(live, order, t), adopted=True, changes=())
+
+
+def _start(target: AttemptTarget, order: StartAttempt | None, t: float) -> Start:
+    return Start(
+        t=t,
+        attempt=target.number,
+        pid=target.trainer.pid,
+        runner_pid=target.runner.pid if target.runner else None,
+        log=target.log,
+        directory=target.directory,
+        resume_from=order.resume_from if order is not None else None,
+        resume_step=order.resume_step if order is not None else None,
+        profile=order.profile if order is not None else None,
+        changes=order.changes if order is not None else (),
+    )
