@@ -13,11 +13,12 @@ from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.profile import NO_PROFILE, Profile
 from trainwatch.core.views.panes.timeline import event_words, events, timeline_view
 from trainwatch.core.views.screens.checkpoint_details import (
-    Proof,
+    Verification,
     checkpoint_rows,
     delta_facts,
     overview_facts,
     prune_facts,
+    verified_text,
 )
 from trainwatch.core.views.screens.confirmation import (
     kill_price,
@@ -103,17 +104,17 @@ def test_one_look_alone_claims_nothing() -> None:
     assert page.sheets[0].cut
 
 
-def test_a_proof_moves_the_resume_point_until_the_checkpoint_is_written_anew() -> None:
+def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_written_anew() -> None:
     newest, older = checkpoint(200, 20.0), checkpoint(100, 10.0)
     bad = msgspec.structs.replace(newest, verdict="nonfinite", reason="12 values are NaN")
-    proofs = {newest.path: Proof(checkpoint=bad, deep=True, wall=newest.mtime + 60)}
-    rows = checkpoint_rows((newest, older), proofs, newest.mtime + 120)
+    verifications = {newest.path: Verification(checkpoint=bad, deep=True, wall=newest.mtime + 60)}
+    rows = checkpoint_rows((newest, older), verifications, newest.mtime + 120)
     assert [(r.verdict, r.resume) for r in rows] == [("nonfinite", False), ("complete", True)]
-    assert rows[0].proven.startswith("every byte read")
+    assert verified_text(rows[0]).startswith("every byte read")
     anew = msgspec.structs.replace(newest, mtime=newest.mtime + 90)
-    rows = checkpoint_rows((anew, older), proofs, newest.mtime + 120)
+    rows = checkpoint_rows((anew, older), verifications, newest.mtime + 120)
     assert [(r.verdict, r.resume) for r in rows] == [("complete", True), ("complete", False)]
-    assert rows[0].proven == ""
+    assert verified_text(rows[0]) == ""
 
 
 def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:

@@ -10,10 +10,11 @@ from trainwatch.core.views import quantity
 from trainwatch.core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
-    Proof,
+    Verification,
     delta_facts,
     overview_facts,
     prune_facts,
+    size_text,
 )
 from trainwatch.core.views.screens.confirmation import Price
 
@@ -30,11 +31,11 @@ CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch ch
 
 
 class Kept:
-    """What stays while one looks at other screens: proofs, marks, the newest report."""
+    """What stays while one looks at other screens: verifications, marks, the newest report."""
 
     def __init__(self) -> None:
         self.listing: tuple[Checkpoint, ...] | None = None
-        self.proofs: dict[str, Proof] = {}
+        self.verifications: dict[str, Verification] = {}
         self.marked: list[str] = []
         self.chosen: str | None = None
         self.report: tuple[str, tuple[Fact, ...]] | None = None
@@ -98,7 +99,7 @@ class CheckpointWork:
 
         def done(found: Checkpoint) -> str:
             wall = self._on.board.now.now_wall or time()
-            self._kept.proofs[found.path] = Proof(checkpoint=found, deep=deep, wall=wall)
+            self._kept.verifications[found.path] = Verification(checkpoint=found, deep=deep, wall=wall)
             return f"{found.name} is {found.verdict}" + (f": {found.reason}" if found.reason else "")
 
         self._start(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
@@ -153,7 +154,7 @@ class CheckpointWork:
                 )
 
         body = (
-            f"Where to? A folder that exists, or a new name. {row.size} are copied and read back. "
+            f"Where to? A folder that exists, or a new name. {size_text(row)} are copied and read back. "
             "Nothing is overwritten."
         )
         self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] leave it"), asked)

@@ -125,15 +125,15 @@ class CheckpointsScreen(PlaceScreen):
             self.reload()
         self._story_seen = story
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self.checkpoints, self.kept.proofs, wall, self.now.story.set_aside)
+        self.rows = checkpoint_rows(self.checkpoints, self.kept.verifications, wall, self.now.story.set_aside)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.kept.chosen), 0)
         self.table.cursor = at
         self.table.show_checkpoints(self.rows, self.kept.marked, self.message())
         self.kept.chosen = self.rows[at].path if self.rows else None
         self.work.show(self.board.jobs.state)
-        self._show_detail(wall)
+        self._show_detail()
 
-    def _show_detail(self, wall: float) -> None:
+    def _show_detail(self) -> None:
         if self.kept.report is not None:
             title, facts = self.kept.report
             can_delete = self.kept.plan is not None and not self.context.read_only
@@ -143,8 +143,7 @@ class CheckpointsScreen(PlaceScreen):
         if row is None:
             self.page.show((), title="")
             return
-        checkpoint = self.checkpoints[self.table.cursor]
-        self.page.show(paragraphs(checkpoint_facts(row, checkpoint, wall)), title=row.name)
+        self.page.show(paragraphs(checkpoint_facts(row)), title=row.name)
 
     @property
     def _row(self) -> CheckpointRow | None:

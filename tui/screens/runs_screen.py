@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.views.screens.run_list import RunRow, run_row
+from trainwatch.core.views.screens.run_list import RunRow, began_text, done_text, incident_text, run_row, step_text
 
 from ...core.model.run_card import RunCard
 from ..keys import Key
@@ -89,10 +89,10 @@ class RunsScreen(PlaceScreen):
         """The table as last read."""
         message = "Reading …" if self.cards is None else self._trouble or NONE_YET
         wall = self.now.now_wall or time()
-        rows = [run_row(c, wall) for c in self.cards or ()]
-        self.table.show_runs(rows, self._current, message)
+        rows = [run_row(c, wall, self._current) for c in self.cards or ()]
+        self.table.show_runs(rows, message)
         at = min(self.table.cursor, len(rows) - 1)
-        self.page.show(_about(rows[at]) if rows else (), title=rows[at].name if rows else "")
+        self.page.show(_about(rows[at]) if rows else (), title=rows[at].card.name if rows else "")
 
     @property
     def _current(self) -> str | None:
@@ -163,12 +163,12 @@ class RunsScreen(PlaceScreen):
 
 def _about(row: RunRow) -> list[Paragraph]:
     """All that is known of a run without opening it."""
-    done = "" if row.done is None else f" · {100 * row.done:.0f} %"
+    step, done = step_text(row), done_text(row)
     told = [
         Paragraph(row.state, "state", row.level if row.level in {"warning", "danger"} else "text"),
-        Paragraph(f"{row.step}{done}" if row.step else "not known", "step"),
-        Paragraph(row.began, "began"),
+        Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"),
+        Paragraph(began_text(row), "began"),
     ]
-    if row.incident:
-        told.append(Paragraph(row.incident, "incident"))
-    return [*told, Paragraph(row.id, "id", "label", hard=True)]
+    if incident_text(row):
+        told.append(Paragraph(incident_text(row), "incident"))
+    return [*told, Paragraph(row.card.id, "id", "label", hard=True)]

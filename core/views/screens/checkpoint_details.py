@@ -9,34 +9,93 @@ from ...model.checkpoints.checkpoint_jobs import Delta, Overview, Prune
 from ...model.health import Level
 from .. import quantity
 from ..checkpoint_list import LEVELS
+from ..columns import Column
 
 MOVED_MOST = 12
 """So many of the tensors that moved most are named."""
 KEEP_WORDS: dict[str, str] = {"a link": "is a link", "neighbour of a bad one": "the way back from a bad one"}
 
 
-class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One checkpoint in words. ``proven``: how it was verified in this sitting; empty = structure only."""
-
-    path: str
-    name: str
-    step: str
-    epoch: str
-    size: str
-    age: str
-    verdict: str
-    level: Level
-    reason: str
-    resume: bool
-    proven: str = ""
-
-
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """A verification made in this sitting. ``wall`` epoch seconds."""
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """A verification made while the screen is open. ``wall`` epoch seconds."""
 
     checkpoint: Checkpoint
     deep: bool
     wall: float
+
+
+class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One checkpoint of the list. ``judged``: with the newest verdict; ``resume``: a resume starts from it."""
+
+    judged: Checkpoint
+    now_wall: float
+    resume: bool = False
+    verification: Verification | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self.judged.path
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        return self.judged.name
+
+    @property
+    def verdict(self) -> str:
+        """``complete``, ``torn`` and so on."""
+        return self.judged.verdict
+
+    @property
+    def level(self) -> Level:
+        """Of its verdict."""
+        return LEVELS[self.judged.verdict]
+
+
+def size_text(row: CheckpointRow) -> str:
+    """``870 MB``."""
+    return quantity.size(row.judged.size_bytes)
+
+
+def age_text(row: CheckpointRow) -> str:
+    """``18 min ago``."""
+    return quantity.age(max(0.0, row.now_wall - row.judged.mtime))
+
+
+def verified_text(row: CheckpointRow) -> str:
+    """How it was verified while the screen is open; empty if it was not."""
+    if row.verification is None:
+        return ""
+    how = "every byte read" if row.verification.deep else "structure checked"
+    return f"{how} {quantity.clock(row.verification.wall, row.now_wall)}"
+
+
+def _name_style(row: CheckpointRow) -> str:
+    return "strong" if row.resume else "text"
+
+
+CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
+    Column(title="name", text=lambda r: r.judged.name, width=34, fit=True, after=1, style=_name_style, from_width=100),
+    Column(title="step", text=lambda r: quantity.count(r.judged.step), width=9, right=True, style=_name_style),
+    Column(
+        title="epoch",
+        text=lambda r: quantity.UNKNOWN if r.judged.epoch is None else str(r.judged.epoch),
+        width=7,
+        right=True,
+        style="label",
+        from_width=56,
+    ),
+    Column(title="size", text=size_text, width=9, right=True, from_width=48),
+    Column(title="age", text=age_text, width=13, right=True, style="label"),
+    Column(
+        title="verdict",
+        text=lambda r: r.verdict,
+        before=2,
+        style=lambda r: r.level if r.level != "safe" else "text",
+    ),
+)
+"""The list of checkpoints, on the screen, left to right."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,51 +107,38 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checkpoint_rows(
-    checkpoints: Sequence[Checkpoint], proofs: Mapping[str, Proof], now_wall: float, skipped: Container[str] = ()
+    checkpoints: Sequence[Checkpoint],
+    verifications: Mapping[str, Verification],
+    now_wall: float,
+    skipped: Container[str] = (),
 ) -> tuple[CheckpointRow, ...]:
-    """Newest first, as given. A proof counts while the checkpoint is the one that was proven.
+    """Newest first, as given. A verification counts while the checkpoint is unchanged since.
 
     ``skipped``: paths that a restart does not take.
     """
-    known = [(c, _proof(c, proofs)) for c in checkpoints]
-    resume = newest_complete([c if p is None else p.checkpoint for c, p in known], skipped)
-    return tuple(_row(c, p, None if resume is None else resume.path, now_wall) for c, p in known)
-
-
-def _proof(c: Checkpoint, proofs: Mapping[str, Proof]) -> Proof | None:
-    proof = proofs.get(c.path)
-    same = proof is not None and (proof.checkpoint.mtime, proof.checkpoint.size_bytes) == (c.mtime, c.size_bytes)
-    return proof if same else None
-
-
-def _row(c: Checkpoint, proof: Proof | None, resume: str | None, now_wall: float) -> CheckpointRow:
-    judged = proof.checkpoint if proof is not None else c
-    proven = ""
-    if proof is not None:
-        how = "every byte read" if proof.deep else "structure checked"
-        proven = f"{how} {quantity.clock(proof.wall, now_wall)}"
-    return CheckpointRow(
-        path=c.path,
-        name=c.name,
-        step=quantity.count(c.step),
-        epoch=quantity.UNKNOWN if c.epoch is None else str(c.epoch),
-        size=quantity.size(c.size_bytes),
-        age=quantity.age(max(0.0, now_wall - c.mtime)),
-        verdict=judged.verdict,
-        level=LEVELS[judged.verdict],
-        reason=judged.reason or "",
-        resume=c.path == resume,
-        proven=proven,
+    known = [(c, _verification(c, verifications)) for c in checkpoints]
+    judged = [c if v is None else v.checkpoint for c, v in known]
+    resume = newest_complete(judged, skipped)
+    return tuple(
+        CheckpointRow(judged=c, now_wall=now_wall, resume=c is resume, verification=v)
+        for c, (_, v) in zip(judged, known, strict=True)
     )
 
 
-def checkpoint_facts(row: CheckpointRow, c: Checkpoint, now_wall: float) -> tuple[Fact, ...]:
+def _verification(c: Checkpoint, verifications: Mapping[str, Verification]) -> Verification | None:
+    known = verifications.get(c.path)
+    same = known is not None and (known.checkpoint.mtime, known.checkpoint.size_bytes) == (c.mtime, c.size_bytes)
+    return known if same else None
+
+
+def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
     """What is known without opening it."""
+    c = row.judged
     facts = [
-        Fact(label="verdict", text=row.verdict + (f": {row.reason}" if row.reason else ""), level=row.level),
-        Fact(label="proven", text=row.proven or "structure and sizes; [V] reads every byte and value"),
-        Fact(label="written", text=f"{quantity.clock(c.mtime, now_wall, seconds=True)}, {row.age}"),
-        Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {row.size}"),
+        Fact(label="verdict", text=c.verdict + (f": {c.reason}" if c.reason else ""), level=row.level),
+        Fact(label="verified", text=verified_text(row) or "structure and sizes; [V] reads every byte and value"),
+        Fact(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {age_text(row)}"),
+        Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {size_text(row)}"),
         Fact(label="path", text=c.path),
     ]
     if c.opaque:

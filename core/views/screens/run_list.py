@@ -5,6 +5,7 @@ import msgspec
 from ...model.health import Level
 from ...model.run_card import RunCard
 from .. import quantity
+from ..columns import Column
 from ..words import STATE_WORDS
 
 LEVELS: dict[str, Level] = {
@@ -26,30 +27,84 @@ SETTLED: frozenset[str] = frozenset({"finished", "stopped", "given_up", "idle"})
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One run in words. ``done`` 0..1 or None; ``step`` and ``incident`` may be empty."""
+    """One run of the list. ``unwatched``: nobody watches it although somebody should; ``open``: it is on the screen."""
 
-    id: str
-    name: str
+    card: RunCard
     level: Level
-    state: str
-    done: float | None
-    step: str
-    began: str
-    incident: str
+    unwatched: bool
+    now_wall: float
+    open: bool = False
+
+    @property
+    def done(self) -> float | None:
+        """Share of the steps that are done, 0..1; None = unknown."""
+        step, total = self.card.step, self.card.total_steps
+        return None if step is None or not total else min(1.0, max(0.0, step / total))
+
+    @property
+    def state(self) -> str:
+        """The state for people."""
+        return STATE_WORDS[self.card.state] + (", unwatched" if self.unwatched else "")
 
 
-def run_row(card: RunCard, now_wall: float) -> RunRow:
-    """Put a run into words."""
+def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRow:
+    """``current``: id of the run that is open."""
     alone = not card.watched and card.state not in SETTLED
-    step, total_steps = card.step, card.total_steps
-    total = f" of {quantity.count(total_steps)}" if total_steps else ""
-    return RunRow(
-        id=card.id,
-        name=card.name,
-        level="warning" if alone else LEVELS[card.state],
-        state=STATE_WORDS[card.state] + (", unwatched" if alone else ""),
-        done=None if step is None or not total_steps else min(1.0, max(0.0, step / total_steps)),
-        step="" if step is None else f"{quantity.count(step)}{total}",
-        began=quantity.age(max(0.0, now_wall - card.created_wall)),
-        incident=card.last_incident or "",
-    )
+    level = "warning" if alone else LEVELS[card.state]
+    return RunRow(card=card, level=level, unwatched=alone, now_wall=now_wall, open=card.id == current)
+
+
+def step_text(row: RunRow) -> str:
+    """``1,250 of 4,000``; empty if unknown."""
+    step, total = row.card.step, row.card.total_steps
+    return "" if step is None else quantity.count(step) + (f" of {quantity.count(total)}" if total else "")
+
+
+def began_text(row: RunRow) -> str:
+    """``2 h ago``."""
+    return quantity.age(max(0.0, row.now_wall - row.card.created_wall))
+
+
+def incident_text(row: RunRow) -> str:
+    """The newest incident; empty if there is none."""
+    return row.card.last_incident or ""
+
+
+def done_text(row: RunRow) -> str:
+    """``31 %``; empty if unknown."""
+    return "" if row.done is None else f"{100 * row.done:.0f} %"
+
+
+def _name(row: RunRow) -> str:
+    return row.card.name
+
+
+def _name_style(row: RunRow) -> str:
+    return "accent" if row.open else "strong"
+
+
+def _state_style(row: RunRow) -> str:
+    return row.level if row.level in {"warning", "danger"} else "text"
+
+
+RUN_COLUMNS: tuple[Column[RunRow], ...] = (
+    Column(title="run", text=_name, width=12, fit=True, after=2, style=_name_style, below_width=54),
+    Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
+    Column(title="run", text=_name, width=28, fit=True, after=2, style=_name_style, from_width=88),
+    # A narrow list leaves out what the sign before the name shows already.
+    Column(
+        title="state",
+        text=lambda row: STATE_WORDS[row.card.state],
+        width=15,
+        after=1,
+        style=_state_style,
+        below_width=54,
+    ),
+    Column(title="state", text=lambda row: row.state, width=22, after=1, style=_state_style, from_width=54),
+    Column(title="done", text=done_text, width=6, right=True),
+    Column(title="", share=lambda row: row.done, width=12, before=2, from_width=110),
+    Column(title="step", text=step_text, width=20, right=True, style="label", from_width=90),
+    Column(title="began", text=began_text, width=14, right=True, style="label", from_width=62),
+    Column(title="incident", text=incident_text, before=2, style="label", from_width=56),
+)
+"""The list of runs, on the screen, left to right."""

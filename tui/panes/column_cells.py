@@ -1,0 +1,43 @@
+"""Lines of a list from its columns: the heading, and one line a row."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from trainwatch.core.views.columns import Column, shown_columns
+
+from ..ui.cells import Span, cut, pad, right, width_of
+from ..ui.chart import bar
+from ..ui.glyphs import Glyphs
+
+Row = TypeVar("Row")
+
+
+def heading_cells(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Span]:
+    """The titles over the cells."""
+    return [("label", _aligned(column, column.title, _width(column, rows))) for column in shown_columns(columns, width)]
+
+
+def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], width: int, glyphs: Glyphs) -> list[Span]:
+    """The cells of a row. ``rows``: all of the list, which some widths depend on."""
+    spans: list[Span] = []
+    for column in shown_columns(columns, width):
+        cells = _width(column, rows)
+        share = None if column.share is None else column.share(row)
+        if share is None:
+            spans.append((column.style_of(row), _aligned(column, column.text(row), cells)))
+        else:
+            full, rest = bar(share, cells, glyphs)
+            spans += [("text", " " * column.before), ("bar", full), ("bar-rest", rest), ("text", " " * column.after)]
+    return spans
+
+
+def _width(column: Column[Row], rows: Sequence[Row]) -> int:
+    if not column.fit:
+        return column.width
+    return min(column.width, max((width_of((("", column.text(row)),)) for row in rows), default=len(column.title)))
+
+
+def _aligned(column: Column[Row], text: str, cells: int) -> str:
+    if cells:
+        text = right(text, cells) if column.right else pad(cut(text, cells), cells)
+    return f"{' ' * column.before}{text}{' ' * column.after}"
