@@ -63,7 +63,7 @@ def overview_of(name: str) -> CheckpointOverview:
     """What a checkpoint contains: members, tensors, training state."""
     overview = show(_existing(name))
     if overview is None:
-        raise CliError(ExitCode.FAILED, f"{name}: is no checkpoint; see `trainwatch checkpoints list DIR`")
+        raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `trainwatch checkpoints list DIR`")
     return overview
 
 

@@ -1,4 +1,4 @@
-"""Checkpoint truth: which saved states are there, what they are worth, and what may be done with them.
+"""Checkpoints: which are there, whether they are complete, and what may be done with them.
 
 Nothing here executes a pickle, imports torch or follows a link out of the directory it was given. numpy is loaded only
 by a deep verification and by comparisons. Why a package of its own: docs/decisions/0005-checkpoints-package.md.

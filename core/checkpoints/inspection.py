@@ -25,10 +25,9 @@ _MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
 def inspect(path: Path) -> Checkpoint | None:
     """Quick verdict: structure and sizes, no tensor values.
 
-    None: it is gone, or it is no checkpoint (a log, an optimizer alone, one shard of a set that has an index, an output
-    directory, a file in which there is no tensor). A name that writers use until they are done (``*.tmp``,
-    ``tmp-checkpoint-500``) is ``writing``.
-    Never raises for what it finds in the file.
+    None: it does not exist, or it is not a checkpoint (a log, an optimizer alone, one shard of a set that has an
+    index, an output directory, a file without tensors). A temporary name (``*.tmp``, ``tmp-checkpoint-500``) gives the
+    verdict ``writing``. Nothing in the file makes it raise.
     """
     try:
         subject = subject_of(path)
@@ -49,7 +48,8 @@ def verify(
 
     Deep: checksums of all members and every value of every tensor, optimizer state included, in buffers of 1 MB, at
     idle disk priority and at most ``rate_limit_bytes_per_s``. ``progress(done, total)`` in bytes; what it raises ends
-    the verification and reaches the caller. Raises FileNotFoundError. Any other file gets a verdict, too.
+    the verification and reaches the caller. Raises FileNotFoundError. A file that is not a checkpoint gets a
+    verdict, too.
     """
     subject = subject_of(path) or _anything(path)
     if not deep:
@@ -68,7 +68,7 @@ def verify(
 
 
 def subject_of(path: Path) -> Subject | None:
-    """What to look at when this path is named, or None when it is no checkpoint. Raises FileNotFoundError."""
+    """The checkpoint that the path names, or None if it names none. Raises FileNotFoundError."""
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         return directory_subject(path)
@@ -85,10 +85,10 @@ def subject_of(path: Path) -> Subject | None:
 
 
 def conclude(subject: Subject, finding: Finding) -> Checkpoint:
-    """Put a finding into words."""
+    """The verdict from a finding."""
     damages = [*finding.damages]
     if is_temporary(subject.path.name):
-        damages.append(Growing(f"{subject.path.name}: has a name that is used until writing is done"))
+        damages.append(Growing(f"{subject.path.name}: has a name that is used while a file is written"))
     deciding = worst(damages)
     notes = "; ".join(finding.notes) or None
     return Checkpoint(
@@ -114,7 +114,7 @@ def has_optimizer(subject: Subject, finding: Finding) -> bool:
 
 
 def holding(subject: Subject, finding: Finding) -> Holds | None:
-    """None where that cannot be seen: DCP's pieces, and files whose objects cannot be listed."""
+    """What the checkpoint holds; None if that is unknown: DCP's parts, and files whose objects cannot be listed."""
     if has_optimizer(subject, finding):
         return "state"
     if finding.layout in {"file", "shards"}:
@@ -132,7 +132,7 @@ def _file_has_optimizer(contents: FileContents) -> bool:
 
 
 def _anything(path: Path) -> Subject:
-    """A subject for a path that is no checkpoint by its name, but was asked about."""
+    """A subject for a path that was asked for but is not a checkpoint by its name."""
     status = path.stat()
     forced = None
     if stat.S_ISREG(status.st_mode):
@@ -141,7 +141,7 @@ def _anything(path: Path) -> Subject:
         forced = directory_subject(path, force=True)
     if forced is not None:
         return forced
-    return Subject.hopeless(path, Corrupt(f"{path.name}: is no checkpoint of a known layout"))
+    return Subject.unreadable(path, Corrupt(f"{path.name}: is not a checkpoint of a known layout"))
 
 
 def _signature(members: Members) -> dict[str, tuple[int, int, int] | None]:

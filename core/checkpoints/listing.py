@@ -14,10 +14,10 @@ from .layouts.recognition import is_checkpoint_directory
 def list_checkpoints(directory: Path, globs: Sequence[str] = ()) -> CheckpointListing:
     """Checkpoints directly in ``directory``, newest first, with quick verdicts.
 
-    ``globs``: only names that match one of them (``checkpoint_globs`` of a preset); empty = all names that are known.
-    Links that leave the directory are not followed; unfinished names (``*.tmp``, ``tmp-checkpoint-500``), parts of
-    other checkpoints and everything that is no checkpoint are left out. Raises FileNotFoundError, NotADirectoryError,
-    PermissionError for the directory itself.
+    ``globs``: only names that match one of them (``checkpoint_globs`` of a preset); empty = all known names.
+    Left out: links out of the directory, unfinished names (``*.tmp``, ``tmp-checkpoint-500``), parts of other
+    checkpoints and everything that is not a checkpoint. Raises FileNotFoundError, NotADirectoryError, PermissionError
+    for the directory itself.
     """
     real = directory.resolve(strict=True)
     found: list[Checkpoint] = []

@@ -36,7 +36,7 @@ class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """All that can be said without running code.
+    """All that is known without running code.
 
     ``parameters``: elements of all weights; ``dtypes``: elements by type. ``compiled``: keys carry ``_orig_mod.``.
     ``state``: plain values of the state file or of the pickled object; ``metadata`` as safetensors stores it.
@@ -56,7 +56,7 @@ class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def show(path: Path) -> CheckpointOverview | None:
-    """Describe a checkpoint, or None when the path is none. Raises FileNotFoundError."""
+    """Describe a checkpoint, or None if the path is not a checkpoint. Raises FileNotFoundError."""
     subject = subject_of(path)
     if subject is None:
         return None

@@ -1,4 +1,4 @@
-"""What a path stands for: a file, a set of shards, a directory; and how each is examined."""
+"""What a path names: a file, a set of shards or a directory, and how each is examined."""
 
 import re
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_bare(self) -> bool:
-        """A single sound file that nothing could be resumed from.
+        """A single undamaged file from which nothing can be resumed.
 
         Plain values (a vocabulary, a list of names), or a model compiled for inference.
         """
@@ -50,7 +50,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def with_damage(self, damage: Damage) -> "Finding":
-        """The same with one finding more."""
+        """A copy with one more damage."""
         return msgspec.structs.replace(self, damages=(*self.damages, damage))
 
 
@@ -63,15 +63,15 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     examine: "Callable[[Scanner | None], Finding]"
 
     @classmethod
-    def hopeless(cls, path: Path, damage: Damage) -> "Subject":
-        """A path about which there is nothing to read."""
+    def unreadable(cls, path: Path, damage: Damage) -> "Subject":
+        """A path of which nothing can be read."""
         members = Members(root=path, files={}, folders=(), strays=())
         finding = Finding(kind="unknown", layout="unknown", counts=read_name(path.name), damages=(damage,))
         return cls(path=path, members=members, mtime=_mtime(path), examine=lambda _: finding)
 
 
 def file_subject(path: Path, *, force: bool = False) -> Subject | None:
-    """A single file, or None when neither name nor first bytes speak of tensors. ``force``: take any file."""
+    """A single file, or None if neither name nor first bytes are those of a tensor file. ``force``: take any file."""
     status = path.stat()
     member = Member(name=path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
     chosen = format_of(member)
@@ -97,7 +97,7 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
 
 
 def directory_subject(path: Path, *, force: bool = False) -> Subject | None:
-    """A directory, or None when it is no checkpoint. ``force``: take any that holds weights somewhere."""
+    """A directory, or None if it is not a checkpoint. ``force``: take any that holds weights at any depth."""
     if not force and not is_checkpoint_directory(path):
         return None
     try:
@@ -105,7 +105,7 @@ def directory_subject(path: Path, *, force: bool = False) -> Subject | None:
     except FileNotFoundError:
         raise
     except OSError as error:
-        return Subject.hopeless(path, Sealed(f"{path.name}: cannot be opened: {error.strerror}"))
+        return Subject.unreadable(path, Sealed(f"{path.name}: cannot be opened: {error.strerror}"))
     quick = examine_directory(members)
     if quick is None:
         return None
@@ -145,7 +145,7 @@ def index_subject(path: Path) -> Subject | None:
 
 
 def orphan_subject(path: Path, shard: "re.Match[str]") -> Subject | None:
-    """Numbered shards without an index: the first stands for them all. None for the others and where an index is."""
+    """Numbered shards without an index: the first names the set. None for the others, and if there is an index."""
     if path.with_name(f"{shard['stem']}{shard['suffix']}{INDEX_SUFFIX}").exists():
         return None
     siblings = sorted(
@@ -159,7 +159,7 @@ def orphan_subject(path: Path, shard: "re.Match[str]") -> Subject | None:
 
 
 def _beside(path: Path, names: list[str]) -> Members:
-    """Files beside ``path`` that are there; links that leave the directory count as missing."""
+    """Existing files beside ``path``; links out of the directory count as missing."""
     files: dict[str, Member] = {}
     real = path.parent.resolve()
     for name in names:
@@ -213,8 +213,8 @@ def _mtime(path: Path) -> float:
 def _directory_mtime(path: Path, members: Members) -> float:
     """When a directory checkpoint was written, in seconds since the epoch.
 
-    Its own time says when an entry was last added or renamed. Where a file was written after the directory itself last
-    changed in any way (ctime), the files know better: trainers overwrite ``latest/`` in place.
+    Its own time is that of the last entry that was added or renamed. If a file was written after the directory last
+    changed (ctime), the newest file counts: trainers overwrite ``latest/`` in place.
     """
     status = path.stat()
     newest = max((member.mtime for member in members.files.values()), default=status.st_mtime)

@@ -1,4 +1,4 @@
-"""Small sound checkpoints of every layout, for tests. Each builder returns the path that is the checkpoint."""
+"""Small complete checkpoints of every layout, for tests. Each builder returns the path that is the checkpoint."""
 
 import json
 from collections.abc import Callable

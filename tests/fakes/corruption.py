@@ -1,4 +1,4 @@
-"""Random damage to files, and a second opinion on it that shares no code with the verifier."""
+"""Random damage to files, and an independent check of it that shares no code with the verifier."""
 
 import io
 import json
@@ -18,7 +18,7 @@ WIDTHS = {"FloatStorage": "f4", "DoubleStorage": "f8", "HalfStorage": "f2", "Lon
 
 
 def damage_bytes(raw: bytes, chance: random.Random) -> bytes:
-    """One of: cut, flip a bit, zero a stretch, swap two stretches, repeat or drop a stretch, append."""
+    """One of: cut, flip a bit, zero a range, swap two ranges, repeat or remove a range, append."""
     data = bytearray(raw)
     size = len(data)
     at = chance.randrange(size)
@@ -44,21 +44,21 @@ def damage_bytes(raw: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def is_sound(path: Path, original: bytes) -> bool:
+def is_undamaged(path: Path, original: bytes) -> bool:
     """Whether an independent reader finds nothing wrong: structure, checksums, finiteness."""
     name = path.name
     if name.endswith(".safetensors"):
-        return _safetensors_is_sound(path)
+        return _safetensors_is_undamaged(path)
     if name.endswith((".json", "latest")):
-        return _text_is_sound(path)
+        return _text_is_undamaged(path)
     if original[:2] == b"PK":
         return _members(path.read_bytes()) == _members(original)
     if name == ".metadata":
-        return _pickle_is_sound(path.read_bytes())
-    return _legacy_is_sound(path.read_bytes())
+        return _pickle_is_undamaged(path.read_bytes())
+    return _legacy_is_undamaged(path.read_bytes())
 
 
-def _safetensors_is_sound(path: Path) -> bool:
+def _safetensors_is_undamaged(path: Path) -> bool:
     try:
         arrays = load_file(path)
     except (SafetensorError, KeyError, ValueError, AttributeError, TypeError, OSError):
@@ -66,7 +66,7 @@ def _safetensors_is_sound(path: Path) -> bool:
     return all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f")
 
 
-def _text_is_sound(path: Path) -> bool:
+def _text_is_undamaged(path: Path) -> bool:
     if path.name == "latest":
         return True
     try:
@@ -102,7 +102,7 @@ class _Stub:
 
 
 class _Reference(pickle._Unpickler):
-    """Python's own unpickler in Python (its memo is a dict), which makes nothing but stubs."""
+    """Python's unpickler in Python (its memo is a dict), which makes only stubs."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
@@ -144,7 +144,7 @@ _PICKLE_ERRORS = (
 )
 
 
-def _pickle_is_sound(raw: bytes) -> bool:
+def _pickle_is_undamaged(raw: bytes) -> bool:
     try:
         _Reference(io.BytesIO(raw)).load()
     except _PICKLE_ERRORS:
@@ -152,7 +152,7 @@ def _pickle_is_sound(raw: bytes) -> bool:
     return True
 
 
-def _legacy_is_sound(raw: bytes) -> bool:
+def _legacy_is_undamaged(raw: bytes) -> bool:
     stream = io.BytesIO(raw)
     try:
         if _Reference(stream).load() != 0x1950A86A20F9469CFC6C:

@@ -1,4 +1,4 @@
-"""Whatever happens to the bytes: nothing crashes, and no damage that can be seen is called complete."""
+"""Random damage: nothing crashes, and damage that can be seen is never complete."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.checkpoint_layouts import LAYOUTS
-from tests.fakes.corruption import damage_bytes, is_sound
+from tests.fakes.corruption import damage_bytes, is_undamaged
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 
 EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", "300"))
@@ -37,35 +37,35 @@ NOT_READ = {"config.json", "latest"}
 @pytest.fixture(scope="module", params=sorted(LAYOUTS))
 def layout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     root = tmp_path_factory.mktemp(request.param)
-    return request.param, root, LAYOUTS[request.param](root / "sound")
+    return request.param, root, LAYOUTS[request.param](root / "intact")
 
 
 @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
-def test_no_visible_damage_is_called_complete(layout: tuple[str, Path, Path], seed: int) -> None:
+def test_visible_damage_is_never_complete(layout: tuple[str, Path, Path], seed: int) -> None:
     name, root, _ = layout
     chance = random.Random(seed)
     work = root / "work"
     shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(root / "sound", work)
-    path = work / layout[2].relative_to(root / "sound")
+    shutil.copytree(root / "intact", work)
+    path = work / layout[2].relative_to(root / "intact")
     files = sorted(file for file in work.rglob("*") if file.is_file() and file.name not in NOT_READ)
     victim = chance.choice(files)
     original = victim.read_bytes()
 
     if name in REQUIRED and victim.name in REQUIRED[name] and chance.random() < 0.1:
         victim.rename(victim.with_name("renamed.by.accident"))
-        sound = False
+        intact = False
     else:
         victim.write_bytes(damage_bytes(original, chance))
-        sound = victim.read_bytes() == original or (victim.suffix != ".distcp" and is_sound(victim, original))
-        if victim.suffix == ".distcp" and not sound:
-            sound = _same_archives(victim.read_bytes(), original)
+        intact = victim.read_bytes() == original or (victim.suffix != ".distcp" and is_undamaged(victim, original))
+        if victim.suffix == ".distcp" and not intact:
+            intact = _same_archives(victim.read_bytes(), original)
 
     deep = verify(path, deep=True) if path.exists() else None
     quick = inspect(path)
     list_checkpoints(work)
-    if not sound:
+    if not intact:
         assert deep is None or deep.verdict != "complete", (victim.name, deep)
         assert deep is None or deep.reason
     if quick is not None and deep is not None and quick.verdict != "complete":
@@ -73,7 +73,7 @@ def test_no_visible_damage_is_called_complete(layout: tuple[str, Path, Path], se
 
 
 def _same_archives(raw: bytes, original: bytes) -> bool:
-    """DCP items are archives in a row; damage behind the last, or between the fields that anyone reads, is harmless."""
+    """DCP items are archives in a row; damage after the last, or between fields that are read, is harmless."""
 
     def items(data: bytes) -> list[bytes] | None:
         found: list[bytes] = []

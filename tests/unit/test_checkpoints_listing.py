@@ -55,7 +55,7 @@ def test_ties_go_by_step_and_the_final_one_wins(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_checkpoint_is_not_listed(tmp_path: Path) -> None:
+def test_files_that_are_not_checkpoints_are_not_listed(tmp_path: Path) -> None:
     kohya(tmp_path, "luca-000002.safetensors")
     write_zip(tmp_path / "optimizer.pt", {})
     write_zip(tmp_path / "rng_state.pth", {})
@@ -119,7 +119,7 @@ def test_members_that_are_links_out_of_the_checkpoint_are_missing(tmp_path: Path
 
     found = verify(path, deep=True)
 
-    assert (found.verdict, found.reason) == ("torn", "model.pt is a link that leaves the directory, or no file")
+    assert (found.verdict, found.reason) == ("torn", "model.pt is a link out of the directory, or not a regular file")
 
 
 def test_directories_are_one_checkpoint_each_with_state_from_their_file(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_directory_time_is_its_own_unless_its_files_were_written_later(tmp_path:
         (deepspeed, "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", "torn"),
     ],
 )
-def test_a_missing_member_counts_where_the_layout_needs_it(
+def test_a_missing_member_is_torn_if_the_layout_needs_it(
     build: Callable[[Path], Path], gone: str, verdict: str, tmp_path: Path
 ) -> None:
     path = build(tmp_path)
@@ -242,7 +242,7 @@ def test_shards_without_index_are_one_torn_checkpoint(tmp_path: Path) -> None:
     assert [(c.name, c.verdict) for c in listing.checkpoints] == [("model-00001-of-00002.safetensors", "torn")]
 
 
-def test_an_index_that_places_a_tensor_elsewhere(tmp_path: Path) -> None:
+def test_an_index_that_places_a_tensor_in_another_file_is_corrupt(tmp_path: Path) -> None:
     path = sharded(tmp_path)
     index = json.loads(path.read_text())
     index["weight_map"]["steps"] = "model-00001-of-00002.safetensors"
@@ -251,7 +251,7 @@ def test_an_index_that_places_a_tensor_elsewhere(tmp_path: Path) -> None:
     assert verify(path, deep=False).verdict == "corrupt"
 
 
-def test_an_index_that_leads_out_of_its_directory(tmp_path: Path) -> None:
+def test_an_index_that_names_a_file_outside_of_its_directory_is_corrupt(tmp_path: Path) -> None:
     path = sharded(tmp_path)
     path.write_text(json.dumps({"weight_map": {"a": "../../etc/passwd"}}))
 
@@ -264,10 +264,10 @@ def test_deepspeed_latest_that_still_names_an_older_tag(tmp_path: Path) -> None:
 
     found = verify(path, deep=False)
 
-    assert (found.verdict, found.reason) == ("torn", "was not finished: latest beside it still names global_step400")
+    assert (found.verdict, found.reason) == ("torn", "was not finished: latest beside it names global_step400")
 
 
-def test_unfinished_names_are_writing_when_asked_about(tmp_path: Path) -> None:
+def test_temporary_names_have_the_verdict_writing(tmp_path: Path) -> None:
     path = transformers(tmp_path)
     path.rename(tmp_path / "tmp-checkpoint-500")
 
@@ -277,7 +277,7 @@ def test_unfinished_names_are_writing_when_asked_about(tmp_path: Path) -> None:
     assert found.verdict == "writing"
 
 
-def test_any_file_gets_a_verdict_when_asked_by_name(tmp_path: Path) -> None:
+def test_verify_gives_any_file_a_verdict(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# hello")
     write_zip(tmp_path / "optimizer.pt", {"w": np.zeros(3, dtype=np.float32)})
     (tmp_path / "folder").mkdir()
@@ -288,14 +288,14 @@ def test_any_file_gets_a_verdict_when_asked_by_name(tmp_path: Path) -> None:
     assert inspect(tmp_path / "folder") is None
 
 
-def test_a_checkpoint_that_vanishes_is_left_out(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_removed_during_the_listing_is_left_out(tmp_path: Path) -> None:
     path = training_state(tmp_path)
     shutil.rmtree(path)
 
     assert inspect(path) is None
 
 
-def test_globs_say_which_names_are_listed(tmp_path: Path) -> None:
+def test_globs_choose_which_names_are_listed(tmp_path: Path) -> None:
     kohya(tmp_path, "luca-000002.safetensors", "latents.safetensors", "luca-000004.safetensors.tmp")
     listing = list_checkpoints(tmp_path, ["luca-*"])
     assert [c.name for c in listing.checkpoints] == ["luca-000002.safetensors"]

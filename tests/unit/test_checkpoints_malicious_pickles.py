@@ -1,4 +1,4 @@
-"""Every published trick of malicious pickles: nothing is executed, nothing crashes, nothing is called complete."""
+"""Hostile pickles: nothing is executed, nothing crashes, and the verdict is never complete."""
 
 import os
 import pickle
@@ -28,7 +28,7 @@ def marker(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_trick_in_a_zip_is_reported_and_not_run(name: str, marker: Path, tmp_path: Path) -> None:
+def test_a_hostile_pickle_in_an_archive_is_reported_and_not_run(name: str, marker: Path, tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     modules = set(sys.modules)
     write_archive(path, tricks(marker)[name])
@@ -44,9 +44,7 @@ def test_a_trick_in_a_zip_is_reported_and_not_run(name: str, marker: Path, tmp_p
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_trick_in_a_legacy_file_or_plain_pickle_is_reported_and_not_run(
-    name: str, marker: Path, tmp_path: Path
-) -> None:
+def test_a_hostile_legacy_file_or_plain_pickle_is_reported_and_not_run(name: str, marker: Path, tmp_path: Path) -> None:
     trick = tricks(marker)[name]
     plain, legacy = tmp_path / "plain.pt", tmp_path / "legacy.pt"
     plain.write_bytes(trick)
@@ -59,7 +57,7 @@ def test_a_trick_in_a_legacy_file_or_plain_pickle_is_reported_and_not_run(
     assert not marker.exists()
 
 
-def test_tricks_in_members_that_may_hold_objects_still_count(marker: Path, tmp_path: Path) -> None:
+def test_a_hostile_pickle_in_a_member_that_may_hold_objects_is_reported(marker: Path, tmp_path: Path) -> None:
     from tests.fakes.checkpoint_layouts import transformers
 
     path = transformers(tmp_path)
@@ -68,11 +66,11 @@ def test_tricks_in_members_that_may_hold_objects_still_count(marker: Path, tmp_p
     found = verify(path, deep=False)
 
     assert found.verdict == "opaque"
-    assert found.reason == "training_args.bin: asks for os.system, which can run commands and which no framework stores"
+    assert found.reason == "training_args.bin: imports os.system, which can run commands and which no framework stores"
     assert not marker.exists()
 
 
-def test_tricks_in_dcp_metadata(marker: Path, tmp_path: Path) -> None:
+def test_hostile_dcp_metadata_is_reported_and_not_run(marker: Path, tmp_path: Path) -> None:
     write_dcp(tmp_path / "dcp", {})
     (tmp_path / "dcp" / ".metadata").write_bytes(tricks(marker)["os.system by REDUCE"])
 
@@ -82,8 +80,8 @@ def test_tricks_in_dcp_metadata(marker: Path, tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_the_tricks_are_real(tmp_path: Path, marker: Path) -> None:
-    """Python's own unpickler does run them: the test above proves something."""
+def test_the_unpickler_of_python_runs_a_hostile_pickle(tmp_path: Path, marker: Path) -> None:
+    """The payload is real, so the tests above are meaningful."""
     pickle.loads(tricks(marker)["INST"])
 
     assert marker.exists()
@@ -140,7 +138,7 @@ def test_the_tricks_are_real(tmp_path: Path, marker: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bombs_cost_little_and_never_crash(name: str, data: bytes, tmp_path: Path) -> None:
+def test_pickle_bombs_use_little_memory_and_do_not_crash(name: str, data: bytes, tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with suppress(Damage):
         read_pickle(data, TorchInterpreter())
@@ -186,7 +184,7 @@ def test_a_deflated_member_may_not_unpack_to_more_than_it_claims(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/etc/evil", "archive/../../evil"])
-def test_names_that_lead_out_of_the_archive(name: str, tmp_path: Path) -> None:
+def test_member_names_outside_of_the_archive_are_corrupt(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", pickled({}, []))
@@ -196,7 +194,7 @@ def test_names_that_lead_out_of_the_archive(name: str, tmp_path: Path) -> None:
     assert not (tmp_path.parent / "evil").exists()
 
 
-def test_dcp_metadata_that_points_out_of_the_checkpoint(tmp_path: Path) -> None:
+def test_dcp_metadata_that_names_a_file_outside_of_the_checkpoint_is_corrupt(tmp_path: Path) -> None:
     outside = tmp_path / "secret"
     write_zip(outside, {})
     place = {"relative_path": "../secret", "offset": 0, "length": outside.stat().st_size}
@@ -252,4 +250,4 @@ def test_special_files_are_never_opened(tmp_path: Path) -> None:
 
     assert found is not None
     assert found.verdict == "torn"
-    assert found.reason == "model.pt is a link that leaves the directory, or no file"
+    assert found.reason == "model.pt is a link out of the directory, or not a regular file"

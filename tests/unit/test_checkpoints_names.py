@@ -41,7 +41,7 @@ from trainwatch.core.model.checkpoints.checkpoint_names import (
         ("step-99999999999999999999", None, None),
     ],
 )
-def test_counts_in_names(name: str, step: int | None, epoch: int | None) -> None:
+def test_step_and_epoch_are_read_from_names(name: str, step: int | None, epoch: int | None) -> None:
     found = read_name(name)
 
     assert (found.step, found.epoch) == (step, epoch)
@@ -66,14 +66,14 @@ def test_counts_in_names(name: str, step: int | None, epoch: int | None) -> None
         "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
     ],
 )
-def test_parts_are_no_checkpoints_alone(name: str) -> None:
+def test_parts_are_not_checkpoints_by_themselves(name: str) -> None:
     assert is_part(name)
 
 
 @pytest.mark.parametrize(
     "name", ["model.pt", "optimus-000001.safetensors", "schedule_free-500.pt", "rngnet.pt", "cached.pt"]
 )
-def test_names_that_only_begin_alike(name: str) -> None:
+def test_names_that_begin_like_parts_are_checkpoints(name: str) -> None:
     assert not is_part(name)
 
 
@@ -81,11 +81,11 @@ def test_names_that_only_begin_alike(name: str) -> None:
     "name",
     ["x.safetensors.tmp", "tmp-checkpoint-500", ".x.pt", "x.pt.incomplete", "x.partial", "x.pt.tmp.123", "x.pt~"],
 )
-def test_unfinished_names(name: str) -> None:
+def test_temporary_names_are_recognised(name: str) -> None:
     assert is_temporary(name)
 
 
-def test_directories_that_say_what_they_are() -> None:
+def test_checkpoint_directories_are_recognised_by_name() -> None:
     assert is_checkpoint_directory_name("checkpoint-500")
     assert is_checkpoint_directory_name("checkpoint-epoch-3")
     assert is_checkpoint_directory_name("luca-000004-state")
@@ -110,5 +110,5 @@ def test_directories_that_say_what_they_are() -> None:
         (("best.pt",), "best"),
     ],
 )
-def test_series(names: tuple[str, ...], series: str) -> None:
+def test_series_of_names(names: tuple[str, ...], series: str) -> None:
     assert {series_of(name) for name in names} == {series}

@@ -1,4 +1,4 @@
-"""Tensors that ``pickle.dump`` wrote, values of other trainers' meta data, and files in which nothing is."""
+"""Tensors that ``pickle.dump`` wrote, metadata of other trainers, and files without tensors."""
 
 import pickle
 from pathlib import Path
@@ -32,19 +32,19 @@ def test_random_states_with_tensors_do_not_change_the_verdict(tmp_path: Path) ->
     assert (found.verdict, found.opaque) == ("complete", ("random_states_0.pkl",))
 
 
-def test_counts_in_the_meta_of_a_file(tmp_path: Path) -> None:
+def test_step_and_epoch_are_read_from_the_meta_of_a_file(tmp_path: Path) -> None:
     torch.save({"meta": {"epoch": 3, "iter": 900}, "state_dict": {"w": torch.ones(2)}}, tmp_path / "latest.pth")
     (found,) = list_checkpoints(tmp_path).checkpoints
     assert (found.step, found.epoch) == (900, 3)
 
 
 @pytest.mark.parametrize("value", ["hello", {}, {"words": ["a", "b"], "size": 3}, [1, 2]])
-def test_a_file_without_a_tensor_is_no_checkpoint(tmp_path: Path, value: object) -> None:
+def test_a_file_without_a_tensor_is_not_a_checkpoint(tmp_path: Path, value: object) -> None:
     torch.save(value, tmp_path / "vocabulary.pt")
     assert list_checkpoints(tmp_path).checkpoints == ()
 
 
-def test_a_state_file_beside_weights_of_another_name_is_whole(tmp_path: Path) -> None:
+def test_a_state_file_beside_weights_of_another_name_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-500"
     folder.mkdir()
     safetensors.save_file({"w": torch.ones(4)}, folder / "pytorch_lora_weights.safetensors")

@@ -1,4 +1,4 @@
-"""What slipped past scanners of pickles that were published: nothing is executed, nothing is called complete.
+"""Published bypasses of pickle scanners: nothing is executed, and the verdict is never complete.
 
 Sources: advisories and issues of picklescan, modelscan and fickling, and the reports on broken archives on model hubs.
 """
@@ -53,7 +53,7 @@ def test_a_name_of_an_advisory_is_never_a_known_call(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize(("module", "name"), LENT)
 @pytest.mark.parametrize("by", ["reduce", "new", "inst"])
-def test_a_framework_lends_nobody_its_good_name(module: str, name: str, by: str, tmp_path: Path) -> None:
+def test_a_name_through_the_module_of_a_framework_is_refused(module: str, name: str, by: str, tmp_path: Path) -> None:
     assert verdict_of(called(module, name, by=by), tmp_path) == "opaque"
 
 
@@ -69,11 +69,11 @@ def test_inner_classes_of_frameworks_stay_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(STREAMS))
-def test_a_stream_that_hides_its_call_is_not_complete(name: str, tmp_path: Path) -> None:
+def test_a_pickle_that_hides_its_call_is_not_complete(name: str, tmp_path: Path) -> None:
     assert verdict_of(STREAMS[name], tmp_path) in {"opaque", "corrupt"}
 
 
-def test_a_stream_that_breaks_behind_its_payload_runs_nothing(tmp_path: Path) -> None:
+def test_a_pickle_that_is_damaged_after_its_payload_runs_nothing(tmp_path: Path) -> None:
     marker = tmp_path / "executed"
     for data in broken_streams(marker).values():
         assert verdict_of(data, tmp_path) in {"corrupt", "torn", "opaque"}
@@ -100,7 +100,7 @@ def test_an_archive_inside_the_archive_is_data(tmp_path: Path) -> None:
     assert verify(path, deep=True).verdict == "complete", "torch does not open it"
 
 
-def test_what_python_itself_would_do_with_a_lent_name() -> None:
-    """Python's unpickler follows the dots, so the tests above are about a real way out."""
+def test_the_unpickler_of_python_follows_dots_in_names() -> None:
+    """The names above really reach another module."""
     made = pickle.loads(b"\x80\x04" + short("argparse") + short("_os.getcwd") + b"\x93)R.")
     assert made == str(Path.cwd())

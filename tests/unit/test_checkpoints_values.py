@@ -1,4 +1,4 @@
-"""NaN and Inf are found in every element type, counted, named and placed; what no tensor sees is not judged."""
+"""NaN and Inf are found in every element type, counted, named and placed; what no tensor covers is not tested."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def test_the_largest_number_is_a_number(dtype: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "bad"), [(dtype, bad) for dtype, bads in BAD.items() for bad in bads])
-def test_one_bad_value_is_found_wherever_it_lies(dtype: str, bad: bytes, tmp_path: Path) -> None:
+def test_one_nonfinite_value_is_found_at_every_position(dtype: str, bad: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     width = WIDTH[dtype]
     count = 3 * (1 << 20) // width + 5
@@ -92,7 +92,7 @@ def test_one_bad_value_is_found_wherever_it_lies(dtype: str, bad: bytes, tmp_pat
         assert verify(path, deep=False).verdict == "complete"
 
 
-def test_all_bad_values_are_counted_over_tensors(tmp_path: Path) -> None:
+def test_all_nonfinite_values_are_counted_over_tensors(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     bad = np.full(300_000, np.nan, dtype=np.float32)
     save_file({"a": np.ones(5, dtype=np.float32), "b": bad, "c": np.ones(7, dtype=np.float32), "d": bad[:10]}, path)
@@ -103,7 +103,7 @@ def test_all_bad_values_are_counted_over_tensors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_zip, write_legacy])
-def test_torch_files_name_the_tensor(write: Callable[[Path, Any], None], tmp_path: Path) -> None:
+def test_the_reason_names_the_tensor_of_a_torch_file(write: Callable[[Path, Any], None], tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     arrays = weights()
     arrays["unet.up.weight"][3, 2] = np.inf
@@ -115,7 +115,7 @@ def test_torch_files_name_the_tensor(write: Callable[[Path, Any], None], tmp_pat
     assert "holds 5 NaN or Inf in 2 tensors, the first model.unet.up.weight" in (found.reason or "")
 
 
-def test_optimizer_state_counts(tmp_path: Path) -> None:
+def test_nan_in_optimizer_state_is_nonfinite(tmp_path: Path) -> None:
     path = transformers(tmp_path)
     write_zip(path / "optimizer.pt", {"state": {0: {"exp_avg_sq": np.array([1.0, np.inf])}}, "param_groups": []})
 
@@ -136,7 +136,7 @@ def test_dcp_items_are_read_through(tmp_path: Path) -> None:
     assert "unet.up.bias" in (found.reason or "")
 
 
-def test_values_that_no_tensor_sees_are_not_judged(tmp_path: Path) -> None:
+def test_values_that_no_tensor_covers_are_not_tested(tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     storage = np.ones((6, 4), dtype=np.float32)
     storage[:, 3] = np.nan
@@ -186,7 +186,7 @@ def test_lightning_callbacks_start_at_infinity(tmp_path: Path) -> None:
     assert (found.verdict, found.step, found.epoch) == ("complete", 1000, 3)
 
 
-def test_a_wrong_checksum_is_found_where_torch_would_load(tmp_path: Path) -> None:
+def test_a_wrong_checksum_that_torch_ignores_is_found(tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     write_zip(path, {"w": np.ones(1000, dtype=np.float32)})
     raw = bytearray(path.read_bytes())
@@ -202,7 +202,7 @@ def test_a_wrong_checksum_is_found_where_torch_would_load(tmp_path: Path) -> Non
     )
 
 
-def test_a_tensor_beyond_its_storage(tmp_path: Path) -> None:
+def test_a_tensor_beyond_its_storage_is_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "model_1.pt"
     write_zip(path, {"w": Called("torch._utils", "_rebuild_tensor_v2", 1, 0, (5,), (1,), False, {})})
 
@@ -228,7 +228,7 @@ def test_progress_reaches_the_end_and_may_cancel(tmp_path: Path) -> None:
         verify(path, deep=True, progress=cancel)
 
 
-def test_the_rate_limit_sleeps_for_what_came_too_fast() -> None:
+def test_the_rate_limit_sleeps_when_reading_is_too_fast() -> None:
     now = 0.0
     slept: list[float] = []
 
@@ -247,7 +247,7 @@ def test_the_rate_limit_sleeps_for_what_came_too_fast() -> None:
         Pace(1, None, 0)
 
 
-def test_a_file_that_changes_while_it_is_read_is_being_written(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_has_the_verdict_writing(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     save_file({"w": np.zeros(12 << 20, dtype=np.float32)}, path)
 

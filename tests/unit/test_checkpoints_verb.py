@@ -33,7 +33,7 @@ def test_list_names_the_resume_point(outputs: Path, capsys: pytest.CaptureFixtur
     assert "<- resume point" in capsys.readouterr().out
 
 
-def test_verify_fails_what_is_cut_off(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_exits_with_1_for_a_cut_file(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = outputs / "luca-000004.safetensors"
     assert main(["checkpoints", "verify", str(path), "--deep"]) == 0
     path.write_bytes(path.read_bytes()[:-9])
@@ -42,7 +42,7 @@ def test_verify_fails_what_is_cut_off(outputs: Path, capsys: pytest.CaptureFixtu
     assert said(capsys)["verdict"] == "torn"
 
 
-def test_an_output_directory_is_no_checkpoint(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_directory_is_not_a_checkpoint(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["checkpoints", "verify", str(outputs)]) == 2
     assert "holds 3 checkpoints; verify one of them, such as" in capsys.readouterr().err
 
@@ -64,7 +64,7 @@ def test_compare_with_itself_moves_nothing(outputs: Path, capsys: pytest.Capture
     assert "weights moved by 0.00%" in capsys.readouterr().out
 
 
-def test_prune_deletes_only_when_told_to(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_deletes_only_with_yes(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy2(outputs / "luca-000004.safetensors", outputs / "luca-000006.safetensors")
     before = sorted(outputs.iterdir())
     assert main(["checkpoints", "prune", str(outputs), "--keep", "1"]) == 0
@@ -87,14 +87,12 @@ def test_backup_never_overwrites(outputs: Path, tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("words", [["list", "nowhere"], ["verify", "nowhere"], ["show", "x"], ["compare", "x", "y"]])
-def test_what_is_not_there_is_said(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_path_is_reported(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["checkpoints", *words]) == 3
 
 
-def test_a_backup_into_a_folder_that_is_missing_makes_it(
-    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_backup_makes_a_missing_folder(outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = outputs / "luca-000004.safetensors"
     assert main(["checkpoints", "backup", str(file), str(tmp_path / "backups")]) == 0
     assert (tmp_path / "backups" / file.name).read_bytes() == file.read_bytes()

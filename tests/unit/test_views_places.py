@@ -131,10 +131,10 @@ def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:
 
 def test_a_dry_run_names_what_goes_and_why_the_rest_stays() -> None:
     old, new = checkpoint(100, 10.0), checkpoint(200, 20.0)
-    plan = Plan(directory="/out", keep=(Stays(new, "neighbour of a bad one"),), delete=(old,), freed_bytes=870_000_000)
+    plan = Plan(directory="/out", keep=(Stays(new, "next to a damaged one"),), delete=(old,), freed_bytes=870_000_000)
     texts = [f.text for f in prune_facts(plan)]
     assert texts[0] == "1 checkpoint, 870 MB"
-    assert texts[-1].endswith("the way back from a bad one")
+    assert texts[-1].endswith("is next to a damaged one")
     nothing = Plan(directory="/out", keep=(Stays(new, "newest"),), delete=(), freed_bytes=0)
     assert prune_facts(nothing)[0].text.startswith("nothing")
 

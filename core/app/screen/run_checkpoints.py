@@ -61,7 +61,7 @@ class RunCheckpoints:
 
         found = _sentence(lambda: show(Path(path)))
         if found is None:
-            raise RuntimeError(f"{path} is no checkpoint any more")
+            raise RuntimeError(f"{path} is not a checkpoint any more")
         return found
 
     def compare(self, a: str, b: str, *, progress: Progress) -> "Comparison":

@@ -1,4 +1,4 @@
-"""Retention of one run: the prune rules over its output folder, remembering what was proven already."""
+"""Retention of one run: the prune rules over its output folder, remembering what was verified already."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,28 +14,28 @@ class FolderRetention:
     def __init__(self, directory: Path, globs: Sequence[str] = ()) -> None:
         self._directory = directory
         self._globs = globs
-        self._proven: dict[tuple[str, int, float], Checkpoint] = {}
+        self._verified: dict[tuple[str, int, float], Checkpoint] = {}
 
     def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
         """Oldest first. The checkpoints that stay are read once each, not after every save."""
-        plan = plan_prune(self._directory, keep, deep=deep, prove=self._prove, globs=self._globs)
+        plan = plan_prune(self._directory, keep, deep=deep, verify_deep=self._verify, globs=self._globs)
         stay = {kept.checkpoint.path for kept in plan.keep}
-        self._proven = {key: found for key, found in self._proven.items() if key[0] in stay}
+        self._verified = {key: found for key, found in self._verified.items() if key[0] in stay}
         return tuple(reversed(plan.delete))
 
     def delete(self, checkpoint: Checkpoint) -> str | None:
-        """One alone; it is looked at once more before it goes."""
+        """Delete one; it is inspected once more before."""
         alone = PrunePlan(
             directory=str(self._directory), keep=(), delete=(checkpoint,), freed_bytes=0, resume_point=None
         )
         outcome = apply_prune(alone)
         return outcome.refused[0][1] if outcome.refused else None
 
-    def _prove(self, path: Path) -> Checkpoint:
+    def _verify(self, path: Path) -> Checkpoint:
         found = verify(path, deep=False)
         key = (str(path), found.size_bytes, found.mtime)
-        known = self._proven.get(key)
+        known = self._verified.get(key)
         if known is None:
             known = verify(path, deep=True)
-            self._proven[key] = known
+            self._verified[key] = known
         return known

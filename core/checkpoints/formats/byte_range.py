@@ -1,6 +1,6 @@
-"""A stretch of a file, read with ``pread``.
+"""A range of a file, read with ``pread``.
 
-Never mapped: truncating a mapped file kills its reader with SIGBUS, and trainers rotate checkpoints under our eyes.
+Never mapped: truncating a mapped file kills its reader with SIGBUS, and trainers rotate checkpoints at any time.
 """
 
 import errno
@@ -24,7 +24,7 @@ class ByteRange:
         self.size = size
 
     def part(self, offset: int, size: int) -> "ByteRange":
-        """A stretch inside this one. Raises Torn when it reaches beyond the end."""
+        """A range inside this one. Raises Torn when it reaches beyond the end."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
         return ByteRange(self.fd, self.start + offset, size)
@@ -50,8 +50,8 @@ class ByteRange:
             done += got
 
     def expect_sequential(self) -> None:
-        """Tell the kernel that all of the file is wanted in order: it reads ahead while the last part is judged."""
-        with suppress(OSError):  # not offered by every filesystem; reading works all the same
+        """Announce to the kernel that the whole file is read in order, so that it reads ahead."""
+        with suppress(OSError):  # some filesystems do not support it; reading works without it
             os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
 
@@ -59,8 +59,8 @@ class ByteRange:
 def open_bytes(path: Path) -> Iterator[ByteRange]:
     """Open a regular file for reading.
 
-    A named pipe or device is refused unopened (opening one may block or act). Raises FileNotFoundError, Sealed (no
-    permission, no regular file), Corrupt (the disk cannot read it).
+    A named pipe or device is refused before it is opened, because opening may block or have an effect. Raises
+    FileNotFoundError, Sealed (no permission, not a regular file), Corrupt (the disk cannot read it).
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -71,14 +71,14 @@ def open_bytes(path: Path) -> Iterator[ByteRange]:
     try:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
-            raise Sealed("is no regular file")
+            raise Sealed("is not a regular file")
         yield ByteRange(fd, 0, before.st_size)
     finally:
         os.close(fd)
 
 
 def unreadable(error: OSError, where: str) -> Corrupt | Sealed:
-    """The finding for a read that the system refused."""
+    """The damage for a read that the system refused."""
     if error.errno in {errno.EACCES, errno.EPERM, errno.ENXIO, errno.EISDIR, errno.ELOOP}:
         return Sealed(f"cannot be opened: {error.strerror}")
     return Corrupt(f"cannot be read at {where}: {error.strerror}")

@@ -1,4 +1,4 @@
-"""What can be wrong with a checkpoint, raised by whoever reads it and turned into a verdict in one place.
+"""What can be wrong with a checkpoint: raised by the readers, turned into a verdict by ``inspection.conclude``.
 
 ``Damage``
 ├── ``Torn``       it ends too early, or a member that is written last is missing
@@ -14,7 +14,7 @@ from ...model.checkpoints.checkpoint import Verdict
 
 
 class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error of ours
-    """A finding: ``reason`` is a sentence that names the member and, where one is known, the byte."""
+    """``reason`` is a sentence that names the member and, if known, the byte."""
 
     verdict: ClassVar[Verdict]
 
@@ -23,7 +23,7 @@ class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error o
         self.reason = reason
 
     def within(self, member: str) -> "Damage":
-        """The same finding, said of a member of a larger checkpoint."""
+        """The same finding for a member of a larger checkpoint."""
         return type(self)(f"{member}: {self.reason}")
 
 
@@ -58,10 +58,10 @@ class Growing(Damage):
 
 
 SEVERITY: tuple[Verdict, ...] = ("complete", "opaque", "nonfinite", "corrupt", "torn", "writing")
-"""Of several findings the one furthest to the right is the verdict: a cut file explains the rest, and nothing else that
-was seen of a file counts while it is being written."""
+"""The finding furthest to the right gives the verdict: a cut file explains the rest, and while a file is being written
+nothing else that was found in it counts."""
 
 
 def worst(findings: list[Damage]) -> Damage | None:
-    """The finding that decides, the first of its kind."""
+    """The finding that gives the verdict: the first of the worst kind."""
     return max(findings, key=lambda finding: SEVERITY.index(finding.verdict), default=None)

@@ -20,10 +20,10 @@ TORCHSCRIPT = "TorchScript code"
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of a file that is checked as one: a safetensors tensor, a zip member, a legacy storage.
+    """A range of a file that is checked as one: a safetensors tensor, a zip member, a legacy storage.
 
     ``start``: byte in the file. ``packed_bytes`` there, ``size_bytes`` unpacked. ``element`` None: bytes whose values
-    are not judged. ``crc`` None: the format stores none.
+    are not tested. ``crc`` None: the format stores none.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 class Tensor(msgspec.Struct, frozen=True, kw_only=True):
     """A tensor as a view of a region. ``offset`` and ``strides`` in elements; ``strides`` None: contiguous.
 
-    ``region`` None: a tensor without bytes (meta device). ``judged`` False: infinities belong there.
+    ``region`` None: a tensor without bytes (meta device). ``tested`` False: may hold infinities.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True):
     region: int | None
     offset: int = 0
     strides: tuple[int, ...] | None = None
-    judged: bool = True
+    tested: bool = True
 
     @property
     def count(self) -> int:
@@ -72,12 +72,12 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileContents(msgspec.Struct, frozen=True, kw_only=True):
-    """One tensor file, its structure found sound.
+    """One tensor file with an undamaged structure.
 
     ``opaque``: names of objects beyond tensors and plain values. ``refused``: names of callables that no known
-    framework stores and that loading the file would call; ``hostile``: those of them, and mentions, that run commands.
-    ``tree``: the pickled object as inert values (None for
-    safetensors). ``metadata``: as stored by safetensors. ``notes``: what is odd but harmless.
+    framework stores and that loading the file would call. ``hostile``: imported names that can run commands.
+    ``tree``: the pickled object as inert values (None for safetensors). ``metadata``: as stored by safetensors.
+    ``notes``: unusual but harmless.
     """
 
     format: FileFormat
@@ -93,7 +93,7 @@ class FileContents(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple[Tensor, ...]:
     """Every tensor in the tree, by name. ``region_of``: storage key → region. Raises Corrupt for a missing storage."""
-    unjudged = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.keys() else ()  # noqa: SIM118 -- not a dict
+    untested = _LIGHTNING_BOOKKEEPING if isinstance(tree, Mapping) and _LIGHTNING_MARK in tree.keys() else ()  # noqa: SIM118 -- not a dict
     tensors: list[Tensor] = []
     for name, view in tensors_in(tree):
         region = None
@@ -109,7 +109,7 @@ def describe_views(tree: PickleValue, region_of: dict[str, int | None]) -> tuple
                 region=region,
                 offset=view.offset,
                 strides=view.strides,
-                judged=not name.startswith(unjudged) if unjudged else True,
+                tested=not name.startswith(untested) if untested else True,
             )
         )
     return tuple(tensors)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from .value_scan import Array, Scanner
 
 _MASK_WORD = "mask"
-"""Attention masks hold -Inf by design where they are saved as buffers."""
+"""Attention masks that are saved as buffers hold -Inf by design."""
 
 
 def check_values(source: ByteRange, contents: FileContents, scanner: "Scanner") -> list[Damage]:
     """Read every region of a file once; returns what is wrong (empty: nothing). Raises Damage when it cannot be read.
 
-    A value that no tensor looks at is not judged: storages may be larger than the views of them.
+    A value that no tensor covers is not tested: storages may be larger than the views of them.
     """
     tally = _Tally(contents)
     damages: list[Damage] = []
@@ -103,7 +103,7 @@ class _Tally:
         width = _PART_BYTES.get(element.check, 1)
         parts = max(1, element.bits // (8 * width))
         for tensor in self._views.get(region_index, ()):
-            if not tensor.judged:
+            if not tensor.tested:
                 continue
             within = _covered(tensor, positions // parts)
             if _MASK_WORD in tensor.name.lower():
@@ -152,7 +152,7 @@ class _Listener:
 
 
 def _covered(tensor: Tensor, elements: "Array") -> "Array":
-    """Which element positions of a region the tensor looks at.
+    """Which element positions of a region the tensor covers.
 
     Exact for views whose strides nest (all that torch makes from slicing and transposing); for others it may take too
     many as covered, never too few.

@@ -13,7 +13,7 @@ _REPORT_BYTES = 16 << 20
 
 
 class Pace:
-    """Counts bytes read, reports them now and then, and sleeps when they come faster than the limit."""
+    """Counts the bytes read, reports every 16 MB, and sleeps when reading is faster than the limit."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Pace:
             self._progress(min(self.done, self.total), self.total)
 
     def finish(self) -> None:
-        """Everything is read: report the whole, whatever was skipped."""
+        """Report the total, even if parts were skipped."""
         if self._progress is not None:
             self._progress(self.total, self.total)
 

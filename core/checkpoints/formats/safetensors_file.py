@@ -34,7 +34,7 @@ def read_safetensors(source: ByteRange) -> FileContents:
         raise Torn(f"has {source.size} bytes; even the header length takes 8")
     length = int.from_bytes(source.read(0, 8), "little")
     if length > MAX_HEADER_BYTES or length < 2:
-        raise Corrupt(f"says at byte 0 that its header has {length} bytes; 2 to {MAX_HEADER_BYTES} are possible")
+        raise Corrupt(f"has a header length of {length} bytes at byte 0; 2 to {MAX_HEADER_BYTES} are possible")
     if 8 + length > source.size:
         raise Torn(f"is cut inside its header: {source.size} bytes of at least {8 + length}")
     entries, metadata = _decode(source.read(8, length))

@@ -36,13 +36,13 @@ def read_state_file(path: Path) -> ProgressState:
     try:
         values = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        # json says where it stumbled; at the very end means cut
+        # an error at the very end of the text means that the file was cut
         cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
         cut = cut or (isinstance(error, json.JSONDecodeError) and "Unterminated" in error.msg)
         kind = Torn if cut else Corrupt
-        raise kind(f"is no valid JSON: {shown(str(error))}") from error
+        raise kind(f"is not valid JSON: {shown(str(error))}") from error
     if not isinstance(values, dict):
-        raise Corrupt("holds no JSON object")
+        raise Corrupt("does not hold a JSON object")
     return ProgressState(counts=counts_in(values), values=values)
 
 

@@ -31,7 +31,7 @@ _TEXT_PICKLE_STARTS = b"(c]}lNISFVGUX"
 
 
 class FileFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. ``damage`` None: sound as far as was looked. ``contents`` None: it could not be listed."""
+    """What was found. ``damage`` None: nothing wrong was found. ``contents`` None: it could not be listed."""
 
     contents: FileContents | None
     damage: Damage | None
@@ -55,7 +55,7 @@ def examine_file(
 def examine_range(
     source: ByteRange, tensor_format: TensorFormat, *, scanner: "Scanner | None" = None, needed: bool = True
 ) -> FileFinding:
-    """As ``examine_file`` for a stretch of an open file."""
+    """As ``examine_file`` for a range of an open file."""
     try:
         contents = read_safetensors(source) if tensor_format == "safetensors" else read_torch_file(source)
     except Damage as damage:
@@ -84,7 +84,7 @@ def read_torch_file(source: ByteRange) -> FileContents:
     if MAGIC.startswith(head) or LOCAL_SIGNATURE.startswith(head):
         raise Torn(f"is cut off after {source.size} bytes")
     if head.endswith(_TAR_MARK):
-        raise Sealed("is in the tar form of torch 0.1, which is not read")
+        raise Sealed("is a tar file of torch 0.1, which cannot be read")
     if head[0] == 0x80:
         return read_plain_pickle(source)
     if head[:1] in {bytes([start]) for start in _TEXT_PICKLE_STARTS}:
@@ -103,11 +103,11 @@ def looks_like_torch(head: bytes) -> bool:
 
 def _sealed(contents: FileContents, *, needed: bool) -> Sealed | None:
     if contents.hostile:
-        return Sealed(f"asks for {contents.hostile[0]}, which can run commands and which no framework stores")
+        return Sealed(f"imports {contents.hostile[0]}, which can run commands and which no framework stores")
     if not needed:
         return None
     if contents.refused:
-        return Sealed(f"asks for {contents.refused[0]} to be called, which no known framework stores")
+        return Sealed(f"calls {contents.refused[0]}, which no known framework stores")
     if contents.format == "pickle":
         return Sealed("is a plain pickle that torch.save did not write; its tensors cannot be listed")
     return None

@@ -133,7 +133,7 @@ def _storage_size(source: ByteRange, storage: Storage, at: int) -> int:
         raise Torn(f"is cut off: {source.size} bytes, storage {label} should begin at byte {at}")
     numel = int.from_bytes(source.read(at, 8), "little", signed=True)
     if numel != storage.numel:
-        raise Corrupt(f"storage {label} at byte {at} has {numel} elements where its tensors need {storage.numel}")
+        raise Corrupt(f"storage {label} at byte {at} has {numel} elements, its tensors need {storage.numel}")
     size = storage.element.size_bytes(numel) if storage.element else numel
     if at + 8 + size > source.size:
         raise Torn(f"is cut off: {source.size} of at least {at + 8 + size} bytes, inside storage {label}")

@@ -63,8 +63,8 @@ def _find_pickle(archive: ZipArchive) -> ZipMember:
     found = [member for member in archive.members if member.name == "data.pkl" or member.name.endswith("/data.pkl")]
     if not found:
         raise Corrupt("is an archive without data.pkl, so torch did not write it")
-    if len(found) > 1:  # torch takes the one of the archive's first folder: which that is must not be a matter of taste
-        raise Corrupt(f"has {len(found)} members called data.pkl")
+    if len(found) > 1:  # torch takes that of the first folder, other readers may take another
+        raise Corrupt(f"has {len(found)} members named data.pkl")
     return found[0]
 
 
@@ -98,4 +98,4 @@ def _check_storage(storage: Storage, index: int | None, archive: ZipArchive) -> 
     width = storage.element.bits // 8 if storage.element else 1
     needed = storage.numel * width
     if not needed <= member.size_bytes < needed + max(width, 1):
-        raise Corrupt(f"member {shown(member.name)} has {member.size_bytes} bytes where its tensors need {needed}")
+        raise Corrupt(f"member {shown(member.name)} has {member.size_bytes} bytes, its tensors need {needed}")

@@ -1,6 +1,6 @@
-"""NaN and Inf in stretches of a file, at the speed of memory: read, checksum and judge one buffer at a time.
+"""Finds NaN and Inf in ranges of a file: one buffer at a time is read, checksummed and tested.
 
-numpy is imported here and only when something is scanned. float16, bfloat16 and float8 are judged as integers by their
+numpy is imported here and only when something is scanned. float16, bfloat16 and float8 are tested as integers by their
 largest bit pattern, once signed and once unsigned: no conversion, no temporary; float32 and float64 by numpy's test.
 """
 
@@ -46,7 +46,7 @@ class Scanner:
         self._pace = pace
         self._chunk = chunk_bytes
         self._buffers = (np.empty(chunk_bytes, dtype=np.uint8), np.empty(chunk_bytes, dtype=np.uint8))
-        # the checksum is the slowest part by far; beside the reading it costs nothing (zlib lets go of the GIL)
+        # the checksum takes most of the time; in a second thread it runs beside the reading (zlib releases the GIL)
         self._checksums = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checksum")
         self._mask = np.empty(chunk_bytes, dtype=np.bool_)
 
@@ -82,7 +82,7 @@ class Scanner:
                 elif checksum:
                     crc = zlib.crc32(buffer.data)
                 if check != "none":
-                    self.judge(buffer, done, check, on_bad, big_endian=big_endian)
+                    self.test(buffer, done, check, on_bad, big_endian=big_endian)
                 done += length
                 self._pace.advance(length)
         finally:
@@ -125,22 +125,20 @@ class Scanner:
             crc = zlib.crc32(unpacked, crc)
             if check != "none" and unpacked:
                 chunk = self._np.frombuffer(unpacked, dtype=self._np.uint8)
-                self._judge_stream(chunk, done, check, on_bad, big_endian=big_endian)
+                self._test_stream(chunk, done, check, on_bad, big_endian=big_endian)
             done += len(unpacked)
         if done != size:
             raise Corrupt(f"unpacks to {done} bytes instead of {size}")
         return crc
 
-    def _judge_stream(
-        self, chunk: "Array", at: int, check: FiniteCheck, on_bad: BadValues, *, big_endian: bool
-    ) -> None:
+    def _test_stream(self, chunk: "Array", at: int, check: FiniteCheck, on_bad: BadValues, *, big_endian: bool) -> None:
         width = _FLOAT_BYTES.get(check) or (_INTEGER_TESTS[check][0] if check in _INTEGER_TESTS else 1)
-        # pieces of an unpacked stream may cut an element; its two halves are then not judged
+        # pieces of an unpacked stream may cut an element; its two halves are then not tested
         skip = -at % width
-        self.judge(chunk[skip:], at + skip, check, on_bad, big_endian=big_endian)
+        self.test(chunk[skip:], at + skip, check, on_bad, big_endian=big_endian)
 
-    def judge(self, chunk: "Array", at: int, check: FiniteCheck, on_bad: BadValues, *, big_endian: bool) -> None:
-        """Judge the bytes of one chunk, which begins at byte ``at`` of its region."""
+    def test(self, chunk: "Array", at: int, check: FiniteCheck, on_bad: BadValues, *, big_endian: bool) -> None:
+        """Test the bytes of one chunk, which begins at byte ``at`` of its region."""
         np = self._np
         order = ">" if big_endian else "<"
         if check in _FLOAT_BYTES:

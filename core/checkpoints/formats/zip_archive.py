@@ -1,7 +1,7 @@
 """The structure of a zip archive as ``torch.save`` writes it: the directory at the end against the headers in front.
 
-Nothing is extracted. ``zipfile`` is not used because it trusts the directory alone; a member is taken as whole only
-when its own header, its descriptor and the directory agree. Source: PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.
+Nothing is extracted. ``zipfile`` is not used because it trusts the directory alone; here a member counts only if its
+own header, its descriptor and the directory agree. Source: PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.
 """
 
 import struct
@@ -91,7 +91,7 @@ def _directory(source: ByteRange) -> tuple[list[_Entry], int]:
     if at >= _LOCATOR64.size and source.read(at - _LOCATOR64.size, 4) == _LOCATOR64_SIGNATURE:
         _, disk64, at64, volumes = _LOCATOR64.unpack(source.read(at - _LOCATOR64.size, _LOCATOR64.size))
         if disk64 or volumes != 1:
-            raise Corrupt(f"its locator at byte {at - _LOCATOR64.size} speaks of several volumes")
+            raise Corrupt(f"its locator at byte {at - _LOCATOR64.size} names several volumes")
         end, here64, count64, size64, start64 = _end64(source, at64, at - _LOCATOR64.size)
         narrow = ((here, here64, _FULL_16), (count, count64, _FULL_16), (size, size64, _FULL_32))
         for small, large, full in (*narrow, (start, start64, _FULL_32)):
@@ -99,7 +99,7 @@ def _directory(source: ByteRange) -> tuple[list[_Entry], int]:
                 raise Corrupt(f"its two end records contradict each other at byte {at}")
         here, count, size, start = here64, count64, size64, start64
     if disk or first_disk or here != count:
-        raise Corrupt(f"its end record at byte {at} speaks of several volumes")
+        raise Corrupt(f"its end record at byte {at} names several volumes")
     if start + size != end or size > MAX_DIRECTORY_BYTES:
         raise Corrupt(f"its directory of {size} bytes at byte {start} does not end at byte {end}")
     return _entries(source.read(start, size), count, start), start
@@ -142,7 +142,7 @@ def _entries(raw: bytes, count: int, start: int) -> list[_Entry]:
         extra = raw[name_at + name_length : name_at + name_length + extra_length]
         at = name_at + name_length + extra_length + comment_length
         if attributes & _DIRECTORY_ATTRIBUTE and size:
-            raise Corrupt(f"its directory calls a member with bytes a folder at byte {start + name_at}")
+            raise Corrupt(f"its directory marks a member with bytes as a folder at byte {start + name_at}")
         if at > len(raw) or disk or version > _NEWEST_VERSION:
             raise Corrupt(f"its directory is damaged at byte {start + name_at}")
         size, packed, header = _widen(extra, size, packed, header, start + name_at)
@@ -176,7 +176,7 @@ def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[ZipMember, in
     if entry.flags & _ENCRYPTED or packing is None:
         raise Sealed(f"member {label} is encrypted or packed by method {entry.method}")
     if entry.header + _LOCAL.size > limit:
-        raise Corrupt(f"member {label} begins at byte {entry.header}, behind the directory")
+        raise Corrupt(f"member {label} begins at byte {entry.header}, after the start of the directory")
     header = _LOCAL.unpack(source.read(entry.header, _LOCAL.size))
     signature, _, flags, method, _, _, crc, packed, size, name_length, extra_length = header
     data_start = entry.header + _LOCAL.size + name_length + extra_length
@@ -197,7 +197,7 @@ def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[ZipMember, in
         end = _descriptor_end(source, entry, end, limit)
     name = entry.name.decode("utf-8", "replace")
     if name.startswith("/") or ".." in name.split("/") or "\\" in name:
-        raise Corrupt(f"member {label} has a name that leads out of the archive")
+        raise Corrupt(f"member {label} has a name outside of the archive")
     member = ZipMember(
         name=name,
         packing=packing,

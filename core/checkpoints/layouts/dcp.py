@@ -1,7 +1,7 @@
 """torch.distributed.checkpoint: ``__RANK_N.distcp`` files and ``.metadata``, which is renamed into place last.
 
-``.metadata`` is a pickle that torch itself loads without any restriction; here it is walked like every other. Each item
-that it lists is a stretch of a ``.distcp`` file and itself a file of ``torch.save``, or of safetensors.
+``.metadata`` is a pickle that torch loads without any restriction; here it is read without executing it. Each item
+that it lists is a range of a ``.distcp`` file and itself a file of ``torch.save`` or of safetensors.
 Source: ``torch/distributed/checkpoint/filesystem.py`` and ``metadata.py`` (torch 2.13).
 """
 
@@ -54,7 +54,7 @@ def is_dcp(members: Members) -> bool:
 
 
 def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage], NameCounts]:
-    """Every listed item lies inside its file; with a scanner also every item sound and finite."""
+    """Every listed item lies inside its file; with a scanner every item is also read through."""
     if METADATA not in members.files:
         return [Torn(f"{METADATA} is missing: it is written last, so the checkpoint was not finished")], NameCounts()
     try:
@@ -66,7 +66,7 @@ def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage]
     except Damage as damage:
         return [damage], NameCounts()
     except FileNotFoundError as error:
-        return [Torn(f"{error.filename} is gone")], NameCounts()
+        return [Torn(f"{error.filename} was removed")], NameCounts()
     return damages, counts
 
 
@@ -80,9 +80,9 @@ def _listed(members: Members) -> list[_Item]:
         except Damage as damage:
             raise damage.within(METADATA) from damage
     if interpreter.hostile:
-        raise Sealed(f"{METADATA} asks for {next(iter(interpreter.hostile))}, which no framework stores")
+        raise Sealed(f"{METADATA} imports {next(iter(interpreter.hostile))}, which no framework stores")
     if interpreter.refused:
-        raise Sealed(f"{METADATA} asks for {next(iter(interpreter.refused))} to be called")
+        raise Sealed(f"{METADATA} calls {next(iter(interpreter.refused))}, which no known framework stores")
     described = _field(tree, _METADATA_CLASS, "state_dict_metadata")
     storage = _field(tree, _METADATA_CLASS, "storage_data")
     if not isinstance(storage, Mapping) or not isinstance(described, Mapping):
@@ -138,13 +138,15 @@ def _overlapping(items: list[_Item]) -> Damage | None:
     end: dict[str, int] = {}
     for item in sorted(items, key=lambda item: (item.file, item.offset)):
         if item.offset < end.get(item.file, 0):
-            return Corrupt(f"{METADATA} lets {shown(item.name)} overlap in {item.file} at byte {item.offset}")
+            return Corrupt(
+                f"{METADATA} places {shown(item.name)} over other items in {item.file} at byte {item.offset}"
+            )
         end[item.file] = item.offset + item.length
     return None
 
 
 def _stored_counts(members: Members, items: list[_Item]) -> NameCounts:
-    """Step and epoch where the trainer put them into the state as plain numbers."""
+    """Step and epoch, if the trainer stores them in the state as plain numbers."""
     found: dict[str, int] = {}
     for item in items:
         key = item.name.rpartition(".")[2]

@@ -22,7 +22,7 @@ _MAX_LATEST_BYTES = 4096
 
 
 def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None:
-    """A tag folder: recognised by its model states. Every data-parallel rank that the states speak of must be there."""
+    """A tag folder: recognised by its model states. All its data-parallel ranks must be there."""
     models = {name: match for name in members.top() if (match := _MODEL.match(name))}
     matches = [match for name in members.top() if (match := _OPTIMIZER.match(name))]
     optimizers = {(int(match["dp"]), int(match["mp"])) for match in matches}
@@ -54,7 +54,7 @@ def check_latest(members: Members) -> list[Damage]:
         return [Torn("latest is missing: it is written last, so the checkpoint was not finished")]
     tag = _read_latest(members.root / LATEST)
     if tag is None or tag not in members.folders:
-        return [Torn(f"latest names {shown(tag or 'nothing')}, which is not there")]
+        return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist")]
     return []
 
 
@@ -78,7 +78,7 @@ def _not_named_latest(root: Path) -> list[Damage]:
         return []
     named, own = read_name(tag).step, read_name(root.name).step
     if named is not None and own is not None and named < own:
-        return [Torn(f"was not finished: {LATEST} beside it still names {shown(tag)}")]
+        return [Torn(f"was not finished: {LATEST} beside it names {shown(tag)}")]
     return []
 
 

@@ -138,7 +138,7 @@ def _check_inner_dcp(members: Members, reading: LayoutReading, scanner: "Scanner
 
 
 def _counts(members: Members, reading: LayoutReading, findings: Findings) -> NameCounts:
-    """State file, else what the weights' file says, else the directory's name."""
+    """Step and epoch: from the state file, else from the files with weights, else from the directory's name."""
     step, epoch = reading.counts.step, reading.counts.epoch
     for name in sorted(weights_in(members)):
         finding = findings.get(name)

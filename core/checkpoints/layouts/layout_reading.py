@@ -1,4 +1,4 @@
-"""What all directory layouts share: what a reading of one says, and what counts as weights or optimizer."""
+"""What all directory layouts share: the result of reading one, and which files are weights or optimizer state."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ Findings = dict[str, FileFinding]
 
 
 class LayoutReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory read as one layout. ``counts``: from its state file. ``notes``: odd but harmless."""
+    """A directory read as one layout. ``counts``: from its state file. ``notes``: unusual but harmless."""
 
     layout: str
     kind: Kind = "directory"
@@ -53,7 +53,7 @@ def optimizer_in(members: Members) -> bool:
 def missing(members: Members, name: str, why: str) -> Torn:
     """The finding for a member that should be there."""
     if name in members.strays:
-        return Torn(f"{name} is a link that leaves the directory, or no file")
+        return Torn(f"{name} is a link out of the directory, or not a regular file")
     return Torn(f"{name} is missing: {why}")
 
 
@@ -65,7 +65,7 @@ def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCount
         damages.append(damage.within(name))
         return NameCounts()
     except FileNotFoundError:
-        damages.append(Torn(f"{name} is gone"))
+        damages.append(Torn(f"{name} was removed"))
         return NameCounts()
     if state.counts.is_final:
         damages.append(Corrupt(f"{name}: holds neither a step nor an epoch"))

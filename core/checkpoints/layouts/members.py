@@ -1,4 +1,4 @@
-"""The files of a checkpoint directory, found without following links out of it."""
+"""The files of a checkpoint directory. Links out of it are not followed."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ import msgspec
 
 MAX_DEPTH = 4
 MAX_MEMBERS = 20_000
-"""Beyond it the directory is a data set, not a checkpoint."""
+"""A directory with more files is a data set, not a checkpoint."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of a directory. ``strays``: links that leave it, and what is no regular file; never opened."""
+    """All files of a directory. ``strays``: links out of it, and what is not a regular file; never opened."""
 
     root: Path
     files: dict[str, Member]
@@ -34,11 +34,11 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return (name for name in self.files if "/" not in name)
 
     def has(self, *names: str) -> bool:
-        """Whether one of the files is there."""
+        """Whether at least one of these files exists."""
         return any(name in self.files for name in names)
 
     def under(self, folder: str) -> "Members":
-        """The same seen from a folder inside."""
+        """The members below a folder, with names relative to it."""
         prefix = f"{folder}/"
         return Members(
             root=self.root / folder,
@@ -58,7 +58,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_members(root: Path) -> Members:
-    """Walk a directory. Files that vanish meanwhile are left out. Raises FileNotFoundError if the root is gone."""
+    """Walk a directory. Files that are removed during the walk are left out. Raises FileNotFoundError for the root."""
     real_root = root.resolve(strict=True)
     files: dict[str, Member] = {}
     folders: list[str] = []

@@ -1,4 +1,4 @@
-"""Which directories are checkpoints, told by names alone: an output directory may hold a hundred thousand images."""
+"""Which directories are checkpoints, by names alone: an output directory may hold a hundred thousand images."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.state_file import STATE_FILES
 from .members import MAX_MEMBERS
 
-_TELLING = re.compile(
+_TYPICAL = re.compile(
     rf"^\.metadata$|{re.escape(DCP_SUFFIX)}$"
     r"|_model_states\.pt$|^optimizer\.(pt|bin)$|^random_states_\d+\.pkl$|^rng_state.*\.pth$"
 )
@@ -29,7 +29,7 @@ def is_checkpoint_directory(folder: Path) -> bool:
     if is_checkpoint_directory_name(folder.name) or is_checkpoint_directory_name(folder.name.removeprefix("tmp-")):
         return True
     counted = is_counted_directory_name(folder.name)
-    telling = False
+    found = False
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
@@ -39,8 +39,8 @@ def is_checkpoint_directory(folder: Path) -> bool:
                     if is_checkpoint_directory_name(entry.name):
                         return False  # an output directory of its own
                     continue
-                known = entry.name in STATE_FILES or _TELLING.search(entry.name) or KNOWN_WEIGHTS.match(entry.name)
-                telling = telling or bool(known) or (counted and tensor_format(entry.name) is not None)
+                known = entry.name in STATE_FILES or _TYPICAL.search(entry.name) or KNOWN_WEIGHTS.match(entry.name)
+                found = found or bool(known) or (counted and tensor_format(entry.name) is not None)
     except OSError:
         return False
-    return telling
+    return found

@@ -34,9 +34,9 @@ def read_index(members: Members, index: str) -> dict[str, str]:
     try:
         weight_map = json.loads(raw.decode("utf-8"))["weight_map"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Corrupt(f"is no index: {shown(str(error))}") from error
+        raise Corrupt(f"is not a valid index: {shown(str(error))}") from error
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
-        raise Corrupt("its weight_map is no table of files")
+        raise Corrupt("its weight_map is not a table of file names")
     for file in weight_map.values():
         if file.startswith("/") or ".." in PurePosixPath(file).parts or not file.isprintable() or not file:
             raise Corrupt(f"names a file outside of its directory: {shown(file)}")
@@ -44,7 +44,7 @@ def read_index(members: Members, index: str) -> dict[str, str]:
 
 
 def check_shards(members: Members, findings: Findings) -> list[Damage]:
-    """Every index: its files are there and hold the tensors it says. Every shard: its set is whole and indexed."""
+    """Every index: its files exist and hold the tensors it lists. Every shard: its set is complete and indexed."""
     damages: list[Damage] = []
     indexed: set[str] = set()
     for index in [name for name in members.files if name.endswith(INDEX_SUFFIX)]:
@@ -52,7 +52,7 @@ def check_shards(members: Members, findings: Findings) -> list[Damage]:
         try:
             weight_map = read_index(members, index)
         except FileNotFoundError:
-            damages.append(Torn(f"{index} is gone"))
+            damages.append(Torn(f"{index} was removed"))
             continue
         except Damage as damage:
             damages.append(damage.within(index))

@@ -1,4 +1,4 @@
-"""A verified copy of a checkpoint: copied, flushed, read back, and only then given its name."""
+"""A verified copy of a checkpoint: copied, flushed, read back, verified, and renamed last."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from ..layouts.members import Member
 
 _CHUNK_BYTES = 4 << 20
 _SPARE_BYTES = 64 << 20
-"""Left free on the target, so that a backup never fills a disk."""
+"""Left free on the target disk."""
 
 
 class BackupRefusedError(Exception):
@@ -61,7 +61,7 @@ def backup(
         if checked.verdict != "complete":
             raise BackupRefusedError(f"the copy of {path} is {checked.verdict}, not complete: {checked.reason}")
         if target.exists():
-            raise BackupRefusedError(f"{target} appeared meanwhile; nothing is overwritten")
+            raise BackupRefusedError(f"{target} was created during the copy; nothing is overwritten")
         copy.rename(target)
         sync_directory(target.parent)
         pace.finish()
@@ -74,15 +74,15 @@ def backup(
 def _source(path: Path, target: Path) -> tuple[list[Member], int]:
     subject = subject_of(path)
     if subject is None:
-        raise BackupRefusedError(f"{path} is no checkpoint")
+        raise BackupRefusedError(f"{path} is not a checkpoint")
     if target.exists() or target.is_symlink():
         raise BackupRefusedError(f"{target} exists already; nothing is overwritten: choose another name")
     if not target.parent.is_dir():
         raise BackupRefusedError(f"{target.parent} does not exist; create it first")
     if path.is_dir() and target.resolve().is_relative_to(path.resolve()):
-        raise BackupRefusedError(f"{target} lies inside of {path}; choose a place outside")
+        raise BackupRefusedError(f"{target} lies inside of {path}; choose a target outside of it")
     if len(subject.members.files) > 1 and not path.is_dir():
-        raise BackupRefusedError(f"{path} is a set of files beside others; back up the directory that holds them")
+        raise BackupRefusedError(f"{path} is a set of files beside others; back up their directory")
     quick = verify(path, deep=False)
     if quick.verdict != "complete":
         raise BackupRefusedError(f"{path} is {quick.verdict}, not complete: {quick.reason}")
@@ -102,7 +102,7 @@ def _copy(path: Path, copy: Path, files: list[Member], pace: Pace) -> None:
 
 
 def _copy_file(source_path: Path, place: Path, pace: Pace) -> None:
-    """Copy, flush, forget the cached pages, and compare what the disk gives back with what was read."""
+    """Copy, flush, drop the cached pages, and compare what the disk returns with what was read."""
     try:
         with open_bytes(source_path) as source, place.open("xb") as out:
             written = 0

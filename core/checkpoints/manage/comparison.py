@@ -1,4 +1,4 @@
-"""Two checkpoints, tensor by tensor: keys, shapes, norms, how far the weights moved, what is not finite."""
+"""Compares two checkpoints by tensor: keys, shapes, norms, how far the weights moved, values that are not finite."""
 
 import math
 import zlib
@@ -51,7 +51,7 @@ class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
 
-    ``doubts``: members whose checksum is wrong, so that the values compared are not those that were saved.
+    ``wrong_checksums``: members whose checksum is wrong, so that the values compared are not those that were saved.
     """
 
     a: str
@@ -65,7 +65,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     relative_change: float | None
     nonfinite_a: int
     nonfinite_b: int
-    doubts: tuple[str, ...] = ()
+    wrong_checksums: tuple[str, ...] = ()
 
 
 class _Placed(msgspec.Struct, frozen=True):
@@ -130,12 +130,12 @@ def _compare(
         relative_change=math.sqrt(moved / base) if base > 0 else None,
         nonfinite_a=sum(change.nonfinite_a for change in changes),
         nonfinite_b=sum(change.nonfinite_b for change in changes),
-        doubts=(*_wrong_checksums(a, first), *_wrong_checksums(b, second)),
+        wrong_checksums=(*_wrong_checksums(a, first), *_wrong_checksums(b, second)),
     )
 
 
 def _wrong_checksums(path: Path, weights: dict[str, _Placed]) -> Iterator[str]:
-    """A sentence for each stored member whose bytes are not those that its archive was told."""
+    """A sentence for each stored member with a wrong checksum."""
     seen: set[tuple[int, int]] = set()
     for placed in weights.values():
         region = placed.region
@@ -160,7 +160,7 @@ def _checksum(source: ByteRange, region: Region) -> int:
 def _weights(path: Path, stack: ExitStack) -> dict[str, _Placed]:
     subject = subject_of(path)
     if subject is None:
-        raise ComparisonRefusedError(f"{path} is no checkpoint")
+        raise ComparisonRefusedError(f"{path} is not a checkpoint")
     finding = subject.examine(None)
     if finding.kind == "dcp":
         raise ComparisonRefusedError(f"{path}: DCP checkpoints are not compared; export them first (dcp_to_torch_save)")

@@ -1,4 +1,4 @@
-"""Which checkpoints may be deleted, and their deletion. Nothing is deleted but by explicit order."""
+"""Which checkpoints may be deleted, and their deletion. Nothing is deleted without a plan that lists it."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint, newest_complete
 from ...model.checkpoints.checkpoint_names import series_of
 from ...model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.reading_pace import ProgressCallback
@@ -17,11 +17,11 @@ from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints
 from .backup import sync_directory
 
-KeepReason = Literal["newest", "resume point", "neighbour of a bad one", "not complete", "a link", "deep check failed"]
+KeepReason = Literal["newest", "resume point", "next to a damaged one", "not complete", "a link", "deep check failed"]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint that stays, and why."""
+    """A checkpoint that is kept, and why."""
 
     checkpoint: Checkpoint
     why: KeepReason
@@ -38,7 +38,7 @@ class PrunePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PruneOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a prune did. ``refused``: path and the reason why it was left alone after all."""
+    """What a prune did. ``refused``: path and the reason why it was not deleted."""
 
     deleted: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
@@ -51,28 +51,26 @@ def plan_prune(
     *,
     deep: bool = True,
     progress: ProgressCallback | None = None,
-    prove: Callable[[Path], Checkpoint] | None = None,
+    verify_deep: Callable[[Path], Checkpoint] | None = None,
     globs: Sequence[str] = (),
 ) -> PrunePlan:
-    """Keep the newest ``keep`` sound checkpoints of each series; list the older ones for deletion. Changes nothing.
+    """Keep the newest ``keep`` complete checkpoints of each series; list the older ones for deletion. Changes nothing.
 
-    Series: see ``series_of``; two models in one directory, or an export beside full states, don't push each other out.
-    ``deep``: those kept as the newest are read through first, so that sound ones are not given up for one that holds
-    NaN; ``prove`` does so in place of ``verify`` (for who remembers what is proven). Always kept: the resume point,
-    whatever is not complete (bad ones are evidence, unfinished ones not ours), the nearest sound neighbour of each bad
-    one, and links. ``globs``: as for ``list_checkpoints``. Raises ValueError for ``keep`` below 1, and as
+    Series: see ``series_of``; two models in one directory, or an export beside full states, are counted apart.
+    ``deep``: the ones kept as the newest are verified first, so that none is deleted in favour of one that holds NaN;
+    ``verify_deep`` replaces ``verify`` (for a caller that remembers verdicts). Always kept: the resume point, what is
+    not complete (damaged ones are evidence, unfinished ones are being written), the nearest complete neighbour of each
+    damaged one, and links. ``globs``: as for ``list_checkpoints``. Raises ValueError for ``keep`` below 1, and as
     ``list_checkpoints``.
     """
     if keep < 1:
-        raise ValueError(f"--keep must be at least 1, not {keep}: the resume point always stays")
-    listing = list_checkpoints(directory, globs)
-    found = list(listing.checkpoints)
-    sound = [checkpoint.verdict == "complete" for checkpoint in found]
+        raise ValueError(f"--keep must be at least 1, not {keep}: the resume point is always kept")
+    found = list(list_checkpoints(directory, globs).checkpoints)
+    complete = [checkpoint.verdict == "complete" for checkpoint in found]
     why: dict[str, KeepReason] = {}
-    resume: str | None = None
     newest: Counter[str] = Counter()
     for place, checkpoint in enumerate(found):
-        if not sound[place]:
+        if not complete[place]:
             why[checkpoint.path] = "not complete"
             continue
         series = series_of(checkpoint.name)
@@ -80,21 +78,19 @@ def plan_prune(
             continue
         if deep:
             path = Path(checkpoint.path)
-            checked = prove(path) if prove is not None else verify(path, deep=True, progress=progress)
+            checked = verify_deep(path) if verify_deep else verify(path, deep=True, progress=progress)
             if checked.verdict != "complete":
                 found[place] = checked
-                sound[place] = False
+                complete[place] = False
                 why[checkpoint.path] = "deep check failed"
                 continue
         newest[series] += 1
         why[checkpoint.path] = "newest"
-        if resume is None:
-            resume = checkpoint.path
-            why[checkpoint.path] = "resume point"
-    if listing.resume_point is not None and listing.resume_point not in why:
-        why[listing.resume_point] = "resume point"
-    for neighbour in _neighbours(found, sound):
-        why.setdefault(neighbour, "neighbour of a bad one")
+    resume = newest_complete(found)
+    if resume is not None:
+        why[resume.path] = "resume point"
+    for neighbour in _neighbours(found, complete):
+        why.setdefault(neighbour, "next to a damaged one")
     targets = {os.path.realpath(checkpoint.path) for checkpoint in found if Path(checkpoint.path).is_symlink()}
     for checkpoint in found:
         if Path(checkpoint.path).is_symlink() or os.path.realpath(checkpoint.path) in targets:
@@ -107,18 +103,18 @@ def plan_prune(
         ),
         delete=delete,
         freed_bytes=sum(checkpoint.size_bytes for checkpoint in delete),
-        resume_point=resume,
+        resume_point=None if resume is None else resume.path,
     )
 
 
-def _neighbours(found: list[Checkpoint], sound: list[bool]) -> list[str]:
-    """For each bad checkpoint the nearest older sound one (the way back), or the nearest newer if none is older."""
+def _neighbours(found: list[Checkpoint], complete: list[bool]) -> list[str]:
+    """For each damaged checkpoint the nearest older complete one, or the nearest newer one if none is older."""
     kept: list[str] = []
-    for place, good in enumerate(sound):
-        if good:
+    for place, whole in enumerate(complete):
+        if whole:
             continue
-        older = next((index for index in range(place + 1, len(found)) if sound[index]), None)
-        newer = next((index for index in range(place - 1, -1, -1) if sound[index]), None)
+        older = next((index for index in range(place + 1, len(found)) if complete[index]), None)
+        newer = next((index for index in range(place - 1, -1, -1) if complete[index]), None)
         chosen = older if older is not None else newer
         if chosen is not None:
             kept.append(found[chosen].path)
@@ -126,9 +122,9 @@ def _neighbours(found: list[Checkpoint], sound: list[bool]) -> list[str]:
 
 
 def apply_prune(plan: PrunePlan) -> PruneOutcome:
-    """Delete what the plan lists, oldest first, each looked at once more.
+    """Delete what the plan lists, oldest first, each inspected once more.
 
-    Left alone: what is no longer as planned (size, time, verdict), links, what does not lie directly in the directory.
+    Not deleted: what is no longer as planned (size, time, verdict), links, what is not directly in the directory.
     Never raises for a single checkpoint.
     """
     directory = Path(plan.directory)
@@ -162,7 +158,7 @@ def _objection(checkpoint: Checkpoint, path: Path, real_directory: str) -> str |
         return "does not lie in the directory"
     now = inspect(path)
     if now is None:
-        return "is gone"
+        return "was removed"
     if now != checkpoint:
         return "changed since the plan was made"
     return None
@@ -170,10 +166,10 @@ def _objection(checkpoint: Checkpoint, path: Path, real_directory: str) -> str |
 
 def _delete(path: Path) -> None:
     if path.is_dir():
-        # renamed first: a deletion that is cut off leaves nothing that looks like a checkpoint. rmtree follows no link
-        doomed = path.with_name(f".{path.name}.deleting")
-        path.rename(doomed)
-        shutil.rmtree(doomed)
+        # renamed first, so that an interrupted deletion leaves nothing that looks like a checkpoint
+        renamed = path.with_name(f".{path.name}.deleting")
+        path.rename(renamed)
+        shutil.rmtree(renamed)
         return
     if path.name.endswith(INDEX_SUFFIX):
         subject = subject_of(path)

@@ -1,4 +1,4 @@
-"""A saved state of the training and what is known about its soundness."""
+"""A checkpoint and its verdict."""
 
 from collections.abc import Container, Iterable
 from typing import Literal
@@ -19,7 +19,7 @@ Form = Literal["file", "directory"]
 """What its path names; a set of shards is named by its index, a file."""
 
 Holds = Literal["state", "weights"]
-"""state: what a training goes on with (optimizer, or a file that says where it was). weights: weights alone."""
+"""state: a training can go on from it (optimizer, or a file with its step). weights: weights alone."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What the names of files and directories tell: checkpoint or not, file format, step, epoch, final.
+"""What the names of files and directories mean: checkpoint or not, file format, step, epoch, final.
 
 Suffixes are in ``checkpoint_suffixes``. Sources of the patterns stand beside them.
 """
@@ -40,7 +40,7 @@ _TEMPORARY = re.compile(
 _CHECKPOINT_DIRECTORY = re.compile(
     r"^(checkpoint|ckpt|global_step)[-_]?(\w+[-_])?\d+$|[-_]state$|\.ckpt$|^checkpoint-last$"
 )
-"""Directories that say of themselves that they are checkpoints, even when they are empty."""
+"""Directories that are checkpoints by their name, even if they are empty."""
 
 _COUNTED_DIRECTORY = re.compile(r"^(step|steps|epoch|ep|iter|iteration)[-_]?\d+$", re.IGNORECASE)
 """Directories that are checkpoints if tensors lie in them; sample images are kept under such names too."""
@@ -80,7 +80,7 @@ _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 _TRY = re.compile(r"-try\d+$")
-"""What a restart appends to the name where each launch would write the same names again (act/derive_names.py)."""
+"""What a restart appends to the name if each launch would write the same names again (act/derive_names.py)."""
 _NO_DIGITS = string.ascii_letters + "-_.="
 
 
@@ -126,7 +126,7 @@ def _counters_in(text: str) -> dict[str, "re.Match[str]"]:
     found: dict[str, re.Match[str]] = {}
     for pattern, what in _COUNTERS:
         if what in found or (pattern.pattern.startswith(("-(", "_(", "[-_](?!")) and found):
-            continue  # bare numbers only where no word spoke
+            continue  # numbers without a word count only if no number has one
         match = pattern.search(text)
         if match and len(match[1]) <= 15:
             found[what] = match
@@ -158,5 +158,5 @@ def is_counted_directory_name(name: str) -> bool:
 
 
 def is_checkpoint_directory_name(name: str) -> bool:
-    """Whether a directory says of itself that it is a checkpoint."""
+    """Whether a directory is a checkpoint by its name."""
     return bool(_CHECKPOINT_DIRECTORY.search(name))

@@ -13,7 +13,7 @@ from ..columns import Column
 
 MOVED_MOST = 12
 """So many of the tensors that moved most are named."""
-KEEP_WORDS: dict[str, str] = {"a link": "is a link", "neighbour of a bad one": "the way back from a bad one"}
+KEEP_WORDS: dict[str, str] = {"a link": "is a link", "next to a damaged one": "is next to a damaged one"}
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):

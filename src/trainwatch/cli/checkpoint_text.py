@@ -59,8 +59,8 @@ def print_comparison(found: "Comparison") -> None:
     """How far the weights moved, the largest changes first."""
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
     print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
-    for doubt in found.doubts:
-        print(f"  WARNING {printable(doubt)}")
+    for sentence in found.wrong_checksums:
+        print(f"  WARNING {printable(sentence)}")
     for title, names in (("only in the first", found.only_in_a), ("only in the second", found.only_in_b)):
         if names:
             print(f"  {title}: {len(names)} tensors, such as {names[0]}")

@@ -129,7 +129,7 @@ def act_prune(args: argparse.Namespace) -> int:
 
 
 def act_backup(args: argparse.Namespace) -> int:
-    """1 if it could not be done; nothing is left of the copy then."""
+    """Copy and verify the copy. Returns 1 if that failed; the copy is then removed."""
     from trainwatch.core.app.checkpoint_tools import back_up
 
     done = back_up(args.path, args.destination)

@@ -1,10 +1,10 @@
-"""Which names pickles of known frameworks hold, and which nobody stores in good faith. Data only; nothing is imported.
+"""Which names pickles of known frameworks hold, and which no framework stores. Data only; nothing is imported.
 
-``PLAIN``: calls that make plain values; not worth a mention.
+``PLAIN``: calls that make plain values; not reported.
 ``KNOWN_CALLS``: functions and classes that frameworks store to be called on load.
 ``FRAMEWORKS``: packages whose *classes* occur in their checkpoints.
-``NEVER``: names whose mere mention is an attack or ends in one; sources: the Python documentation's warning on pickle
-and the published bypasses of block lists (picklescan issue 66, modelscan issue 338, CVE-2025-32434).
+``NEVER``: names that no framework stores and that can run commands. Sources: the Python documentation's warning on
+pickle and the published bypasses of block lists (picklescan issue 66, modelscan issue 338, CVE-2025-32434).
 """
 
 import re
@@ -308,8 +308,8 @@ NEVER_NAMES: frozenset[str] = frozenset(
         "Unpickler",
     }
 )
-"""Classes of the standard library that act when called, under whatever module imports them: a framework's module that
-has said ``from subprocess import Popen`` lends its good name."""
+"""Classes of the standard library that act when called, in every module: a framework's module that has imported
+``Popen`` offers it under its own name."""
 
 PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "UserDict": "collections", "cPickle": "pickle"}
 """Old spellings of modules, as pickles of protocol 2 and below hold them."""
@@ -333,7 +333,7 @@ def is_never(dotted: str) -> bool:
 def reaches_through(name: str) -> bool:
     """Whether a dotted name goes from one object to the next by other steps than class to inner class.
 
-    ``Outer.Inner`` is how pickle names inner classes; ``subprocess.Popen`` in a framework's module is a way out of it.
+    ``Outer.Inner`` is how pickle names inner classes; ``subprocess.Popen`` in a framework's module leads out of it.
     """
     *steps, _ = name.split(".")
     return any(not step.lstrip("_")[:1].isupper() for step in steps)

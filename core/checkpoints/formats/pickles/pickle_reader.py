@@ -19,7 +19,7 @@ from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, shown
 from .pickle_walk import Interpreter, PickleWalk, paired
 
 MAX_PICKLE_BYTES = 256 << 20
-"""More than any framework's object tree beside its tensors; beyond it the file is not listed."""
+"""Larger than the object tree of any framework's file; a larger pickle is not listed."""
 MAX_OPCODES = 20_000_000
 """Bounds memory and time: about a gigabyte and ten seconds at the very worst."""
 _NEWEST_PROTOCOL = 5
@@ -137,7 +137,7 @@ def _build(walk: PickleWalk, _: object) -> None:
     if isinstance(target, Instance):
         target.state.append(state)
     elif not isinstance(target, Mapping):  # a dict subclass with attributes (OrderedDict of a state_dict: ._metadata)
-        raise TypeError("state set on what is no object")
+        raise TypeError("BUILD on a value that is not an object")
 
 
 def _global(walk: PickleWalk, operand: str) -> None:
@@ -148,7 +148,7 @@ def _stack_global(walk: PickleWalk, _: object) -> None:
     name = walk.stack.pop()
     module = walk.stack.pop()
     if not isinstance(name, str) or not isinstance(module, str):
-        raise TypeError("a name that is no text")
+        raise TypeError("a name that is not text")
     walk.stack.append(walk.interpreter.name(Global(module, name)))
 
 

@@ -1,4 +1,4 @@
-"""Walks over inert pickle values: every tensor with its path, and plain numbers by key."""
+"""Searches in inert pickle values: every tensor with its path, and plain numbers by key."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _MAX_PATH = 200
 def tensors_in(root: PickleValue) -> Iterator[tuple[str, TensorView]]:
     """Every tensor view, with a dotted path (``state.12.exp_avg``).
 
-    Each object is visited once, without recursion: files may share, nest and loop as they like.
+    Each object is visited once, without recursion: files may share objects, nest them deeply and form cycles.
     """
     seen: set[int] = set()
     pending: list[tuple[str, PickleValue]] = [("", root)]

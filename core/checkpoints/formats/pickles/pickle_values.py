@@ -9,7 +9,7 @@ PickleValue = Any
 
 
 class Global:
-    """A name that the pickle wants imported. It is only a name here."""
+    """A name that the pickle imports. Nothing is imported here."""
 
     __slots__ = ("module", "name")
 
@@ -24,7 +24,7 @@ class Global:
 
 
 class Mapping:
-    """A dict or one of its kinds. A list of pairs: hashing a foreign key could recurse without end."""
+    """A dict or one of its kinds. A list of pairs: hashing a foreign key could recurse without limit."""
 
     __slots__ = ("pairs",)
 
@@ -54,7 +54,7 @@ class Bag:
 
 
 class Instance:
-    """An object of a class or a call that was described, not made."""
+    """The description of an object or of a call."""
 
     __slots__ = ("arguments", "items", "of", "pairs", "state")
 
@@ -99,6 +99,6 @@ class TensorView:
 
 
 def shown(name: str, limit: int = 120) -> str:
-    """A foreign name that is safe to print: no control characters, bounded."""
+    """A foreign name made safe to print: no control characters, bounded length."""
     visible = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in name[: limit + 1])
     return visible if len(visible) <= limit else visible[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""The state of one pass over a pickle: its position, stack, marks and memo."""
+"""The state of one pass over a pickle: position, stack, marks and memo."""
 
 import io
 from typing import Protocol
@@ -9,7 +9,7 @@ _MAX_KEY_ITEMS = 100
 
 
 class Interpreter(Protocol):
-    """Decides what imports and calls *describe*. It must never import, call or construct."""
+    """Describes imports and calls. It must never import, call or construct."""
 
     def call(self, target: PickleValue, arguments: tuple[PickleValue, ...]) -> PickleValue:
         """What ``target(*arguments)`` stands for."""
@@ -24,7 +24,7 @@ class Interpreter(Protocol):
         ...
 
     def persistent(self, identity: PickleValue) -> PickleValue:
-        """What the file's owner stores outside of the pickle under this identity."""
+        """What is stored outside of the pickle under this identity."""
         ...
 
 
@@ -51,7 +51,7 @@ class PickleWalk:
         """The tuple of a call. Raises TypeError."""
         arguments = self.stack.pop()
         if not isinstance(arguments, tuple):
-            raise TypeError("arguments that are no tuple")
+            raise TypeError("arguments that are not a tuple")
         return arguments
 
     def extend(self, items: list[PickleValue]) -> None:
@@ -62,13 +62,13 @@ class PickleWalk:
         elif isinstance(target, Bag | Instance):
             target.items.extend(items)
         else:
-            raise TypeError("items appended to what is no list")
+            raise TypeError("items appended to a value that is not a list")
 
     def set_pairs(self, items: list[PickleValue]) -> None:
         """Set keys and values, alternating, in the mapping on top."""
         target = self.stack[-1]
         if not isinstance(target, Mapping | Instance):
-            raise TypeError("items set in what is no mapping")
+            raise TypeError("items set in a value that is not a mapping")
         target.pairs.extend(paired(items))
 
     def written_name(self, operand: str) -> Global:
@@ -90,7 +90,7 @@ def paired(items: list[PickleValue]) -> list[tuple[PickleValue, PickleValue]]:
         raise TypeError("odd number of items for a mapping")
     keys = items[::2]
     if not all(isinstance(key, str | int) or _may_be_key(key) for key in keys):
-        raise TypeError("a key that cannot be one")
+        raise TypeError("a key that cannot be hashed")
     return list(zip(keys, items[1::2], strict=True))
 
 

@@ -25,7 +25,7 @@ _MAX_COPIED_ITEMS = 1_000_000
 """Items that calls may copy into containers: the same list may be passed a million times."""
 _MAX_NESTED_BYTES = 256 << 20
 _MAX_NAMES = 64
-"""Names kept for the report; a hostile file may hold millions."""
+"""Names kept for the verdict; a hostile file may hold millions."""
 _DEVICES = frozenset(
     {"cpu", "cuda", "hip", "hpu", "ipu", "maia", "meta", "mkldnn", "mlu", "mps", "mtia", "musa", "npu", "opencl"}
     | {"opengl", "privateuseone", "ve", "vulkan", "xla", "xpu"}
@@ -36,7 +36,7 @@ _GETATTR = "builtins.getattr"
 _RECONSTRUCTOR = "copyreg._reconstructor"
 
 _OBJECT_MODULES = ("torch.nn.modules.", "torch.optim.", "torch.fx.")
-"""Where a file that mentions torch's own classes holds whole objects instead of their state."""
+"""Classes of torch that are stored if a file holds whole objects instead of their state."""
 
 Arguments = tuple[PickleValue, ...]
 
@@ -61,9 +61,9 @@ class TorchInterpreter:
         self._misused = False
 
     def name(self, wanted: Global) -> Global:
-        """An import: noted when it is one of those that nobody stores in good faith."""
+        """An import: noted if no framework stores it."""
         if len(wanted.module) + len(wanted.name) > _MAX_NAME_LENGTH:
-            raise Corrupt("asks for a name of impossible length")
+            raise Corrupt("imports a name that is too long")
         dotted = canonical(wanted.module, wanted.name)
         if dotted == _GETATTR:
             if not self._members:
@@ -79,7 +79,7 @@ class TorchInterpreter:
         return wanted
 
     def call(self, target: PickleValue, arguments: Arguments) -> PickleValue:
-        """A call: a tensor where it rebuilds one, a plain container, else an inert description."""
+        """A call: a tensor if it rebuilds one, a plain container, else an inert description."""
         if not isinstance(target, Global):
             _note(self.refused, "a computed callable")
             return Instance("?", arguments)
@@ -134,12 +134,12 @@ class TorchInterpreter:
         if storage is None or (storage.element is None and element is not None):
             storage = self.storages[key] = Storage(key, element, numel)
         elif element is not None and element is not storage.element:
-            # the same bytes seen through another type; judged as the first one
+            # the same bytes under another type; tested as the first one
             storage = Storage(key, element, numel)
         view = identity[5] if self._legacy else None
         if view is not None:
             if not isinstance(view, tuple) or len(view) != 3:
-                raise Corrupt(f"storage {shown(key)} has a view that is none")
+                raise Corrupt(f"storage {shown(key)} has a view of the wrong form")
             return Storage(key, element, as_count(view[2]), as_count(view[1]))
         return storage
 
@@ -155,7 +155,7 @@ class TorchInterpreter:
     def member(self, arguments: Arguments) -> PickleValue:
         """``getattr(Enum, "MEMBER")``: how Python 3.11.0 to 3.11.3 store an enum (``enum.Enum.__reduce_ex__`` there).
 
-        Only a public name of a class that is known itself; anything else is a way to reach what was not named.
+        Only a public name of a class that is known itself; anything else may reach an object that was not named.
         """
         match arguments:
             case (Global() as holder, str() as name) if name.isidentifier() and not name.startswith("_"):
@@ -256,7 +256,7 @@ def _mapping(interpreter: TorchInterpreter, arguments: Arguments) -> PickleValue
             interpreter.count_copies(len(argument))
             for pair in argument:
                 if not isinstance(pair, list | tuple) or len(pair) != 2:
-                    raise Corrupt("a mapping is made from what are no pairs")
+                    raise Corrupt("a mapping is made from items that are not pairs")
                 mapping.pairs.append((pair[0], pair[1]))
         elif isinstance(argument, Mapping):
             interpreter.count_copies(len(argument.pairs))
@@ -273,7 +273,7 @@ def _bag(*, frozen: bool) -> Callable[[TorchInterpreter, Arguments], PickleValue
             interpreter.count_copies(len(items))
             items = list(items)
         if not isinstance(items, list):
-            raise Corrupt("a set is made from what is no list")
+            raise Corrupt("a set is made from a value that is not a list")
         return Bag(items, frozen=frozen)
 
     return rebuild

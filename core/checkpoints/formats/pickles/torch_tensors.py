@@ -21,7 +21,7 @@ def as_text(value: PickleValue) -> str:
         return value.decode("latin-1")
     if isinstance(value, int):
         return str(value)
-    raise Corrupt("a storage has a key that is no text")
+    raise Corrupt("the key of a storage is not text")
 
 
 def as_count(value: PickleValue) -> int:
@@ -36,14 +36,14 @@ def as_counts(value: PickleValue) -> tuple[int, ...]:
     if isinstance(value, Instance) and value.of == "torch.Size" and len(value.arguments) == 1:
         value = value.arguments[0]
     if not isinstance(value, tuple | list) or len(value) > 64:
-        raise Corrupt("a tensor has a shape that is none")
+        raise Corrupt("the shape of a tensor is not a tuple of sizes")
     return tuple(as_count(length) for length in value)
 
 
 def storage_element(kind: PickleValue) -> Element | None:
     """The element type of a typed storage class; None for an untyped one."""
     if not isinstance(kind, Global) or kind.module not in _STORAGE_MODULES:
-        raise Corrupt("a storage has a type that is none")
+        raise Corrupt("the type of a storage is not a storage class")
     if kind.name == "UntypedStorage":
         return None
     element = STORAGE_ELEMENTS.get(kind.name)
@@ -70,7 +70,7 @@ def tensor_over(
         raise Corrupt("a tensor has no storage")
     offset, shape, strides = as_count(arguments[0]), as_counts(arguments[1]), as_counts(arguments[2])
     if len(arguments) > 3 and not isinstance(arguments[3], tuple if quantized else bool):
-        raise Corrupt("a tensor has a flag that is none")
+        raise Corrupt("a flag of a tensor has the wrong type")
     if len(shape) != len(strides):
         raise Corrupt("a tensor's shape and strides differ in length")
     view = TensorView(storage, element or storage.element or _BYTE, storage.offset + offset, shape, strides)

@@ -1,4 +1,4 @@
-"""Pruning, backing up, comparing and showing: what they do, and above all what they leave alone."""
+"""Prune, back up, compare and show: what they do, and what they must not touch."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ def names(paths: object) -> list[str]:
     return [Path(path).name for path in paths]  # type: ignore[attr-defined]
 
 
-def test_a_plan_deletes_nothing_and_keeps_the_newest(tmp_path: Path) -> None:
+def test_a_prune_plan_deletes_nothing_and_keeps_the_newest(tmp_path: Path) -> None:
     paths = epochs(tmp_path, 2, 4, 6, 8)
 
     plan = plan_prune(tmp_path, 2)
@@ -65,7 +65,7 @@ def test_a_plan_deletes_nothing_and_keeps_the_newest(tmp_path: Path) -> None:
     assert all(path.exists() for path in paths)
 
 
-def test_apply_deletes_what_was_planned(tmp_path: Path) -> None:
+def test_apply_prune_deletes_what_was_planned(tmp_path: Path) -> None:
     paths = epochs(tmp_path, 2, 4, 6)
 
     outcome = apply_prune(plan_prune(tmp_path, 1))
@@ -75,7 +75,7 @@ def test_apply_deletes_what_was_planned(tmp_path: Path) -> None:
     assert [path.exists() for path in paths] == [False, False, True]
 
 
-def test_sound_ones_are_not_given_up_for_one_with_nan(tmp_path: Path) -> None:
+def test_prune_does_not_count_a_checkpoint_with_nan_as_kept(tmp_path: Path) -> None:
     paths = epochs(tmp_path, 2, 4, 6)
     poison(paths[2])
 
@@ -90,7 +90,7 @@ def test_sound_ones_are_not_given_up_for_one_with_nan(tmp_path: Path) -> None:
     assert [path.exists() for path in paths] == [False, True, True]
 
 
-def test_bad_ones_stay_and_keep_their_good_neighbour(tmp_path: Path) -> None:
+def test_prune_keeps_damaged_checkpoints_and_the_complete_one_before_each(tmp_path: Path) -> None:
     paths = epochs(tmp_path, 1, 2, 3, 4, 5)
     cut(paths[2])
 
@@ -99,12 +99,12 @@ def test_bad_ones_stay_and_keep_their_good_neighbour(tmp_path: Path) -> None:
     assert {Path(k.checkpoint.path).name: k.why for k in plan.keep} == {
         "luca-000005.safetensors": "resume point",
         "luca-000003.safetensors": "not complete",
-        "luca-000002.safetensors": "neighbour of a bad one",
+        "luca-000002.safetensors": "next to a damaged one",
     }
     assert names(c.path for c in plan.delete) == ["luca-000004.safetensors", "luca-000001.safetensors"]
 
 
-def test_links_and_their_targets_stay(tmp_path: Path) -> None:
+def test_prune_keeps_links_and_their_targets(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     far = epochs(outside, 1)[0]
     out = tmp_path / "out"
@@ -119,7 +119,7 @@ def test_links_and_their_targets_stay(tmp_path: Path) -> None:
     assert (out / "best.safetensors").exists()
 
 
-def test_what_changed_since_the_plan_is_left_alone(tmp_path: Path) -> None:
+def test_prune_does_not_delete_a_checkpoint_that_changed_since_the_plan(tmp_path: Path) -> None:
     paths = epochs(tmp_path, 1, 2, 3)
     plan = plan_prune(tmp_path, 1)
     save_file(weights(9), paths[0])
@@ -136,7 +136,7 @@ def test_what_changed_since_the_plan_is_left_alone(tmp_path: Path) -> None:
     assert all(path.exists() for path in paths)
 
 
-def test_directories_and_sets_are_deleted_whole_and_links_in_them_are_not_followed(tmp_path: Path) -> None:
+def test_prune_deletes_directories_and_shards_as_a_whole_and_follows_no_link(tmp_path: Path) -> None:
     out = tmp_path / "out"
     old = training_state(out)
     index = sharded(out)
@@ -157,7 +157,7 @@ def test_directories_and_sets_are_deleted_whole_and_links_in_them_are_not_follow
     assert (precious / "data").read_text() == "x"
 
 
-def test_two_models_in_one_directory_do_not_push_each_other_out(tmp_path: Path) -> None:
+def test_prune_counts_two_models_in_one_directory_apart(tmp_path: Path) -> None:
     anna = [tmp_path / name for name in ("anna-000002.safetensors", "anna-000004.safetensors", "anna.safetensors")]
     luca = epochs(tmp_path, 1, 2, 3)
     for place, path in enumerate(anna):
@@ -169,7 +169,7 @@ def test_two_models_in_one_directory_do_not_push_each_other_out(tmp_path: Path) 
     assert [path.exists() for path in (*anna, *luca)] == [False, False, True, False, False, True]
 
 
-def test_keep_nothing_is_refused(tmp_path: Path) -> None:
+def test_prune_refuses_to_keep_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         plan_prune(tmp_path, 0)
 
@@ -193,7 +193,7 @@ def test_a_backup_is_verified_and_equal(build: Callable[[Path], Path], tmp_path:
     assert seen[-1] == done.size_bytes
 
 
-def test_a_backup_never_overwrites_and_never_keeps_a_bad_one(tmp_path: Path) -> None:
+def test_a_backup_never_overwrites_and_never_keeps_a_damaged_copy(tmp_path: Path) -> None:
     paths = epochs(tmp_path / "out", 2, 4, 6)
     target = tmp_path / "safe"
     target.mkdir()
@@ -235,22 +235,22 @@ def test_compare_names_what_moved(tmp_path: Path) -> None:
     assert (found.nonfinite_a, found.nonfinite_b, changes["unet.up.bias"].nonfinite_b) == (0, 1, 1)
 
 
-def test_compare_says_that_a_checksum_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_zip(tmp_path / "sound.pt", weights())
-    raw = bytearray((tmp_path / "sound.pt").read_bytes())
+def test_compare_reports_a_wrong_checksum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_zip(tmp_path / "intact.pt", weights())
+    raw = bytearray((tmp_path / "intact.pt").read_bytes())
     at = raw.index(weights()["unet.down.weight"].tobytes()[:16])
     raw[at] ^= 1  # the least bit of a number: no other check could see it
     (tmp_path / "flipped.pt").write_bytes(raw)
 
-    assert compare(tmp_path / "sound.pt", tmp_path / "sound.pt").doubts == ()
-    (doubt,) = compare(tmp_path / "sound.pt", tmp_path / "flipped.pt").doubts
-    assert doubt.startswith(f"{tmp_path / 'flipped.pt'}: member ")
-    assert doubt.endswith("has a wrong checksum: its values are damaged")
-    assert main(["checkpoints", "compare", str(tmp_path / "sound.pt"), str(tmp_path / "flipped.pt")]) == 0
-    assert f"WARNING {doubt}" in capsys.readouterr().out
+    assert compare(tmp_path / "intact.pt", tmp_path / "intact.pt").wrong_checksums == ()
+    (wrong,) = compare(tmp_path / "intact.pt", tmp_path / "flipped.pt").wrong_checksums
+    assert wrong.startswith(f"{tmp_path / 'flipped.pt'}: member ")
+    assert wrong.endswith("has a wrong checksum: its values are damaged")
+    assert main(["checkpoints", "compare", str(tmp_path / "intact.pt"), str(tmp_path / "flipped.pt")]) == 0
+    assert f"WARNING {wrong}" in capsys.readouterr().out
 
 
-def test_compare_directories_and_refuse_what_cannot_be(tmp_path: Path) -> None:
+def test_compare_reads_directories_and_refuses_what_it_cannot_compare(tmp_path: Path) -> None:
     folder = training_state(tmp_path)
     other = transformers(tmp_path)
 
@@ -258,7 +258,7 @@ def test_compare_directories_and_refuse_what_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ComparisonRefusedError, match="DCP"):
         compare(dcp(tmp_path), folder)
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(ComparisonRefusedError, match="no checkpoint"):
+    with pytest.raises(ComparisonRefusedError, match="not a checkpoint"):
         compare(tmp_path / "notes.txt", folder)
 
 
