@@ -5,10 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from trainwatch.core.model.checkpoints import checkpoint_suffixes
 from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
 
 REPOSITORY = Path(__file__).parents[2]
-TABLE = REPOSITORY / "core" / "model" / "checkpoint_suffixes.py"
+TABLE = Path(checkpoint_suffixes.__file__).resolve()
 
 WITH_ONE_ROW_MORE = """
 import json, sys, types
@@ -16,7 +17,7 @@ from pathlib import Path
 
 source = Path(sys.argv[1]).read_text()
 assert source.count('".sft": "safetensors",') == 1
-table = types.ModuleType("trainwatch.core.model.checkpoints.checkpoint_suffixes")
+table = types.ModuleType(sys.argv[3])
 sys.modules[table.__name__] = table
 exec(source.replace('".sft": "safetensors",', '".sft": "safetensors", ".new": "safetensors",'), table.__dict__)
 
@@ -52,7 +53,7 @@ assert verify(root / "luca-000004.new", deep=True).kind == "safetensors"
 
 def test_a_suffix_is_added_in_one_row(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITH_ONE_ROW_MORE, str(TABLE), str(tmp_path)],
+        [sys.executable, "-c", WITH_ONE_ROW_MORE, str(TABLE), str(tmp_path), checkpoint_suffixes.__name__],
         capture_output=True,
         text=True,
         check=False,
