@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
-from .judge import Judge, JudgeState, Knowledge
 from .judge.failure.catalogue import CompiledCatalogue
+from .judge.knowledge import Knowledge
 from .judge.run_states import WORDS, name_of
+from .judge.state import JudgeState
+from .judge.step import Judge
 from .judge.text.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import IncidentOpened

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from tests.shipped import FAILURES, SHAPES
-from trainwatch.core.judge import Judge, Knowledge
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.run_states import WORDS, name_of
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import (
     Decision,
     EndLeftovers,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import Story, World, judge, story_text
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
-from trainwatch.core.judge import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import Decision, GiveUp, StartAttempt
 from trainwatch.core.model.observation import (
     CheckpointEvent,

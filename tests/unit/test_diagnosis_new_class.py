@@ -9,9 +9,9 @@ from tests.builders import World, knowledge
 from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.shipped import read_failures
-from trainwatch.core.judge import Judge
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped.failure import FailureCatalogue

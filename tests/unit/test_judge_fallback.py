@@ -9,7 +9,8 @@ from tests.shipped import CATALOGUE
 from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge import Judge, from_snapshot, to_snapshot
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
 from trainwatch.core.model.record import Record

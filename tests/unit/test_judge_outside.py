@@ -6,7 +6,7 @@ from tests.builders import GB, Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
-from trainwatch.core.judge import Judge
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
 from trainwatch.core.model.observation import HostSample

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, story
-from trainwatch.core.judge import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
 from trainwatch.core.model.launch.ramp_rule import DeadRung, RampGoal, goal_of_rung, ramp_goal

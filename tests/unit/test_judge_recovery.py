@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import Story, World, judge
-from trainwatch.core.judge import Judge
+from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk, Outcome

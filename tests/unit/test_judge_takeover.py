@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save
-from trainwatch.core.judge import from_snapshot, to_snapshot
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, JudgeSnapshot, RunCreated
 from trainwatch.core.model.observation import Exit, LogChunk, Start
