@@ -1,7 +1,7 @@
-"""The attempt under way, and how far the run has come over all its attempts.
+"""The current attempt, and how far the run has come over all its attempts.
 
 Trainers count steps in three ways: on from the resumed step, from zero again (weights only), and from zero in each
-epoch. ``position`` is one count over all of them, as well as it can be known.
+epoch. ``position`` is one count over all of them, as far as it is known.
 """
 
 import msgspec
@@ -11,20 +11,20 @@ WRAP_SHARE = 0.5
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
 PLACES = 10
-"""Places that an attempt's printed steps must tell apart for two ends at the same one to be no accident."""
+"""Printed lines that an attempt must have made for two ends at the same step to be no coincidence."""
 STRIDE_TOLERANCE = 0.1
-"""Checkpoints are noticed a little late; two of them tell the stride when they come this near to a whole number."""
+"""How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
 
 
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``start_t``/``beat_t`` in run seconds. ``offset`` + printed step = position; None until it is known.
+    """``start_t``, ``beat_t``: in run seconds. ``offset`` + printed step = position; None until it is known.
 
     ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
     ``stride``: printed counts per optimizer step, where the bar counts batches and gradients are accumulated;
     ``saved_at``: position at which the newest checkpoint was noticed, and the step stored in it.
 
-    ``proof``: whether the resume took (resume_check.py), judged over the first ``beats``. ``told_resume``: whether the
-    launch could tell the trainer what to resume from, None = not known; ``named``: where that file is named (derived
+    ``resume_verdict``: whether the resume was taken (resume_check.py), after ``beats`` steps. ``told_resume``: whether
+    the launch could pass the resume point to the trainer, None = unknown; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
     attempts; ``total_before``: total steps as the attempt before printed them. ``printed_every``: steps from the last
     printed one to the one before; ``printed_every_before``: of the attempt before.
@@ -48,7 +48,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     stride: int = 1
     saved_at: tuple[int, int] | None = None
     nan_t: float | None = None
-    proof: str = "none"
+    resume_verdict: str = "none"
     beats: int = 0
     told_resume: bool | None = None
     named: tuple[str, ...] = ()
@@ -60,22 +60,22 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     reread_to: int | None = None
     """Position up to which a new supervisor reads the log again: those steps were made before."""
     patient_until: float = 0.0
-    """Active seconds before which no hang is declared (the operator said wait)."""
+    """Active seconds before which no hang is declared, because an operator asked for it."""
 
     @property
     def resumed_at(self) -> int | None:
-        """Position of the run at its resume point, as well as it is known."""
+        """Position of the run at its resume point, as far as it is known."""
         return self.resume_position if self.resume_position is not None else self.resume_step
 
     @property
     def step_offset(self) -> int:
-        """Steps of the run before it that the trainer's own count leaves out."""
+        """Steps of earlier attempts that the trainer's own count leaves out."""
         return (self.resumed_at or 0) if self.weights_only else 0
 
 
 def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptProgress:
-    """The training advanced. ``step``: counted over epochs where the trainer counts within them, None = not printed."""
-    beats = attempt.beats + 1 if attempt.proof == "open" else attempt.beats
+    """Add a heartbeat. ``step``: over all epochs, even if the trainer counts within each; None = not printed."""
+    beats = attempt.beats + 1 if attempt.resume_verdict == "open" else attempt.beats
     if step is None:
         return msgspec.structs.replace(attempt, beat_t=t, beats=beats)
     offset = attempt.offset
@@ -100,13 +100,13 @@ def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptPr
 
 
 def knows_its_step(attempt: AttemptProgress) -> bool:
-    """Whether the last printed step tells one place from another, for this attempt's length."""
+    """Return whether lines are printed often enough for the last printed step to mean one place."""
     made = (attempt.position or 0) - (attempt.resumed_at or 0)
     return attempt.printed_every <= attempt.stride or made >= PLACES * attempt.printed_every
 
 
 def with_saved(attempt: AttemptProgress, saved_step: int) -> AttemptProgress:
-    """A checkpoint of this attempt came. Two of them tell how many printed counts make one stored step."""
+    """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step."""
     position, before = attempt.position, attempt.saved_at
     if position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
         return attempt
@@ -119,7 +119,7 @@ def with_saved(attempt: AttemptProgress, saved_step: int) -> AttemptProgress:
 
 
 def read_anew(attempt: AttemptProgress, pid: int) -> AttemptProgress:
-    """A new supervisor reads the log from its beginning: old steps come again, and they are no new epoch."""
+    """Prepare for a new supervisor that reads the log from its beginning: old steps are no new epoch."""
     offset = None if attempt.offset is None else _first_offset(attempt)
     return msgspec.structs.replace(
         attempt, pid=pid, adopted=True, step=None, offset=offset, saved_at=None, reread_to=attempt.position
@@ -127,13 +127,13 @@ def read_anew(attempt: AttemptProgress, pid: int) -> AttemptProgress:
 
 
 def _first_offset(attempt: AttemptProgress) -> int:
-    """Only a resume of weights starts the counter anew by design; any other that does has started over."""
+    """Return the first offset. Only a resume from weights restarts the counter by design."""
     resumed = attempt.resumed_at
     return resumed if resumed is not None and attempt.weights_only else 0
 
 
 def lost_steps(failed_at: int | None, resumed_at: int | None, stride: int = 1) -> int | None:
-    """Optimizer steps that have to be done again; None when either end (a position) is unknown."""
+    """Return the optimizer steps that must be repeated; None if either position is unknown."""
     if failed_at is None or resumed_at is None:
         return None
     return max(0, failed_at - resumed_at) // stride

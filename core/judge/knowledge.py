@@ -1,4 +1,4 @@
-"""What the judge knows before anything happens: settings, preset, tables and the facts of the run."""
+"""What the judge knows from the start: settings, preset, tables and facts of the run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from .text.shape_table import ShapeTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """Constant for the life of a judge.
+    """Constant for one judge.
 
     ``catalogue``: failures.toml, compiled; ``shapes``: log_shapes.toml, compiled.
-    ``created_wall`` (seconds since the epoch) is the zero of run time. ``profiles`` are the names that may be asked
-    for; empty = any name is taken as it comes. ``remedies``: what may be changed, in order; ``values``: the trainer's
-    settings that they ask for, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2").
-    ``telling``: what a launch can be told to resume from.
+    ``created_wall``: zero of run time, in seconds since the epoch. ``profiles``: names that may be asked for; empty =
+    any name is accepted. ``remedies``: what may be changed, in order; ``values``: the trainer's settings that they
+    need, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2"). ``telling``: what a launch
+    can be given to resume from.
     """
 
     catalogue: CompiledCatalogue

@@ -1,7 +1,7 @@
 """Everything the judge remembers, as one frozen value made of small parts that are replaced one at a time.
 
-It is written into the journal now and then (``to_snapshot``), so that a supervisor that adopts a running trainer knows
-its habits. A snapshot of another version is not read: the judge learns again, patiently.
+It is written to disk now and then (``to_snapshot``), so that a supervisor that adopts a running trainer knows what is
+usual for it. A snapshot of another version is not read: the judge learns again, with the deadlines of a new run.
 """
 
 from collections.abc import Mapping
@@ -37,16 +37,16 @@ from .run_states import Idle, Machine
 SNAPSHOT_VERSION = 2
 
 NOTHING: tuple[Entry, ...] = ()
-"""What most steps have to say."""
+"""The entries of most steps."""
 
 
 class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Parts by subject; see their files.
+    """Parts by subject, each explained in its module.
 
-    ``decision``/``incident``: the newest ids given. ``attempts``: launches decided or seen. ``incidents``: the open
+    ``decision``, ``incident``: newest ids. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``progress_t``: when progress was last
     written down. ``history``: the failures that ended attempts so far. ``taken_over``: a trainer that was found running
-    was told of since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for
+    was reported since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for
     a person. ``planned_deletion``: decision whose plan is being made. ``profile_pending``: a profile asked for;
     ``switch``: stop for it at the next checkpoint. ``ran``: the settings that made steps last, None = none did.
     """
@@ -74,9 +74,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     saves: SaveClock = SaveClock()
     checkpoints: CheckpointIndex = CheckpointIndex()
     budget: Budget = Budget()
-    history: History = msgspec.field(default=(), name="trail")
+    history: History = ()
     ramp: Ramp = Ramp()
-    ran: SettingsThatRan | None = msgspec.field(default=None, name="stood")
+    ran: SettingsThatRan | None = None
     planned_deletion: int | None = None
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
@@ -95,26 +95,26 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tight_since: float | None = None
     """Run seconds from which RAM is tight; None = it is not."""
     warned: dict[str, float] = {}
-    """When (run seconds) people were last told of a warning, by ``kind:class``."""
+    """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 
     @property
     def progress(self) -> Progress:
-        """Where the training is, as its log says."""
+        """Progress as the trainer's log shows it."""
         return self.reading.progress
 
 
 Result = tuple[JudgeState, tuple[Entry, ...]]
-"""What a step returns: the new state, and facts and decisions in the order in which they are to be written."""
+"""What a step returns: the new state, and facts and decisions in the order in which they are written."""
 
 
 def due(state: JudgeState) -> bool:
-    """The state of the run wants to be looked at now, whatever was observed."""
+    """Return whether the run's state is due to be handled, whatever was observed."""
     wake = state.wake_t
     return wake is not None and wake < NEVER and state.time.t >= wake
 
 
 def to_snapshot(state: JudgeState) -> dict[str, Any]:
-    """The state in plain JSON types."""
+    """Return the state in plain JSON types."""
     built: dict[str, Any] = msgspec.to_builtins(state)
     return {"version": SNAPSHOT_VERSION, **built}
 

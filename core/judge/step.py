@@ -1,6 +1,11 @@
 """The judge: ``step(state, observation) -> (state, entries)``, a pure fold.
 
-This file only sends each observation to the parts it concerns; what they conclude is theirs.
+This module only passes each observation to its handler. What one step does, in this order:
+
+1. Move the run's time; after a suspend, restart all waits.
+2. Pass the observation to its handler: ``handlers/`` for log, samples and checkpoints, ``recovery/`` for starts, exits,
+   commands and outcomes.
+3. If the run's state has become due, handle that as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,9 +68,9 @@ class Judge:
         }
 
     def start(self, story: RunStory | None = None, snapshot: Mapping[str, Any] | None = None) -> JudgeState:
-        """The state to begin with: of a new run, or of one that a journal tells of.
+        """Return the state of a new run, or of one that has a journal.
 
-        ``snapshot``: the journal's newest one, for the habits it learned; of another version = learn again.
+        ``snapshot``: the newest one of the state, for what was learned; one of another version is not used.
         """
         profile = self.knowledge.settings.profiles.use
         if story is None or story.seq == 0:
@@ -73,12 +78,13 @@ class Judge:
         return from_story(story, snapshot, profile)
 
     def begin(self, state: JudgeState, t: float, *, ended: Exit | None = None) -> Result:
-        """Say what to do about a run that a supervisor just took over.
+        """Decide about a run that a supervisor just took over.
 
-        If its trainer runs, feed ``Start(adopted=True)`` first: then this does nothing. ``ended``: it ended while
-        nobody watched and its runner left the status (feed the log's tail first). Neither: a run that never started
-        starts as the user's command says, from the beginning, whatever checkpoints lie around; one whose trainer
-        vanished goes on by policy, uncharged; one that a person stopped, that gave up or finished waits for a command.
+        If its trainer runs, pass ``Start(adopted=True)`` first; then this does nothing. ``ended``: it ended without a
+        supervisor and its runner left the exit status (pass the tail of the log first). In any other case a run that
+        never started starts with the user's command from the beginning, whatever checkpoints exist; one whose trainer
+        disappeared is restarted by policy without a charge; one that was stopped, given up or finished waits for a
+        command.
         """
         state, _ = _at(state, t)
         if state.taken_over:
@@ -90,12 +96,12 @@ class Judge:
         return builder.state, tuple(builder.entries)
 
     def answer(self, state: JudgeState, command: Command) -> Reply:
-        """What to say to who gives this command now; ``step`` does, or leaves, what it says."""
-        said = command_replies.reply(state, self.knowledge, command)
-        return Reply(ok=said.ok, message=f"{command.verb}: {said.message or 'accepted'}")
+        """Return the reply to a command; ``step`` then does, or does not do, what the reply announces."""
+        reply = command_replies.reply(state, self.knowledge, command)
+        return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
-        """Take one observation. Times that go back are taken as now."""
+        """Take one observation. An earlier time is taken as now."""
         state, slept_s = _at(state, observation.t)
         if slept_s > 0.0:
             return self._after_sleep(state, observation, slept_s)
@@ -115,18 +121,17 @@ class Judge:
                 liveness=liveness.after_gap(state.liveness, now),
                 log_activity=log_activity.after_gap(state.log_activity, now),
             )
-            said = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
-            before = (Note(text=said),)
+            text = f"nothing was seen for {slept_s:.0f} s (was the machine suspended?); it counts towards no deadline"
+            before = (Note(text=text),)
         state, entries = self.step(state, observation)
         return state, (*before, *entries)
 
 
 def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
-    line = state.time
-    if t <= line.t:
+    if t <= state.time.t:
         return state, 0.0
-    line, slept_s = active_time.advance(line, t)
-    return replace(state, time=line), slept_s
+    time, slept_s = active_time.advance(state.time, t)
+    return replace(state, time=time), slept_s
 
 
 def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observation) -> Result:
@@ -166,7 +171,7 @@ def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Re
 
 
 def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Result:
-    """An action's outcome concerns the state that waits for it; any other is history."""
+    """Pass an outcome to the state that waits for it; of any other only a failure is noted."""
     builder = StepBuilder(knowledge, state)
     if outcome.decision == state.planned_deletion:
         deletion_plan.on_planned(builder, outcome)

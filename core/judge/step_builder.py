@@ -1,4 +1,4 @@
-"""One step in the making: the state as it becomes, and the facts and decisions said on the way, in order."""
+"""What one step builds: the new state, and the facts and decisions for the journal, in order."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .state import JudgeState
 
 
 class StepBuilder:
-    """Lives for one call of ``step``; nothing of it is shared. ``state`` and ``entries`` are what it returns."""
+    """Used by one call of ``Judge.step``, which returns its ``state`` and ``entries``."""
 
     def __init__(self, knowledge: Knowledge, state: JudgeState) -> None:
         self.knowledge = knowledge
@@ -25,7 +25,7 @@ class StepBuilder:
 
     @property
     def t(self) -> float:
-        """Run seconds now."""
+        """The run time now, in seconds."""
         return self.state.time.t
 
     def set(self, **changes: Any) -> None:
@@ -33,28 +33,28 @@ class StepBuilder:
         self.state = msgspec.structs.replace(self.state, **changes)
 
     def fact(self, fact: Fact) -> None:
-        """Say what is so."""
+        """Append a fact to this step's entries."""
         self.entries.append(fact)
 
     def note(self, text: str) -> None:
-        """A sentence worth keeping."""
+        """Append a sentence for the journal."""
         self.entries.append(Note(text=text))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
-        """Choose an action; returns the decision's id."""
+        """Append a decision; returns its id."""
         number = self.state.decision + 1
         self.set(decision=number)
         self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
         return number
 
     def notify(self, event: Any, title: str, body: str = "", incident: int | None = None) -> None:
-        """Tell people."""
+        """Notify people, by the channels of ``[notify]``."""
         self.decide(
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
         )
 
     def move(self, event: Event, machine: Machine, reason: str) -> None:
-        """Change the state of the run, as its table says for ``event``; a changed word is a fact for the journal."""
+        """Change the state of the run as the table has it for ``event``; a new public state becomes a fact."""
         before = self.state.machine
         run_machine.check_transition(before, event, machine)
         wake = run_machine.wake_t(machine)
@@ -76,7 +76,7 @@ class StepBuilder:
         detect_s: float | None = None,
         ending: str | None = None,
     ) -> int:
-        """Something is wrong. ``ending``: and it is over already. Returns the incident's id."""
+        """Open an incident; returns its id. ``ending``: it is over already, and how it ended."""
         number = self.state.incident + 1
         incident = Incident(
             id=number,
@@ -102,9 +102,9 @@ class StepBuilder:
         return number
 
     def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", ending: str | None = None) -> int:
-        """Something is wrong and the training goes on: an incident that people are told of. Returns its id.
+        """Open an incident that does not stop the training, and notify people. Returns its id.
 
-        One that comes and goes is told again only after ``notify.again_s``. ``title``: where the reason is too long.
+        One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
         """
         number = self.open_incident(kind, class_, reason, severity="warning", ending=ending)
         if not self.warned_lately(kind, class_):
@@ -113,16 +113,16 @@ class StepBuilder:
         return number
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:
-        """Whether people were told of such an incident less than ``notify.again_s`` ago."""
-        told_t = self.state.warned.get(f"{kind}:{class_}")
-        return told_t is not None and self.t - told_t < self.knowledge.settings.notify.again_s
+        """Return whether people were notified of such an incident less than ``notify.again_s`` ago."""
+        warned_t = self.state.warned.get(f"{kind}:{class_}")
+        return warned_t is not None and self.t - warned_t < self.knowledge.settings.notify.again_s
 
     def find_incident(self, number: int | None) -> Incident | None:
-        """An open incident by id."""
+        """Return an open incident by id."""
         return next((i for i in self.state.incidents if i.id == number), None)
 
     def update_incident(self, number: int | None, **changes: Any) -> None:
-        """More is known of an open incident; unknown ids are left alone."""
+        """Change an open incident; does nothing for an unknown id."""
         incident = self.find_incident(number)
         if incident is None:
             return
@@ -133,5 +133,5 @@ class StepBuilder:
         self.fact(IncidentUpdated(incident=new))
 
     def close_incident(self, number: int | None, ending: str, **changes: Any) -> None:
-        """It is over."""
+        """Close an incident; does nothing for an unknown id."""
         self.update_incident(number, open=False, closed_t=self.t, ending=ending, **changes)

@@ -15,7 +15,7 @@ def told(values: Iterable[float]) -> list[tuple[int, Finding | None, str]]:
     for n, value in enumerate(values):
         trend = loss_trend.with_value(trend, value)
         if trend.fresh:
-            found.append((n, trend.told, loss_trend.describe_trend(trend)))
+            found.append((n, trend.finding, loss_trend.describe_trend(trend)))
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
-from trainwatch.core.judge.resume.resume_check import prove
+from trainwatch.core.judge.resume.resume_check import check_resume
 from trainwatch.core.judge.text.reading import Reading
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note
@@ -16,13 +16,15 @@ from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Progress
 
 KOHYA = Preset(name="kohya", resume="weights")
-RESUMED = AttemptProgress(number=2, resume_from="out/step-400", resume_position=400, resume_step=400, proof="open")
+RESUMED = AttemptProgress(
+    number=2, resume_from="out/step-400", resume_position=400, resume_step=400, resume_verdict="open"
+)
 
 
 def proof_after(attempt: AttemptProgress, *steps: int, **reading: object) -> str:
     for step in steps:
         attempt = with_beat(attempt, step, 1.0)
-    return prove(attempt, Reading(**reading))[1]  # type: ignore[arg-type]
+    return check_resume(attempt, Reading(**reading))[1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_the_step_goes_on_or_it_does_not(steps: tuple[int, ...], proof: str) -> 
 
 def test_a_bar_that_counts_what_is_left_is_a_resume() -> None:
     attempt = with_beat(with_beat(AttemptProgress(**fields(total_before=1000)), 1, 1.0), 2, 2.0)
-    after, proof = prove(attempt, Reading(progress=Progress(step=2, total_steps=600)))
+    after, proof = check_resume(attempt, Reading(progress=Progress(step=2, total_steps=600)))
     assert proof == "taken"
     assert after.position == 402
     assert proof_after(attempt, 3, progress=Progress(step=3, total_steps=1000)) == "ignored"
@@ -61,7 +63,14 @@ def test_little_was_resumed_so_that_nothing_is_proven() -> None:
 
 
 def fields(**more: Any) -> dict[str, Any]:
-    return {"number": 2, "resume_from": "out/a", "resume_position": 400, "resume_step": 400, "proof": "open", **more}
+    return {
+        "number": 2,
+        "resume_from": "out/a",
+        "resume_position": 400,
+        "resume_step": 400,
+        "resume_verdict": "open",
+        **more,
+    }
 
 
 def resumed_but_started_over(world: World) -> World:

@@ -60,7 +60,7 @@ def test_a_plan_is_asked_for_after_a_save_and_each_deletion_is_a_decision() -> N
     asked = world.of(PlanRetention)
     assert [(p.keep, p.deep) for p in asked] == [(2, True)]
     assert deleted(world) == ["step-5"]
-    assert "2 newer sound ones are kept" in world.of(DeleteCheckpoint)[0].reason
+    assert "2 newer verified ones are kept" in world.of(DeleteCheckpoint)[0].reason
 
 
 def test_quick_verdicts_where_the_settings_want_no_more() -> None:

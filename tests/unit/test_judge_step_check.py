@@ -34,8 +34,8 @@ def test_what_agrees_is_left_in_peace(attempt: AttemptProgress, stored: int) -> 
 @pytest.mark.parametrize(
     ("attempt", "stored", "says"),
     [
-        (at(1000, (500, 500)), 6000, "it holds step 6000, but the log has come to 1000 only"),
-        (at(1000, (500, 500)), 500, "no more than one before it (500), while the log went on by 500"),
+        (at(1000, (500, 500)), 6000, "it holds step 6000, but the log is only at 1000"),
+        (at(1000, (500, 500)), 500, "no more than one before it (500), while the log advanced by 500"),
         (at(1000, (500, 500)), 3, "it holds step 3, no more than one before it"),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_warning_that_comes_back_may_be_asked_for_each_time() -> None:
 def test_a_spike_that_wavers_is_told_once() -> None:
     world = losses(running(steps=80), *[*[9.0] * 12, 0.1] * 5)
     assert [(i.class_, i.severity) for i in world.incidents] == [("spike", "warning")]
-    assert [title[:24] for title in warnings(world)] == ["the loss stands at 9, fa"]
+    assert [title[:24] for title in warnings(world)] == ["the loss is 9, far above"]
 
 
 def test_checkpoints_found_damaged_together_are_told_together() -> None:

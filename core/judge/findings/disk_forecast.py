@@ -1,9 +1,9 @@
 """When the disk will be full, from how much free space each checkpoint took and how often one comes.
 
-Measured, not assumed, and over some minutes: a trainer that deletes its old checkpoints takes nothing, one that also
-writes optimizer states takes more than the file that is shown. Other programs write to the disk, too: what a checkpoint
-took is believed up to twice its own size. Known false alarms: something else of that size that fills the disk
-meanwhile; so the forecast says what it rests on, and it only warns.
+Free space is measured over some minutes: a trainer that deletes its old checkpoints takes none, one that also writes
+optimizer states takes more than the size of the file. Other programs write to the disk, too, so a checkpoint counts at
+most twice its own size. Source: runs that died in a save at night because the disk was full. Known false alarms:
+another program that writes as much; so the forecast names its numbers, and only warns.
 """
 
 import msgspec
@@ -11,19 +11,19 @@ import msgspec
 SAVES = 5
 """Newest checkpoints whose free space is remembered."""
 SAVES_LEARNED = 3
-"""Fewer teach nothing: the first one often writes files that come once."""
+"""Fewer prove nothing: the first save often writes files that are written only once."""
 SPAN_S = 300.0
-"""What was seen over less time (a short run, a burst of saves) teaches nothing …"""
+"""Saves within less time (a short run, a burst) prove nothing, except for ``URGENT_S``."""
 URGENT_S = 600.0
-"""… unless the disk is full within this time."""
+"""A disk that is full within this time is reported at once."""
 HORIZON_S = 6 * 3600.0
-"""Where the end of the training is unknown: a disk that is full within this time is told."""
+"""If the end of the training is unknown, a disk that is full within this time is reported."""
 RELIEF = 1.5
-"""x the time needed: then it is over."""
+"""x the time needed: with so much room the warning ends."""
 LEAST_BYTES = 1e6
-"""Less per checkpoint is noise of other files."""
+"""Less per checkpoint comes from other files."""
 MOST_OF_SIZE = 2.0
-"""x its own size: so much may be written beside what is shown of a checkpoint (optimizer states, a temporary copy)."""
+"""x its own size is written at most for a checkpoint (optimizer states, a temporary copy)."""
 
 
 class DiskUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +42,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUse:
-    """Free space was read, after ``saves`` complete checkpoints of this run (fewer than before = some were deleted)."""
+    """Take the free space after ``saves`` complete checkpoints of this run; fewer than before = some were deleted."""
     if saves == use.saves:
         return use
     if saves < use.saves:
@@ -51,9 +51,9 @@ def with_free(use: DiskUse, now: float, free_bytes: float, saves: int) -> DiskUs
 
 
 def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | None = None) -> Forecast | None:
-    """When it will be full; None while that cannot be told or nothing is taken.
+    """Return when the disk will be full; None if that is unknown or checkpoints take no space.
 
-    ``size_bytes``: of the largest checkpoint that is there, None = not known.
+    ``size_bytes``: size of the largest checkpoint, None = unknown.
     """
     if len(use.seen) < SAVES_LEARNED:
         return None
@@ -69,21 +69,21 @@ def forecast(use: DiskUse, now: float, free_bytes: float, size_bytes: float | No
 
 
 def is_short(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
-    """The disk is full before the training is done (or soon, where its end is unknown)."""
+    """Return whether the disk is full before the training is done, or soon if its end is unknown."""
     if coming is None or (use.seen[-1][0] - use.seen[0][0] < SPAN_S and coming.full_s > URGENT_S):
         return False
     return coming.full_s < (HORIZON_S if need_s is None else need_s)
 
 
 def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bool:
-    """There is room again, with a margin. Where nothing is known (any more), nothing changes."""
+    """Return whether there is room again, with a margin; False if nothing is known."""
     if len(use.seen) < SAVES_LEARNED:
         return False
     return coming is None or coming.full_s > RELIEF * (HORIZON_S if need_s is None else need_s)
 
 
 def describe_forecast(coming: Forecast) -> str:
-    """For people."""
+    """Describe a forecast in a sentence."""
     return (
         f"the disk will be full in about {coming.full_s / 3600.0:.1f} h: each checkpoint takes "
         f"{coming.each_bytes / 1e9:.2f} GB, one comes every {coming.every_s / 60.0:.0f} min; "

@@ -1,7 +1,8 @@
-"""Levels of the machine's vital values (requirement B3; A4's where the profile is ``stable``), with hysteresis.
+"""Health levels of temperature, memory and disk, with hysteresis. Bounds come from ``[health]``.
 
-A bound belongs to the milder level. A worse level must hold for a moment, a better one needs a margin, so that a value
-on the bound does not flap.
+With the profile ``stable`` GPU memory has a lower bound, because that profile is meant to leave room. A value on a
+bound belongs to the milder level. A worse level must hold for a moment and a better one needs a margin, so that a value
+near a bound does not change its level all the time.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from ...model.observation import GpuSample, HostSample
 from ...model.settings import Health as HealthSettings
 
 HOLD_S = 10.0
-"""A new level must hold this long before it is told."""
+"""How long a new level must hold before it is reported."""
 MARGIN = 0.02
 """Share of a bound by which a value must get better before its level does."""
 
@@ -31,16 +32,16 @@ class Metric:
     danger: float
     falling: bool = False
     underused: float | None = None
-    told: Level = "danger"
-    """From this level on it is an incident; milder ones are shown."""
+    incident_from: Level = "danger"
+    """From this level on it is an incident; milder ones are only shown."""
 
 
 def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
-    """The table for one profile. Keys: metric name without the GPU's number."""
+    """Return the table for one profile. Keys: metric name without the number of the GPU."""
     vram_warning = VRAM_STABLE_PCT if profile == "stable" else settings.vram_warning_pct
     return {
         "temp": Metric("°C", settings.temp_warning_c, settings.temp_danger_c),
-        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, told="warning"),
+        "vram": Metric("%", vram_warning, FAR, underused=settings.vram_underused_pct, incident_from="warning"),
         "ram_used": Metric("%", settings.ram_warning_pct, settings.ram_danger_pct),
         "ram_available": Metric(
             "B", settings.ram_available_warning_bytes, settings.ram_available_danger_bytes, falling=True
@@ -51,11 +52,11 @@ def metrics(settings: HealthSettings, profile: str | None) -> dict[str, Metric]:
 
 
 FAR = 1e300
-"""Beyond every reading, and still a JSON number."""
+"""Above every reading, and still a JSON number."""
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The present level of one metric, and the values between which it stays (inclusive)."""
+    """The level of one metric, and the values between which it stays (inclusive)."""
 
     level: Level = "unknown"
     low: float = 0.0
@@ -64,7 +65,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric changed its level."""
+    """A change of a metric's level."""
 
     metric: str
     value: float
@@ -80,7 +81,7 @@ Bands = dict[str, Band]
 
 
 def gpu_values(sample: GpuSample, *, training: bool) -> Iterator[tuple[str, str, float]]:
-    """(metric, row, value) of a GPU sample. VRAM is judged only while training: before, it is always low."""
+    """Yield metric, row and value of a GPU sample. VRAM is judged only while training; before, it is always low."""
     for gpu in sample.gpus:
         temp, vram = _names(gpu.index)
         if gpu.temp_c is not None:
@@ -91,12 +92,12 @@ def gpu_values(sample: GpuSample, *, training: bool) -> Iterator[tuple[str, str,
 
 @lru_cache(maxsize=64)
 def _names(index: int) -> tuple[str, str]:
-    """Metrics of one GPU: its temperature's, its memory's."""
+    """Return the names of a GPU's metrics: temperature and memory."""
     return f"gpu{index}.temp", f"gpu{index}.vram"
 
 
 def host_values(sample: HostSample) -> Iterator[tuple[str, str, float]]:
-    """(metric, row, value) of a host sample."""
+    """Yield metric, row and value of a host sample."""
     if sample.ram_used_bytes is not None and sample.ram_total_bytes:
         yield "ram_used", "ram_used", 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
     if sample.ram_available_bytes is not None:
@@ -110,7 +111,7 @@ def host_values(sample: HostSample) -> Iterator[tuple[str, str, float]]:
 def take(
     bands: Bands, values: Iterator[tuple[str, str, float]], table: dict[str, Metric], t: float
 ) -> tuple[Bands, tuple[Change, ...]]:
-    """Judge the values; the same dict comes back when nothing changed."""
+    """Update levels from values. Returns the same dict if nothing changed."""
     new: Bands | None = None
     changes: list[Change] = []
     for name, row, value in values:
@@ -129,7 +130,7 @@ def take(
         level = level_of(metric, value)
         new[name] = band_of(metric, level)
         if level != before:
-            alarming = ORDER[level] >= ORDER[metric.told]
+            alarming = ORDER[level] >= ORDER[metric.incident_from]
             changes.append(
                 Change(metric=name, value=value, unit=metric.unit, level=level, before=before, alarming=alarming)
             )
@@ -137,7 +138,7 @@ def take(
 
 
 def level_of(metric: Metric, value: float) -> Level:
-    """The level of a value, without memory."""
+    """Return the level of a value, without hysteresis."""
     if metric.falling:
         return "danger" if value < metric.danger else "warning" if value < metric.warning else "safe"
     if value > metric.danger:
@@ -148,7 +149,7 @@ def level_of(metric: Metric, value: float) -> Level:
 
 
 def band_of(metric: Metric, level: Level) -> Band:
-    """Where a level holds: from its own bound, widened by the margin on the better side."""
+    """Return where a level holds: from its own bound, widened by the margin on the better side."""
     if metric.falling:
         match level:
             case "danger":
@@ -171,7 +172,7 @@ def band_of(metric: Metric, level: Level) -> Band:
 
 
 def sentence(change: Change) -> str:
-    """For people: what, how much, which level."""
+    """Describe a change in a sentence."""
     match change.unit:
         case "B":
             value = f"{change.value / 1e9:.1f} GB"

@@ -1,4 +1,4 @@
-"""Findings about the loss: not a number, or far above its trend. Findings, not actions: policy decides.
+"""Findings about the loss: not a number, or far above its trend. They warn and stop nothing.
 
 Known false alarms: one overflowing step under mixed precision prints NaN and is skipped by the gradient scaler; so a
 NaN is a warning, and only a crash that follows makes the resume point older than it. Warm restarts of the learning
@@ -13,9 +13,9 @@ from .loss_trend import LossTrend
 SPIKE_SIGMAS = 8.0
 """x the mean deviation above the trend. Batches of one make noisy losses."""
 SPIKE_RATIO = 2.0
-"""And this many times the trend."""
+"""x the trend, which the loss must exceed as well."""
 SPIKE_BEATS = 10
-"""In a row."""
+"""Steps in a row that make a spike."""
 LEARN_BEATS = 50
 """Steps that make a first trend."""
 TREND_WEIGHT = 0.02
@@ -32,7 +32,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_loss(loss: Loss, value: float) -> Loss:
-    """Take the loss of one step."""
+    """Add the loss of one step."""
     trend = loss.trend
     long = loss_trend.with_value(loss.long, value)
     if trend is None:
@@ -50,5 +50,5 @@ def with_loss(loss: Loss, value: float) -> Loss:
 
 
 def is_spike(loss: Loss) -> bool:
-    """The loss has been far above its trend for several steps; true once, when it becomes so."""
+    """Return whether the loss has just been far above its trend for ``SPIKE_BEATS`` steps; true once per spike."""
     return loss.high == SPIKE_BEATS

@@ -1,8 +1,8 @@
-"""The long way of the loss: whether it rises for good (diverging) or has come to rest (plateau). Findings only.
+"""The trend of the loss over thousands of steps: whether it keeps rising (diverging) or stopped falling (plateau).
 
 Means over windows of many steps are compared, because single steps are noise. Known false alarms: diffusion models'
-losses are flat and noisy from the beginning (so a plateau is only told of a loss that had been falling); warm restarts
-of the learning rate lift the loss for a while (so it must rise through several windows and stand far above its best).
+losses are flat and noisy from the beginning (so a plateau is only reported if the loss had been falling); warm restarts
+of the learning rate raise the loss for a while (so it must rise through several windows, far above its best).
 """
 
 from typing import Literal
@@ -16,13 +16,13 @@ WINDOW = 100
 RISES = 3
 """Windows in a row, each above the one before."""
 RISE_SHARE = 0.5
-"""Of the best window's size: so far above it the last must stand."""
+"""Share of the best window by which the last one must be above it."""
 SETTLE_WINDOWS = 30
 """Windows without a better one that make a plateau."""
 BETTER_SHARE = 0.005
 """A window counts as better when it is lower by this share of the best one."""
 FELL_SHARE = 0.1
-"""Of the first window's size: so much the loss must have fallen for a plateau to be news."""
+"""Share of the first window by which the loss must have fallen before a plateau is reported."""
 
 
 class LossTrend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,13 +35,13 @@ class LossTrend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     best: float | None = None
     rises: int = 0
     idle: int = 0
-    told: Finding | None = None
+    finding: Finding | None = None
     fresh: bool = False
-    """``told`` was concluded from the newest loss."""
+    """``finding`` follows from the newest loss."""
 
 
 def with_value(trend: LossTrend, value: float) -> LossTrend:
-    """Take the loss of one step."""
+    """Add the loss of one step."""
     total, count = trend.total + value, trend.count + 1
     if count < WINDOW:
         return msgspec.structs.replace(trend, total=total, count=count, fresh=False)
@@ -57,21 +57,21 @@ def with_value(trend: LossTrend, value: float) -> LossTrend:
         found = "diverging"
     elif idle >= SETTLE_WINDOWS and best < trend.first - FELL_SHARE * abs(trend.first):
         found = "plateau"
-    known = None if better else trend.told
+    known = None if better else trend.finding
     return LossTrend(
         first=trend.first,
         last=mean,
         best=best,
         rises=rises,
         idle=idle,
-        told=found or known,
+        finding=found or known,
         fresh=found is not None and found != known,
     )
 
 
 def describe_trend(trend: LossTrend) -> str:
-    """For people; only where a finding is fresh."""
+    """Describe a fresh finding in a sentence."""
     best, last = trend.best or 0.0, trend.last or 0.0
-    if trend.told == "diverging":
+    if trend.finding == "diverging":
         return f"the loss keeps rising: {last:.3g} over the last {WINDOW} lines, {best:.3g} at its best"
     return f"the loss has not fallen below {best:.3g} for {trend.idle * WINDOW} lines"

@@ -1,4 +1,4 @@
-"""A run that advances, but much slower than it used to: a warning, never a stop.
+"""A run that advances much slower than it used to. It warns and never stops.
 
 Known causes: thermal or power throttling; on WSL2 and Windows drivers, memory that spilled from the GPU into host RAM
 (reported as "util pinned at 100 %, temps low, crawl"); a loader that fell behind. Known false alarms: longer batches by
@@ -30,7 +30,7 @@ PACE_WEIGHT = 0.05
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``usual_s``: usual distance of two progress lines. ``slow_s``/``blocks``: how long it has been slow."""
+    """``usual_s``: usual distance of progress lines. ``slow_s``, ``blocks``: how long it has been slow."""
 
     usual_s: float | None = None
     learned: int = 0
@@ -40,7 +40,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
-    """Take a block of the step clock: ``mean_s`` between lines, over ``lasted_s``."""
+    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``."""
     usual = stall.usual_s
     if usual is None or stall.learned < LEARN_BLOCKS:
         known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
@@ -61,7 +61,7 @@ def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
 
 
 def classify_slow(seen: Liveness, bands: Bands) -> StallClass:
-    """Why it may be slow, from the GPUs that are watched."""
+    """Return why it may be slow, from what the GPUs show."""
     low_power = "spin" in seen.gpu or "dim" in seen.gpu
     for normal in seen.normals:
         memory = bands.get(f"gpu{normal.index}.vram")
@@ -74,7 +74,7 @@ def classify_slow(seen: Liveness, bands: Bands) -> StallClass:
 
 
 def describe_slow(stall: Stall, clock: StepClock, seen: Liveness) -> str:
-    """For people."""
+    """Describe a slow-down in a sentence."""
     now_s = clock.means[-1] if clock.means else 0.0
     held = f"; the GPU's clocks are held down: {', '.join(seen.throttle)}" if seen.throttle else ""
     return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{held}"

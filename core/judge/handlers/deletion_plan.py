@@ -1,8 +1,8 @@
-"""Which older checkpoints may go, where the settings say how many are kept (``[checkpoints] keep_last``).
+"""Which older checkpoints are deleted if ``[checkpoints] keep_last`` is set.
 
-After each new complete checkpoint a plan is asked for (it reads the files); each deletion it proposes is a decision of
-its own, so that it is in the journal before it happens. What the plan proposes is judged once more by what is known of
-the run: only checkpoints that this run wrote go, never one that a restart could need.
+After each new complete checkpoint a plan is made (act reads the files). Each deletion that it proposes is a decision of
+its own, so that it is in the journal before it happens. Each proposal is checked again against what is known of the
+run: only checkpoints that this run wrote are deleted, and never one that a restart could need.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ replace = msgspec.structs.replace
 
 
 def on_saved(builder: StepBuilder) -> None:
-    """A complete checkpoint of this run came."""
+    """Ask for a plan after a new complete checkpoint, if there are more than are to be kept."""
     settings = builder.knowledge.settings.checkpoints
     if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
         return
@@ -29,7 +29,7 @@ def on_saved(builder: StepBuilder) -> None:
         return
     order = builder.decide(
         PlanRetention,
-        f"{len(own)} checkpoints of this run, {settings.keep_last} are to be kept: see which may go",
+        f"{len(own)} checkpoints of this run, {settings.keep_last} are to be kept: plan which to delete",
         keep=settings.keep_last,
         deep=settings.verify == "deep",
     )
@@ -37,7 +37,7 @@ def on_saved(builder: StepBuilder) -> None:
 
 
 def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
-    """The plan is there (or could not be made): delete what may go."""
+    """Delete what the plan proposes, if nothing speaks against it."""
     builder.set(planned_deletion=None)
     if not outcome.ok:
         builder.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")
@@ -49,13 +49,13 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         if why_not is None:
             builder.decide(
                 DeleteCheckpoint,
-                f"delete {found.name}: {builder.knowledge.settings.checkpoints.keep_last} newer sound ones are kept",
+                f"delete {found.name}: {builder.knowledge.settings.checkpoints.keep_last} newer verified ones are kept",
                 checkpoint=found,
             )
 
 
 def _in_doubt(builder: StepBuilder) -> bool:
-    """While something may be wrong with the training, an older checkpoint may be the one to go back to."""
+    """Return whether something may be wrong with the training: an older checkpoint may be needed then."""
     return builder.state.attempt.nan_t is not None or any(
         incident.kind in {"loss", "crash", "hang", "resume", "checkpoint"} for incident in builder.state.incidents
     )
@@ -72,9 +72,9 @@ def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
     state = builder.state
     known = checkpoint_index.find(state.checkpoints, found.path)
     if known is None or not known.own:
-        return "it is not of this run"
+        return "another run wrote it"
     if not known.complete or known.bad is not None:
-        return "it is not sound"
+        return "it is not verified"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"
     newest = checkpoint_index.newest_verified(state.checkpoints, builder.knowledge.telling)

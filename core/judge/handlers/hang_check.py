@@ -1,4 +1,4 @@
-"""When to ask for a verdict, and what follows from one: evidence first, then the stop."""
+"""When the detector is asked, and what follows from a verdict: evidence is taken first, then the trainer is stopped."""
 
 import msgspec
 
@@ -20,19 +20,19 @@ from ..step_builder import StepBuilder
 replace = msgspec.structs.replace
 
 CAPTURE_S = 30.0
-"""Longest wait for the evidence of a hang before the stop."""
+"""Longest wait for the evidence (py-spy) before the stop."""
 
 
 def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Judge a hang where the step is late at all."""
+    """Ask the detector if the step is late, and open an incident if the run is hung."""
     setting = knowledge.settings.hang
     now = active_time.now(state.time)
-    if now - state.clock.last < deadlines.FLOOR_SHARE * setting.min_s:  # most are told by this alone
+    if now - state.clock.last < deadlines.FLOOR_SHARE * setting.min_s:  # true for most observations
         return state, entries
     period_s = state.time.period_s or 1.0
     if now - state.clock.last < deadlines.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
         return state, entries
-    if state.asks_since is not None:  # a restart would ask again
+    if state.asks_since is not None:  # it waits for a person; a restart would ask the same question
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
@@ -82,12 +82,12 @@ def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]
 
 
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
-    """The evidence is taken (or did not come): end it, gently."""
+    """Stop the trainer, after the evidence was taken or did not come in time."""
     incident = builder.find_incident(machine.incident)
     signs = stack_evidence.signs_of(outcome)
     if incident is not None and signs:
         seen = tuple(Evidence(what=sign.what) for sign in signs)
-        # What the process waits for says more than what its GPU and CPU looked like.
+        # What a process waits for is better evidence than what its GPU and CPU looked like.
         class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
         builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
         incident = builder.find_incident(machine.incident)

@@ -1,7 +1,7 @@
-"""Hints while the training goes on: what could be better, and what would change it. Nothing is done, nobody is called.
+"""Hints while the training goes on: what could be better, and which remedy would change it. Nobody is notified.
 
 Sources: the balanced configuration guide (RAM above 80 % or less than 6 GB available; more than 3 s a step), the DiT
-training guide (a loss that does not fall). Each is told once an attempt, as an incident of severity ``info``.
+training guide (a loss that does not fall). Each appears once per attempt, as an incident of severity ``info``.
 """
 
 from ...model.incident import IncidentKind
@@ -12,32 +12,32 @@ from ..step_builder import StepBuilder
 RAM_PCT = 80.0
 RAM_AVAILABLE_BYTES = 6e9
 RAM_LEAST_PCT = 60.0
-"""Below this little is available because the machine is small."""
+"""Below this, little memory is available only because the machine is small."""
 RAM_HOLD_S = 30.0
 STEP_S = {"kohya": 3.0}
 """Seconds a step from which a framework's training counts as slow."""
 STEPS = 50
-"""Not before so many: the first ones compile and fill caches."""
+"""Steps before the first hint: the first ones compile and fill caches."""
 SHOWN = 3
 
 
 def advice(builder: StepBuilder, trouble: str) -> str:
-    """The end of a sentence: what may be changed against ``trouble`` (as in remedies.toml), and how.
+    """Return the end of a sentence: remedies for ``trouble`` (as in remedies.toml) and the commands to apply them.
 
-    Empty where nothing is known.
+    Empty if none is known.
     """
     found = list(remedies.options(builder.knowledge.remedies, trouble, remedy_choice.circumstances(builder)))[:SHOWN]
-    said = [
+    options = [
         f"{o.remedy.title} (`trainwatch profile {o.profile}`)"
         if o.profile is not None
         else f"{o.remedy.title} (`trainwatch restart --with {o.remedy.name}`)"
         for o in found
     ]
-    return f"; what may help: {', '.join(said)}" if said else ""
+    return f"; what may help: {', '.join(options)}" if options else ""
 
 
 def on_host(builder: StepBuilder, sample: HostSample) -> None:
-    """RAM becomes tight before it is dangerous."""
+    """Hint at RAM that is nearly full, before it is dangerous."""
     if not is_tight(sample):
         builder.set(tight_since=None)
         return
@@ -53,21 +53,21 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
 
 
 def is_tight(sample: HostSample) -> bool:
-    """Above the guide's bounds; False where RAM is not known."""
+    """Return whether RAM is above the bounds of the guide; False if it is unknown."""
     used = used_pct(sample)
     little = sample.ram_available_bytes is not None and sample.ram_available_bytes < RAM_AVAILABLE_BYTES
     return used > RAM_PCT or (little and used > RAM_LEAST_PCT)
 
 
 def used_pct(sample: HostSample) -> float:
-    """Share of the RAM in use, 0 where it is not known."""
+    """Return the share of RAM in use, 0 if unknown."""
     if sample.ram_used_bytes is None or not sample.ram_total_bytes:
         return 0.0
     return 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
 
 
 def on_steps(builder: StepBuilder) -> None:
-    """Steps advance; tell where they are slow for this framework."""
+    """Hint at steps that are slow for this framework."""
     state = builder.state
     bound, step_s = STEP_S.get(builder.knowledge.preset.name), state.clock.step_s
     if bound is not None and step_s is not None and step_s > bound and state.clock.beats >= STEPS:
@@ -81,7 +81,7 @@ def on_steps(builder: StepBuilder) -> None:
 
 def _hint(builder: StepBuilder, kind: IncidentKind, class_: str, reason: str) -> None:
     name = f"{kind}:{class_}"
-    told_t = builder.state.warned.get(name)
-    if told_t is None or told_t < builder.state.attempt.start_t:
+    hinted_t = builder.state.warned.get(name)
+    if hinted_t is None or hinted_t < builder.state.attempt.start_t:
         builder.set(warned={**builder.state.warned, name: builder.t})
-        builder.open_incident(kind, class_, reason, severity="info", ending="told")
+        builder.open_incident(kind, class_, reason, severity="info", ending="reported")

@@ -1,6 +1,6 @@
-"""From the judge's state to the habits that the next run of the same job begins with, and back.
+"""What a run teaches the next run of the same command, taken from the judge's state and put into a new one.
 
-Only what was followed by a step gets into the state's lessons, so they may be taken at any moment.
+The state learns only from what was followed by a step, so habits may be taken at any time.
 """
 
 import msgspec
@@ -15,31 +15,31 @@ replace = msgspec.structs.replace
 
 
 def habits_of(state: JudgeState) -> Habits | None:
-    """What this run and those before it taught; None before its first step: nothing is proven yet."""
+    """Return what this run and those before it taught; None before its first step."""
     if state.attempt.beat_t is None and state.failed_position is None:
         return None
-    signs, clock = state.liveness, state.clock
+    seen, clock = state.liveness, state.clock
     return Habits(
         runs=state.phase_times.runs + 1,
         start=state.phase_times.start,
         phases=state.phase_times.phases,
-        lull_s=signs.longest_silence_s,
-        spin_s=signs.longest_spin_s,
+        lull_s=seen.longest_silence_s,
+        spin_s=seen.longest_spin_s,
         pause_s=clock.pause_s,
         line_s=clock.slow_s,
         typical_s=clock.typical_s,
         step_s=clock.step_s,
-        cpu_cores=signs.cpu_normal,
+        cpu_cores=seen.cpu_normal,
         gpus=tuple(
             GpuHabit(index=n.index, rest_w=n.rest_w, busy_w=n.busy_w, util_pct=n.util_pct, limit_w=n.limit_w)
-            for n in signs.normals
+            for n in seen.normals
         ),
     )
 
 
 def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
-    """Begin with what earlier runs of the job taught. What this run knows by itself stays."""
-    signs, clock, own = state.liveness, state.clock, state.phase_times
+    """Add what earlier runs taught. What this run has learned by itself stays."""
+    seen, clock, own = state.liveness, state.clock, state.phase_times
     normals = tuple(
         GpuNormal(
             index=g.index,
@@ -67,17 +67,17 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
             step_s=clock.step_s if clock.step_s is not None else habits.step_s,
         ),
         liveness=replace(
-            signs,
-            longest_silence_s=max(signs.longest_silence_s, habits.lull_s),
-            longest_spin_s=max(signs.longest_spin_s, habits.spin_s),
-            cpu_normal=signs.cpu_normal if signs.cpu_normal is not None else habits.cpu_cores,
-            normals=signs.normals or normals,
+            seen,
+            longest_silence_s=max(seen.longest_silence_s, habits.lull_s),
+            longest_spin_s=max(seen.longest_spin_s, habits.spin_s),
+            cpu_normal=seen.cpu_normal if seen.cpu_normal is not None else habits.cpu_cores,
+            normals=seen.normals or normals,
         ),
     )
 
 
 def describe_habits(habits: Habits) -> str:
-    """For people."""
+    """Describe habits in a sentence."""
     known = []
     if habits.start.times:
         known.append(f"the first step comes after {habits.start.longest_s:.0f} s at most")

@@ -1,4 +1,4 @@
-"""Checkpoints as they come and go: signs of life, resume points, and progress that pays the budget back."""
+"""Changes of checkpoints: signs of life, resume points, and progress that restores the restart budget."""
 
 import msgspec
 
@@ -21,19 +21,19 @@ replace = msgspec.structs.replace
 
 
 def saved_position(attempt: AttemptProgress, saved_step: int | None) -> int | None:
-    """Where in the run a checkpoint stands: its own step where it counts as the log does, else where the run is now.
+    """Return the position of a checkpoint in the run: from its own step if known, else where the run is now.
 
-    A checkpoint is noticed some steps after the one that it holds. Of an adopted attempt it may be seen before the log
-    was read as far.
+    A checkpoint is noticed some steps after the one that it holds. Of an adopted attempt it may be noticed before the
+    log was read that far.
     """
     if attempt.position is None or saved_step is None or attempt.offset is None:
         return attempt.position
-    said = attempt.offset + saved_step * attempt.stride
-    return said if attempt.adopted else min(said, attempt.position)
+    stored = attempt.offset + saved_step * attempt.stride
+    return stored if attempt.adopted else min(stored, attempt.position)
 
 
 def _is_news(before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
-    """Not one that a rescan found as it was."""
+    """Return whether it is new or changed; a rescan reports unchanged ones again."""
     return before is None or not before.complete or before.mtime != event.mtime
 
 
@@ -42,7 +42,7 @@ def _is_ending(state: JudgeState) -> bool:
 
 
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
-    """A checkpoint came, grew, is complete, or went."""
+    """Take a checkpoint that appeared, grew, is complete, or was removed."""
     now = active_time.now(state.time)
     attempt = state.attempt
     before = checkpoint_index.find(state.checkpoints, event.path)
@@ -58,11 +58,11 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         created_wall=knowledge.created_wall,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
-    signs = state.liveness
+    seen = state.liveness
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if event.event != "removed" and grown and is_watched(state.machine):
-        signs = liveness.with_file(signs, now, state.clock.last)
-    state = replace(state, checkpoints=index, liveness=signs, attempt=attempt)
+        seen = liveness.with_file(seen, now, state.clock.last)
+    state = replace(state, checkpoints=index, liveness=seen, attempt=attempt)
     known = checkpoint_index.find(index, event.path)
     if event.event == "removed":
         if before is None:
@@ -83,8 +83,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         if odd is not None and known.own:
             what = f"{checkpoint_index.base_name(event.path)} and the log disagree: {odd}"
             builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
-        if attempt.proof == "ignored" and known.own and _is_ending(state):
-            # A last save of an attempt that had started over must not pass for the newest state of the run.
+        if attempt.resume_verdict == "ignored" and known.own and _is_ending(state):
+            # The last save of an attempt that had started over is not the newest state of the run.
             why = "written by an attempt that had started over"
             builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
@@ -98,7 +98,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
 
 
 def _came(builder: StepBuilder, now: float) -> None:
-    """What was overdue is there."""
+    """Close a warning of an overdue checkpoint."""
     state = builder.state
     builder.set(saves=save_overdue.saved(state.saves, now, state.clock.start))
     for incident in state.incidents:
@@ -107,7 +107,7 @@ def _came(builder: StepBuilder, now: float) -> None:
 
 
 def _set_aside(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> bool:
-    """Whether a sound checkpoint is no resume point all the same; told once, with why."""
+    """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
     why = known.left or builder.knowledge.telling.objection(known.shape, known.holds)

@@ -1,4 +1,4 @@
-"""The trainer's log: steps (heartbeats), phases, losses, and lines that will tell why it ended."""
+"""Chunks of the trainer's log: steps (heartbeats), phases, losses, and lines that show later why it ended."""
 
 import msgspec
 
@@ -22,19 +22,19 @@ from .hang_check import check_hang
 
 replace = msgspec.structs.replace
 
-TELL_S = 30.0
-"""Progress is written down this often, and at every change of phase."""
-TELL_ENDING_S = 5.0
-"""The same while the trainer is being ended: people wait for it."""
+JOURNAL_S = 30.0
+"""How often progress is written into the journal, besides every change of phase."""
+JOURNAL_STOPPING_S = 5.0
+"""The same while the trainer is being ended, because people wait for it."""
 
 
 def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
-    """Take a piece of log. What an attempt says while it is being ended still tells why it ended."""
+    """Take a chunk of log, also of an attempt that is being ended: it may show why it ended."""
     if not is_watched(state.machine):
         ending = isinstance(state.machine, Stopping) and chunk.source is None
         return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)
     source = chunk.source
-    if state.attempt.proof == "open":
+    if state.attempt.resume_verdict == "open":
         state = restart_success.heard_name(state, chunk.text)
     before = state.reading if source is None else state.other_logs.get(source, START)
     after = read_progress(before, chunk.text, knowledge.shapes)
@@ -45,34 +45,34 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         state = replace(state, other_logs={**state.other_logs, source: after})
     if beats <= 0:
         phase = after.phase if source is None else state.log_activity.phase
-        heard = log_activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
+        log = log_activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
         changed = phase != state.log_activity.phase
-        if changed and heard.trusted:
+        if changed and log.trusted:
             state = _phase_ended(state, now)
-        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, log_activity=heard)
+        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, log_activity=log)
         if after.loss_is_nan and not before.loss_is_nan:
             return _nan(knowledge, state, NOTHING)
         if changed:
-            return _tell(state, changed=True)
+            return _write_progress(state, changed=True)
         return check_hang(knowledge, state, NOTHING)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
 
 
 def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
-    """A trainer that was asked to end trains on until it does: where it is stays known, and nothing is judged."""
+    """Follow a trainer that was asked to end: its progress stays known, and nothing is judged."""
     before, after = state.reading, read_progress(state.reading, chunk.text, knowledge.shapes)
     state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
     t = state.time.t
     if _settled_beats(after) > _settled_beats(before):
         state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.overall_step, t))
     changed = after.phase != before.phase
-    if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= TELL_ENDING_S):
-        return _tell(state, changed=changed)
+    if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
+        return _write_progress(state, changed=changed)
     return state, NOTHING
 
 
 def _settled_beats(read: ProgressState) -> int:
-    """Heartbeats, but of a line that is still being written only a bar's: half a line may read as another counter."""
+    """Return the number of heartbeats. An unfinished line counts only if it is a bar: half a line may be misread."""
     now, settled = read.now, read.settled
     if now.heartbeats != settled.heartbeats and now.counters[-1].name != "bar":
         return settled.heartbeats
@@ -92,7 +92,7 @@ def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisSt
 def _on_beat(
     knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: ProgressState, before: ProgressState
 ) -> Result:
-    """The training advanced."""
+    """Take a chunk with a heartbeat."""
     t = state.time.t
     now = active_time.now(state.time)
     progress = after.progress
@@ -125,13 +125,13 @@ def _on_beat(
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
     )
     entries = NOTHING
-    if not isinstance(state.machine, Running) or first or state.attempt.proof == "open":
+    if not isinstance(state.machine, Running) or first or state.attempt.resume_verdict == "open":
         builder = StepBuilder(knowledge, state)
         if isinstance(state.machine, Hung):
             builder.close_incident(state.machine.incident, "the step advanced again by itself")
         if not isinstance(state.machine, Running):
             builder.move("step", Running(), "training advances")
-        if first or state.attempt.proof == "open":
+        if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
         state, entries = builder.state, tuple(builder.entries)
     if after.loss_is_nan and not before.loss_is_nan:
@@ -144,14 +144,14 @@ def _on_beat(
         state, entries = _spike(knowledge, state, entries)
     if lost.long.fresh and progress.loss is not None:
         state, entries = _trend(knowledge, state, entries)
-    if phase_changed or state.progress_t is None or t - state.progress_t >= TELL_S:
-        state, more = _tell(state, changed=phase_changed)
-        state, entries = _look_back(knowledge, state, (*entries, *more))
+    if phase_changed or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
+        state, more = _write_progress(state, changed=phase_changed)
+        state, entries = _check_pace_and_saves(knowledge, state, (*entries, *more))
     return state, entries
 
 
-def _look_back(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Steps advance: are they slow, is a checkpoint overdue? Where nobody watches for them, none is missed."""
+def _check_pace_and_saves(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """Check whether steps are slow or a checkpoint is overdue, if checkpoints are watched at all."""
     if knowledge.preset.name in hints.STEP_S:
         builder = StepBuilder(knowledge, state)
         hints.on_steps(builder)
@@ -169,20 +169,22 @@ def _look_back(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
 
 
 def _phase_ended(state: JudgeState, now: float) -> JudgeState:
-    """What was announced came to its end: learn how long that takes when all is well."""
-    said = state.log_activity
-    if said.phase not in log_activity.ANNOUNCED or not said.trusted:
+    """Learn how long the phase that ends now took."""
+    log = state.log_activity
+    if log.phase not in log_activity.ANNOUNCED or not log.trusted:
         return state
     quiet_s = liveness.silence(state.liveness, state.clock.last)
-    return replace(state, phase_times=phase_times.ended(state.phase_times, said.phase, now - said.phase_at, quiet_s))
+    return replace(state, phase_times=phase_times.ended(state.phase_times, log.phase, now - log.phase_at, quiet_s))
 
 
-def _tell(state: JudgeState, *, changed: bool) -> Result:
-    """Write down where the training is."""
+def _write_progress(state: JudgeState, *, changed: bool) -> Result:
+    """Write progress into the journal."""
     progress = state.progress
-    said = eta.with_own_pace(progress, state.pace, state.clock.step_s)
+    progress_now = eta.with_own_pace(progress, state.pace, state.clock.step_s)
     now = state.attempt
-    made = ProgressMade(attempt=now.number, progress=said, overall_step=now.position, step_offset=now.step_offset)
+    made = ProgressMade(
+        attempt=now.number, progress=progress_now, overall_step=now.position, step_offset=now.step_offset
+    )
     state = replace(state, progress_t=state.time.t)
     if not changed:
         return state, (made,)
@@ -199,7 +201,7 @@ def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) ->
 
 
 def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """One bad step that was skipped spoils nothing."""
+    """Close the warning: a bad step that was skipped does no harm."""
     builder = StepBuilder(knowledge, replace(state, attempt=replace(state.attempt, nan_t=None)))
     for incident in state.incidents:
         if incident.kind == "loss":
@@ -208,7 +210,7 @@ def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry,
 
 
 def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Compare a full block of the step clock with the usual pace."""
+    """Compare the newest block of the step clock with the usual pace."""
     before, clock = state.stall, state.clock
     after = slow.with_block(before, clock.means[-1], max(clock.means[-1], step_clock.BLOCK_S))
     state = replace(state, stall=after)
@@ -218,8 +220,8 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
     if after.open:
         reason = slow.describe_slow(after, clock, state.liveness)
         name = slow.classify_slow(state.liveness, state.bands)
-        help_ = hints.advice(builder, "slow") if name == "slow" else ""
-        builder.warn("stall", name, f"{reason}{help_}", title=f"slow ({name})")
+        advice = hints.advice(builder, "slow") if name == "slow" else ""
+        builder.warn("stall", name, f"{reason}{advice}", title=f"slow ({name})")
     else:
         for incident in state.incidents:
             if incident.kind == "stall":
@@ -231,9 +233,9 @@ def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
     builder = StepBuilder(knowledge, state)
     progress = state.progress
     trend = f"{state.loss.trend:.3g}" if state.loss.trend is not None else "its trend"
-    reason = f"the loss stands at {progress.loss:.3g}, far above {trend}"
-    if not builder.warned_lately("loss", "spike"):  # a loss that wavers about the bound is told of once
-        builder.warn("loss", "spike", reason, ending="told")
+    reason = f"the loss is {progress.loss:.3g}, far above {trend}"
+    if not builder.warned_lately("loss", "spike"):  # a loss that wavers about the bound is reported once
+        builder.warn("loss", "spike", reason, ending="reported")
     return builder.state, (*entries, *builder.entries)
 
 
@@ -241,8 +243,8 @@ def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
     builder = StepBuilder(knowledge, state)
     long = state.loss.long
     reason = f"{loss_trend.describe_trend(long)}{hints.advice(builder, 'plateau')}"
-    if long.told == "diverging":
-        builder.warn("loss", "diverging", reason, ending="told")
+    if long.finding == "diverging":
+        builder.warn("loss", "diverging", reason, ending="reported")
     else:
-        builder.open_incident("loss", long.told or "", reason, severity="info", ending="told")
+        builder.open_incident("loss", long.finding or "", reason, severity="info", ending="reported")
     return builder.state, (*entries, *builder.entries)

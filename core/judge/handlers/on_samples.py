@@ -20,7 +20,7 @@ replace = msgspec.structs.replace
 
 
 def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result:
-    """All GPUs of the machine at one moment."""
+    """Take a sample of all GPUs of the machine."""
     time = active_time.sampled(state.time)
     now = active_time.now(time)
     watched = is_watched(state.machine)
@@ -35,9 +35,9 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         state = replace(state, time=time, liveness=seen, bands=bands)
     else:
         state = replace(state, time=time, bands=bands)
-    entries = _say_health(knowledge, state, changes) if changes else None
+    entries = _report_levels(knowledge, state, changes) if changes else None
     if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
-        entries = _let_go_of_vram(entries if entries is not None else StepBuilder(knowledge, state))
+        entries = _close_vram(entries if entries is not None else StepBuilder(knowledge, state))
     if sample.trouble != state.gpu_trouble:
         builder = entries if entries is not None else StepBuilder(knowledge, state)
         builder.set(gpu_trouble=sample.trouble)
@@ -49,7 +49,7 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
 
 
 def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Result:
-    """Memory and disk."""
+    """Take a sample of memory and disk."""
     time = active_time.sampled(state.time)
     bands, changes = health_levels.take(
         state.bands, health_levels.host_values(sample), _table(knowledge, state), time.t
@@ -59,7 +59,7 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     if time is not state.time or bands is not state.bands or kills != state.oom_kills or free != state.disk_free_bytes:
         before = state.oom_kills_before if state.oom_kills_before is not None else kills
         state = replace(state, time=time, bands=bands, oom_kills=kills, oom_kills_before=before, disk_free_bytes=free)
-    builder = _say_health(knowledge, state, changes) if changes else None
+    builder = _report_levels(knowledge, state, changes) if changes else None
     if state.tight_since is not None or (is_watched(state.machine) and hints.is_tight(sample)):
         builder = builder if builder is not None else StepBuilder(knowledge, state)
         hints.on_host(builder, sample)
@@ -77,21 +77,21 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
-    """Tell when the disk will be full before the training is done."""
+    """Warn if the disk will be full before the training is done."""
     state = builder.state
     now = active_time.now(state.time)
     use = disk_forecast.with_free(state.disk, now, free_bytes, saves)
     builder.set(disk=use)
-    told = next((i for i in state.incidents if i.class_ == FILLING), None)
+    warned = next((i for i in state.incidents if i.class_ == FILLING), None)
     sizes = [k.size_bytes for k in state.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
     coming = disk_forecast.forecast(use, now, free_bytes, max(sizes, default=None))
     need_s = eta.eta_s(state.pace, state.progress)
-    if told is not None:
+    if warned is not None:
         if disk_forecast.is_enough(use, coming, need_s):
-            builder.close_incident(told.id, "there is room again")
+            builder.close_incident(warned.id, "there is room again")
         return builder
     if need_s is None and state.progress.total_steps is not None:
-        return builder  # how long it still takes is known soon
+        return builder  # the time left is known soon
     if coming is not None and disk_forecast.is_short(use, coming, need_s):
         reason = disk_forecast.describe_forecast(coming)
         builder.warn("disk", FILLING, reason, title="the disk fills")
@@ -102,14 +102,14 @@ FILLING = "filling"
 
 
 def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:
-    """The trainer's process tree."""
+    """Take a sample of the trainer's processes."""
     time = active_time.sampled(state.time)
     if not is_watched(state.machine):
         return (state if time is state.time else replace(state, time=time)), NOTHING
     now = active_time.now(time)
     seen = liveness.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
     if seen.stopped != time.stopped:
-        return _stop_or_go(state, time, seen)
+        return _stopped_or_continued(state, time, seen)
     state = replace(state, time=time, liveness=seen)
     if sample.asks is None and state.asks_since is None:
         return check_hang(knowledge, state, NOTHING)
@@ -118,21 +118,21 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     return check_hang(knowledge, builder.state, tuple(builder.entries))
 
 
-def _stop_or_go(state: JudgeState, time: active_time.ActiveTime, seen: liveness.Liveness) -> Result:
-    """The trainer was stopped (state T) or continued from outside: time does not count while it stands."""
+def _stopped_or_continued(state: JudgeState, time: active_time.ActiveTime, seen: liveness.Liveness) -> Result:
+    """Handle a trainer that a person stopped (state T) or continued: time does not count meanwhile."""
     now = active_time.now(time)
-    said = "a person stopped the trainer (state T)" if seen.stopped else "the trainer was continued"
+    text = "a person stopped the trainer (state T)" if seen.stopped else "the trainer was continued"
     state = replace(
         state,
         time=replace(time, stopped=seen.stopped),
         liveness=seen if seen.stopped else liveness.after_gap(seen, now),
         clock=step_clock.restart_wait(state.clock, now),
     )
-    return state, (Note(text=said),)
+    return state, (Note(text=text),)
 
 
-def _let_go_of_vram(builder: StepBuilder) -> StepBuilder:
-    """VRAM is judged only while something trains: what was told of it ends with the trainer."""
+def _close_vram(builder: StepBuilder) -> StepBuilder:
+    """Close warnings of GPU memory: it is judged only while a trainer runs."""
     builder.set(bands={name: band for name, band in builder.state.bands.items() if not name.endswith(".vram")})
     for incident in builder.state.incidents:
         if incident.kind == "health" and incident.class_.endswith(".vram"):
@@ -144,7 +144,7 @@ def _table(knowledge: Knowledge, state: JudgeState) -> dict[str, health_levels.M
     return knowledge.levels["stable" if state.profile == "stable" else ""]
 
 
-def _say_health(knowledge: Knowledge, state: JudgeState, changes: tuple[health_levels.Change, ...]) -> StepBuilder:
+def _report_levels(knowledge: Knowledge, state: JudgeState, changes: tuple[health_levels.Change, ...]) -> StepBuilder:
     builder = StepBuilder(knowledge, state)
     for change in changes:
         builder.fact(

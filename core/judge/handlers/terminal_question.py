@@ -1,4 +1,4 @@
-"""A trainer that waits at its terminal for an answer: nothing is wrong with it, and a restart would only ask again."""
+"""A trainer that waits at its terminal for an answer. It is not hung, and a restart would ask the same question."""
 
 from ...model.observation import ProcessSample
 from ..hang import active_time, step_clock
@@ -12,35 +12,35 @@ ASKS = "asks"
 SURE_S = 15.0
 """How long it must wait before people are notified: a person at the terminal answers sooner."""
 PROMPT = LazyPattern(r"[?:>)\]]\s*$")
-"""How an unfinished last line ends that asks for something."""
+"""End of an unfinished last line that asks for something."""
 
 
 def asks(state: JudgeState, sample: ProcessSample) -> bool:
-    """Whether it waits for an answer. Where the kernel tells less, the log's last line must ask, too."""
+    """Return whether it waits for an answer. If the kernel is not sure, the last line of the log must ask, too."""
     if sample.asks is None:
         return False
     return sample.asks == "yes" or PROMPT.search(_last_line(state)) is not None
 
 
 def check(builder: StepBuilder, sample: ProcessSample) -> None:
-    """Take one look at the processes: tell of the question, and of its end."""
+    """Report the question, and that it was answered."""
     state = builder.state
     now = active_time.now(state.time)
-    told = next((i for i in state.incidents if i.class_ == ASKS), None)
+    known = next((i for i in state.incidents if i.class_ == ASKS), None)
     if not asks(state, sample):
         if state.asks_since is not None:
             builder.set(asks_since=None, clock=step_clock.restart_wait(state.clock, now))
-        if told is not None:
-            builder.close_incident(told.id, "it was answered")
+        if known is not None:
+            builder.close_incident(known.id, "it was answered")
         return
     if state.asks_since is None:
         builder.set(asks_since=now)
-    elif told is None and now - state.asks_since >= SURE_S:
+    elif known is None and now - state.asks_since >= SURE_S:
         line = _last_line(state).strip()[-120:]
-        said = f' ("{line}")' if line else ""
+        shown = f' ("{line}")' if line else ""
         where = "in its own terminal" if state.attempt.adopted else "with `trainwatch attach`"
         builder.warn(
-            "stall", ASKS, f"the trainer waits for an answer{said}: give it {where}", title="waits for an answer"
+            "stall", ASKS, f"the trainer waits for an answer{shown}: give it {where}", title="waits for an answer"
         )
 
 

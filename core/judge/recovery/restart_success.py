@@ -25,9 +25,9 @@ CHECKS = (
 def on_beat(builder: StepBuilder) -> None:
     """The attempt moves: once its resume is proven, what went wrong before is over."""
     before = builder.state.attempt
-    attempt, proof = resume_check.prove(before, builder.state.reading.now)
-    builder.set(attempt=msgspec.structs.replace(attempt, proof=proof))
-    match proof:
+    attempt, verdict = resume_check.check_resume(before, builder.state.reading.now)
+    builder.set(attempt=msgspec.structs.replace(attempt, resume_verdict=verdict))
+    match verdict:
         case "open":
             return
         case "ignored" if attempt.told_resume is not False and _stops(builder):
@@ -61,8 +61,8 @@ def _recover(builder: StepBuilder) -> None:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
         lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
-        unheard = attempt.told_resume is False and attempt.proof != "taken"
-        resumed = attempt.resume_from is not None and attempt.proof != "ignored" and not unheard
+        unheard = attempt.told_resume is False and attempt.resume_verdict != "taken"
+        resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored" and not unheard
         where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
         # Where the printed count begins anew, the run's own is the one that goes on.
         resumed_step = attempt.resumed_at if attempt.weights_only else attempt.resume_step
@@ -135,7 +135,7 @@ def _name(path: str | None) -> str:
 
 def _resumed_at(state: JudgeState) -> int | None:
     attempt = state.attempt
-    if attempt.resume_from is None or attempt.proof == "ignored":
+    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
         return 0
     return attempt.resumed_at
 

@@ -102,7 +102,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         adopted=start.adopted,
         weights_only=_weights_only(builder, start, machine),
         stride=state.attempt.stride,
-        proof="none" if start.resume_from is None else "open",
+        resume_verdict="none" if start.resume_from is None else "open",
         told_resume=machine.told_resume if isinstance(machine, Starting) else None,
         named=machine.named if isinstance(machine, Starting) else (),
         resume_epoch=known.epoch if known is not None else None,

@@ -1,7 +1,7 @@
-"""Which checkpoint to go on from: the newest complete one from before the trouble that has not turned out bad.
+"""The known checkpoints of a run, and the resume point among them: the newest verified one from before the failure.
 
-A person's own files from before this run are never resumed from by themselves: a stale directory is not this training.
-Nor are those that the run left behind when it went back to an older one, and those that a launch cannot be told of.
+Files from before this run are never resumed from automatically: an old directory is not this training. Neither are
+those that the run left behind when it went back to an older one, nor those that a launch cannot be given.
 """
 
 from collections.abc import Container
@@ -15,7 +15,7 @@ from ...model.launch.resume_forms import Telling
 from ...model.observation import CheckpointEvent
 
 KEPT = 64
-"""Checkpoints remembered; the newest count."""
+"""Checkpoints remembered, the newest ones."""
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
@@ -23,11 +23,12 @@ ANYTHING = Telling()
 
 
 class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One checkpoint. ``t``: run time it was written, or seen where that is not known. ``position``: of the run then.
+    """One checkpoint. ``t``: run time at which it was written, or seen if that is unknown.
 
-    ``epochs_done``: epochs of the run at that moment, over all attempts. ``own``: written by this run. ``bad``: why it
-    must not be used. ``damage``: verdict and reason of one that stands still and is not whole; its writer may go on.
-    ``left``: why it is of a branch that the run left. ``aside``: why no restart takes it, as people were told.
+    ``position``: of the run at that time. ``epochs_done``: epochs of the run by then, over all attempts. ``own``:
+    written by this run. ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but
+    may still be written to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
+    as it was reported.
     """
 
     path: str
@@ -49,7 +50,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     @property
     def shape(self) -> Form:
-        """What its path names."""
+        """Whether its path names a file or a directory."""
         return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
 
 
@@ -72,10 +73,10 @@ def with_event(
     created_wall: float,
     epochs_before: int = 0,
 ) -> CheckpointIndex:
-    """Take a change of a checkpoint. ``position``: where the run is now.
+    """Add a change of a checkpoint. ``position``: of the run now.
 
-    ``epochs_before``: what to add to the epoch that it tells. A file from before the run (``created_wall``; of an
-    adopted training: its real start) is not its own.
+    ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
+    start) is not the run's own.
     """
     others = tuple(k for k in index.known if k.path != event.path)
     if event.event == "removed":
@@ -102,7 +103,7 @@ def with_event(
         left=None if old else _seen_late(index, event, created_wall),
     )
     if before is not None and complete and before.complete and _is_unchanged(before, entry):
-        # It was found again, unchanged: when it was written, and what was found wrong with it, stays what it was.
+        # Found again, unchanged: when it was written and what is wrong with it stays as it was.
         entry = msgspec.structs.replace(
             entry,
             t=before.t,
@@ -122,7 +123,7 @@ def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:
 
 
 def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> str | None:
-    """Why a checkpoint does not count that was written before the run went back, and is seen after it."""
+    """Return why a checkpoint does not count that was written before the run went back, and is seen only now."""
     if index.went_back is None or event.mtime is None or created_wall <= 0.0:
         return None
     older, launch_t, why = index.went_back
@@ -130,24 +131,24 @@ def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: flo
 
 
 def _written_t(event: CheckpointEvent, created_wall: float) -> float:
-    """A file is seen a little after it was written; trouble that came in between is not in it."""
+    """Return the run time at which it was written; a failure after that is not in it."""
     if event.mtime is None or created_wall <= 0.0:
         return event.t
     return max(0.0, min(event.t, event.mtime - created_wall))
 
 
 def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
-    """The entry of a path."""
+    """Return the entry of a path."""
     return next((k for k in index.known if k.path == path), None)
 
 
 def mark_bad(index: CheckpointIndex, path: str, why: str) -> CheckpointIndex:
-    """It failed its proof; it is skipped until it is written anew."""
+    """Mark a checkpoint that failed its verification; it is skipped until it is written again."""
     return changed(index, (path,), bad=why)
 
 
 def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> CheckpointIndex:
-    """The same with other fields in the entries of these paths."""
+    """Return the index with other fields in the entries of these paths."""
     known = tuple(msgspec.structs.replace(k, **fields) if k.path in paths else k for k in index.known)
     return msgspec.structs.replace(index, known=known)
 
@@ -155,9 +156,10 @@ def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> Che
 def newest_verified(
     index: CheckpointIndex, telling: Telling = ANYTHING, *, before_t: float | None = None, keep: str | None = None
 ) -> KnownCheckpoint | None:
-    """The resume point, or None. ``before_t``: completed before this run time. ``keep``: a foreign path that counts.
+    """Return the resume point, or None. ``before_t``: completed before this run time.
 
-    Weights alone, such as an export, never displace a whole state, but where the framework goes on from weights.
+    ``keep``: a path from elsewhere that counts as well. Weights alone, such as an export, never replace a whole state,
+    unless the framework resumes from weights.
     """
     usable = [
         k
@@ -172,14 +174,15 @@ def newest_verified(
 
 
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
-    """Nothing is wrong with it, and it is of the branch that the run is on. ``keep``: a foreign path that counts."""
+    """Return whether it is complete, not bad, and of the run's branch. ``keep``: a path from elsewhere that counts."""
     return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
 
 
 def left_behind(index: CheckpointIndex, path: str | None, telling: Telling) -> tuple[str, ...]:
-    """The run's own sound ones that are newer than ``path``, for a run that goes back to it.
+    """Return the run's own verified ones that are newer than ``path``, for a run that goes back to it.
 
-    All of them for a path of elsewhere, and for None, the beginning. Those that cannot be told of never count anyway.
+    All of them for a path from elsewhere, and for None (the beginning). Those that a launch cannot be given are left
+    out.
     """
     to = find(index, path)
     since = None if to is None else _age_order(to)
@@ -194,20 +197,20 @@ def left_behind(index: CheckpointIndex, path: str | None, telling: Telling) -> t
 
 
 def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple[KnownCheckpoint, ...]:
-    """The run's own ones that are not whole and not told of yet, newer than ``good`` (None = all), oldest first."""
+    """Return the run's own damaged ones that are newer than ``good`` (None = all) and not reported, oldest first."""
     since = (float("-inf"), False, 0, 0) if good is None else _age_order(good)
     found = [k for k in index.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
     return tuple(sorted(found, key=_age_order))
 
 
 def _age_order(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
-    """``age_order``; without a time of modification by the time at which it became complete."""
+    """Return its ``age_order``; without a modification time, by the time at which it became complete."""
     mtime = known.t if known.mtime is None else known.mtime
     return age_order(base_name(known.path), mtime, known.step, known.epoch)
 
 
 def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict) -> Checkpoint:
-    """For the journal."""
+    """Return it as the journal records it."""
     name = base_name(known.path)
     kind: Kind = "directory" if known.form == "directory" else kind_of(name)
     return Checkpoint(
@@ -225,5 +228,5 @@ def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict)
 
 
 def base_name(path: str) -> str:
-    """The last part of a path, for sentences."""
+    """Return the last part of a path, for sentences."""
     return path.rstrip("/").rsplit("/", 1)[-1]

@@ -1,8 +1,8 @@
-"""When a checkpoint is overdue while the training goes on: a full output folder, a save that fails without a word.
+"""When a checkpoint is overdue while the training goes on: a full output folder, a save that fails silently.
 
-Known false alarms: several files per save and one of step 0 (so short distances teach nothing, and the longest counts
-beside the usual one), trainers that save at the end of long epochs (so nothing is said before half an hour, nor within
-three hours where no distance was learned).
+Source: runs that trained for a night and left no checkpoint. Known false alarms: several files per save and one of step
+0 (so short distances are ignored, and the longest counts beside the usual one), trainers that save at the end of long
+epochs (so nothing is reported within half an hour, nor within three hours if no distance is known).
 """
 
 from statistics import median
@@ -35,13 +35,13 @@ class SaveClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def saved(clock: SaveClock, now: float, start: float) -> SaveClock:
-    """A complete checkpoint came. ``start``: of this attempt, from which the first distance counts."""
+    """Add a complete checkpoint. ``start``: of this attempt, from which the first distance counts."""
     gap = now - max(start, clock.last if clock.last is not None else start)
     return SaveClock(last=now, gaps=(*clock.gaps, gap)[-GAPS:] if gap >= TOGETHER_S else clock.gaps)
 
 
 def overdue(clock: SaveClock, now: float, start: float) -> str | None:
-    """Say since when none came, where that is too long; None = all is well. Times in active seconds."""
+    """Return a sentence if no checkpoint came for too long, else None. Times in active seconds."""
     waited = now - max(start, clock.last if clock.last is not None else start)
     longest = max(clock.gaps, default=0.0)
     if len(clock.gaps) < GAPS_LEARNED:
