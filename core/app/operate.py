@@ -9,7 +9,7 @@ from ..model.text.printable import printable
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 from .runs.run_status import read_status
-from .start.resume_from import unfit
+from .start.named_checkpoint import unfit
 
 
 def checkpoint_argument(given: str | None) -> str | None:
@@ -27,7 +27,7 @@ def profile_argument(run: RunDirectory, name: str | None) -> str | None:
     from ..act.config.derive import misfit
     from ..config.problem import did_you_mean
     from ..store.lock import is_held
-    from .start.definitions import definitions_of
+    from .plan.definitions import definitions_of
 
     if name is None:
         return None
@@ -79,8 +79,8 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
 
 def _start_with(run: RunDirectory, command: Command) -> str:
     """Start a detached supervisor that begins with this command."""
+    from .runs.output_owner import require_own_output_to_start
     from .start.detached import start_detached
-    from .start.output_owner import require_own_output_to_start
 
     name = printable(run.load_spec().name)
     state = read_status(run)["state"]
@@ -96,7 +96,7 @@ def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     """The supervisor would refuse it, too, but only in its journal."""
     from ..model.launch.resume_forms import telling
     from ..store.journal import load_story
-    from .start.definitions import definitions_of
+    from .plan.definitions import definitions_of
 
     spec = run.load_spec()
     preset = definitions_of(spec).preset_of(spec)

@@ -1,19 +1,11 @@
 """The only place that knows all rooms of core: it builds a run's supervisor, screen doors and views out of them."""
 
-import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
-from trainwatch import __version__
-
 from ..act.actor import RunActor
-from ..act.config.derive import Derived
 from ..act.gpu.gpu_clearing import GpuHelp
-from ..act.launch.launching import find_attempt, settle_launch
 from ..act.view import tmux
 from ..act.view.attach import attach_command
 from ..checkpoints import inspect, list_checkpoints, verify
@@ -24,16 +16,14 @@ from ..judge.knowledge import Knowledge
 from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
-from ..model.decision import StartAttempt
-from ..model.fact import BudgetChanged, RunCreated
+from ..model.fact import BudgetChanged
 from ..model.launch.resume_forms import telling
-from ..model.observation import Learned, Meta
-from ..model.ports import AttemptTarget, Inbox, Sensor
+from ..model.observation import Learned
+from ..model.ports import Inbox, Sensor
 from ..model.preset import Preset
 from ..model.profile import Profile
 from ..model.record import Record
 from ..model.run import RunSpec
-from ..model.settings import Settings
 from ..model.story import RunStory
 from ..sense.files.checkpoint_directory import CheckpointDir
 from ..sense.gpu.gpu_sensor import GpuSensor
@@ -48,22 +38,22 @@ from ..sense.process.process_tree import ProcessTree
 from ..store.clock import RunClock
 from ..store.habits_file import HabitsFile
 from ..store.history import HistoryWriter
-from ..store.journal import JournalWriter, latest_snapshot, read_journal
+from ..store.journal import JournalWriter, latest_snapshot
 from ..store.run_directory import RunDirectory
 from ..store.trace import TraceWriter
 from ..supervisor.inbox import BoundedInbox
 from ..supervisor.loop import Supervisor
+from .gpu_survey import named_users
+from .plan.definitions import definitions_of
+from .plan.launch_plan import LaunchPlan, plan_launch
+from .plan.trainer_values import trainer_values, traits
 from .preflight.checklist import ReadinessCheck
-from .start.definitions import definitions_of
-from .start.launch_plan import LaunchPlan, plan_launch
-from .start.trainer_values import trainer_values, traits
+from .preflight.gpu_checks import interpreter
+from .runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
+from .supervise.first_records import run_created, trace_head
+from .supervise.launch_memory import misfit_of, remember_launch
 from .supervise.recorder import RunRecorder
 from .supervise.run_retention import FolderRetention
-
-log = logging.getLogger(__name__)
-
-UNJUDGED = frozenset({"notify", "tmux", "screen"})
-"""Sections of the settings that no judgement depends on; the first holds secrets."""
 
 
 def build_supervisor(
@@ -79,15 +69,15 @@ def build_supervisor(
     inbox = BoundedInbox()
     journal = JournalWriter(run.journal)
     if story.run is None:
-        on_records(journal.append_all(clock.now(), clock.wall(), (_created(plan, run.path.parents[1]),)))
+        on_records(journal.append_all(clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]),)))
     elif story.budget_max != spec.settings.restart.max_restarts:  # the settings were changed since
         changed = BudgetChanged(used=story.budget_used, max=spec.settings.restart.max_restarts)
         on_records(journal.append_all(clock.now(), clock.wall(), (changed,)))
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
     recorder = RunRecorder(
-        HistoryWriter(run.history, network=_on_network(run.path)),
+        HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
         TraceWriter(run.trace),
-        _meta(spec) if story.run is None else None,
+        trace_head(spec) if story.run is None else None,
         habits,
     )
     snapshot = latest_snapshot(run.journal)
@@ -109,15 +99,15 @@ def build_supervisor(
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
-            users=_gpu_users,
-            python=lambda: _trainer_python(spec),
+            users=named_users,
+            python=lambda: interpreter(spec),
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
         ),
         wsl=is_wsl(),
-        misfit=lambda resume, derived: _misfit(spec, resume, derived),
-        remember=lambda folder, derived: _remember(spec, folder, derived),
+        misfit=lambda resume, derived: misfit_of(spec, resume, derived),
+        remember=lambda folder, derived: remember_launch(spec, folder, derived),
     )
-    if (newest := _newest_attempt(run)) is not None:
+    if (newest := newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
     supervisor = Supervisor(
         judge=judge,
@@ -132,7 +122,7 @@ def build_supervisor(
         pid=os.getpid(),
         live=live,
         learned=_learned(habits, clock.now()) if snapshot is None else None,
-        live_order=None if live is None else _unwritten_order(run, story, live.number),
+        live_order=None if live is None else unwritten_order(run, story, live.number),
         on_records=on_records,
         answer=judge.answer,
     )
@@ -148,41 +138,6 @@ def _learned(file: HabitsFile, t: float) -> Learned | None:
 
 def _config_of(spec: RunSpec) -> Path | None:
     return None if spec.config is None else Path(spec.cwd, spec.config)
-
-
-def _misfit(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
-    from .preflight.model_checks import resume_misfit
-
-    try:
-        return resume_misfit(spec, resume, derived)
-    except Exception:  # a look that fails must not cost the launch
-        log.exception("comparing the model with %s failed", resume)
-        return None
-
-
-def _remember(spec: RunSpec, folder: Path, derived: Derived) -> None:
-    """Beside everything else: counting a large data set takes seconds, and the trainer runs already."""
-    from .preflight.model_checks import remember_data
-
-    def count() -> None:
-        try:
-            remember_data(spec, folder, derived)
-        except Exception:  # what is not remembered is not compared later
-            log.exception("the data set of %s could not be counted", folder)
-
-    threading.Thread(target=count, name="count-data", daemon=True).start()
-
-
-def _gpu_users() -> Sequence[str]:
-    from .preflight.gpu_survey import named_users
-
-    return named_users()
-
-
-def _trainer_python(spec: RunSpec) -> Sequence[str] | None:
-    from .preflight.gpu_checks import interpreter
-
-    return interpreter(spec)
 
 
 def _catalogue(spec: RunSpec) -> CompiledCatalogue:
@@ -217,50 +172,6 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
     if not story.attempts:
         return plan_launch(spec, definitions, run.path.parents[1])
     return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles)
-
-
-def _created(plan: LaunchPlan, home: Path) -> RunCreated:
-    from .preflight.length_check import expected_of_run
-
-    spec = plan.spec
-    return RunCreated(
-        run=spec.id,
-        name=spec.name,
-        command=spec.command,
-        cwd=spec.cwd,
-        preset=spec.preset,
-        output_dir=spec.output_dir,
-        profile=spec.settings.profiles.use,
-        max_restarts=spec.settings.restart.max_restarts,
-        trainwatch_version=__version__,
-        expected=expected_of_run(plan, home),
-    )
-
-
-def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
-    """The newest launched attempt, unless its end is in the journal. It may have died while nobody watched.
-
-    Waits for one that the last supervisor was just launching. The caller holds the run's lock.
-    """
-    ended = {a.number for a in story.attempts if a.ended_t is not None}
-    newest = _newest_attempt(run, settle_launch)
-    return None if newest is None or newest.number in ended else newest
-
-
-def _unwritten_order(run: RunDirectory, story: RunStory, number: int) -> StartAttempt | None:
-    """The decision to launch this attempt, where the journal does not tell that it began."""
-    if any(attempt.number == number for attempt in story.attempts):
-        return None
-    decisions = (r.decision for r in read_journal(run.journal) if isinstance(r.decision, StartAttempt))
-    return max((d for d in decisions if d.attempt == number), key=lambda d: d.id, default=None)
-
-
-def _newest_attempt(
-    run: RunDirectory, find: Callable[[Path], AttemptTarget | None] = find_attempt
-) -> AttemptTarget | None:
-    """The attempt that was launched last, dead or alive."""
-    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
-    return next((target for target in map(find, folders) if target is not None), None)
 
 
 def _sensors(
@@ -310,29 +221,11 @@ def _sensors(
     ]
 
 
-def _on_network(path: Path) -> bool:
+def _mounts() -> str:
     try:
-        return is_network_filesystem(str(path.resolve()), Path("/proc/self/mountinfo").read_text())
+        return Path("/proc/self/mountinfo").read_text()
     except OSError:
-        return False
-
-
-def _meta(spec: RunSpec) -> Meta:
-    """The first line of the trace: with the settings that differ from the defaults a replay judges as we did."""
-    settings = msgspec.to_builtins(spec.settings)
-    usual = msgspec.to_builtins(Settings())
-    told = {
-        section: {key: value for key, value in values.items() if value != usual[section][key]}
-        for section, values in settings.items()
-        if section not in UNJUDGED
-    }
-    return Meta(
-        t=0.0,
-        command=spec.command,
-        preset=spec.preset,
-        output_dir=spec.output_dir,
-        settings={section: values for section, values in told.items() if values},
-    )
+        return ""
 
 
 def close_view(run: RunDirectory) -> None:
@@ -342,4 +235,4 @@ def close_view(run: RunDirectory) -> None:
 
 def attach_argv(run: RunDirectory) -> list[str]:
     """The command that shows the trainer's terminal or log. Raises RuntimeError with a sentence."""
-    return attach_command(run.load_spec(), _newest_attempt(run))
+    return attach_command(run.load_spec(), newest_attempt(run))

@@ -85,6 +85,10 @@ class RunDirectory(msgspec.Struct, frozen=True):
         """Folder with one folder an incident."""
         return self.path / "incidents"
 
+    def attempt_folders(self) -> list[Path]:
+        """The folders of all attempts, newest first."""
+        return sorted(self.attempts.iterdir(), reverse=True) if self.attempts.is_dir() else []
+
     def attempt(self, number: int) -> Path:
         """Folder of an attempt, which may not exist yet (``make_private`` of home.py makes it)."""
         return self.attempts / f"{number:04d}"

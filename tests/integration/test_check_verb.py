@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import TRAINER, HandMade, hand_made
-from trainwatch.core.app.preflight.gpu_survey import survey
+from trainwatch.core.app.gpu_survey import survey
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory, run_id_for
 

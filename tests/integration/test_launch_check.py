@@ -8,9 +8,9 @@ import pytest
 
 from tests.fakes.e2e_world import World, world
 from trainwatch.core.act.launch.readiness import READY
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.checklist import ReadinessCheck, before_launch
-from trainwatch.core.app.start.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings
 

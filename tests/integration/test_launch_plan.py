@@ -9,9 +9,9 @@ import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
+from trainwatch.core.app.plan.project_plan import plan_command
 from trainwatch.core.app.preflight.checklist import RUN_CHECKS, why_not_start
-from trainwatch.core.app.start.launch_plan import LaunchPlan, plan_launch
-from trainwatch.core.app.start.project_run import plan_command
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.decision import StartAttempt
 

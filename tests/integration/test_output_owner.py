@@ -9,15 +9,15 @@ import pytest
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.host_checks import check_output_owner
-from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-from trainwatch.core.app.start.launch_plan import LaunchPlan
-from trainwatch.core.app.start.output_owner import (
+from trainwatch.core.app.runs.output_owner import (
     require_own_output,
     require_own_output_to_start,
     rival_of,
 )
+from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.project_run import project_run
 from trainwatch.core.model.launch.launch_preview import LaunchRequest
 from trainwatch.core.model.run import RunSpec

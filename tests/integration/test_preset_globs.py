@@ -6,11 +6,11 @@ import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.integration.sense_world import ListInbox, RunClock
+from trainwatch.core.app.plan.definitions import definitions_of
 from trainwatch.core.app.preflight.after_run import look_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
 from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
 from trainwatch.core.app.screen.run_services import RunSamples
-from trainwatch.core.app.start.definitions import definitions_of
 from trainwatch.core.app.wiring import _sensors
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import load_presets

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.trial_check import check_measured
-from trainwatch.core.app.start.launch_plan import LaunchPlan
-from trainwatch.core.app.trial.trial_results import measured_here
+from trainwatch.core.app.runs.measured_trials import measured_here
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from tests.fakes import checkpoint_layouts as layouts
+from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch, settings_in
 from trainwatch.core.app.preflight.check import Check, Machine
 from trainwatch.core.app.preflight.disk_checks import (
     check_disk,
@@ -17,7 +19,6 @@ from trainwatch.core.app.preflight.disk_checks import (
     kept_checkpoints,
 )
 from trainwatch.core.app.preflight.gpu_checks import check_gpus, check_torch, check_vram, interpreter
-from trainwatch.core.app.preflight.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.app.preflight.launch_checks import (
     check_command,
     check_launch,
@@ -27,7 +28,6 @@ from trainwatch.core.app.preflight.launch_checks import (
     check_script,
 )
 from trainwatch.core.app.preflight.memory_checks import check_advice, check_memory, check_need
-from trainwatch.core.app.start.launch_plan import LaunchPlan, plan_launch, settings_in
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings

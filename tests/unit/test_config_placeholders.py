@@ -7,9 +7,9 @@ import pytest
 
 from trainwatch.cli.verb_replay import act as replay
 from trainwatch.core.app.errors import CliError
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.launch_checks import check_ladder
-from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.config.placeholders import misspelt
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import load_project

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.length_check import check_length, expected_of_run
-from trainwatch.core.app.start.expected_run_length import expected_of
-from trainwatch.core.app.start.launch_plan import LaunchPlan
+from trainwatch.core.app.preflight.length_check import check_length, expected_of, expected_of_run
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.fact import RunCreated
 from trainwatch.core.model.launch.expected_length import ExpectedLength, LengthKeys, expected_length

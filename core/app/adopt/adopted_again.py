@@ -15,9 +15,9 @@ from ...model.run import RunSpec
 from ...store.atomic import write_atomically
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
+from ..plan.definitions import read_definitions
 from ..runs.known_runs import here
-from ..start.definitions import read_definitions
-from ..start.output_owner import require_own_output
+from ..runs.output_owner import require_own_output
 
 OF_THE_RUN = {
     "output_dir": "output directory",
@@ -100,8 +100,7 @@ def _named(place: LogPlace | None) -> Iterator[str]:
 
 
 def _read_already(run: RunDirectory, known: RunSpec) -> set[str]:
-    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
-    start = next((s for s in map(read_start, folders) if s is not None), None)
+    start = next((s for s in map(read_start, run.attempt_folders()) if s is not None), None)
     return {*known.logs, *([start.log] if start is not None and start.log else [])}
 
 

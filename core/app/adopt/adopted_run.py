@@ -21,9 +21,9 @@ from ...store.home import make_private
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, new_run_id
 from ..errors import CliError, ExitCode, config_errors
+from ..plan.definitions import read_definitions
 from ..runs.known_runs import all_runs, here, home
-from ..start.definitions import read_definitions
-from ..start.output_owner import require_own_output
+from ..runs.output_owner import require_own_output
 from .adopted_again import take_over_options
 
 EXIT_CODES = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused": ExitCode.FAILED}
@@ -126,8 +126,8 @@ def _run_of(trainer: Trainer) -> RunDirectory | None:
     """The run of ours that this process belongs to; ends with exit code 4 when it is watched."""
     pid = trainer.identity.pid
     for run in all_runs():
-        attempts = sorted(run.attempts.iterdir()) if run.attempts.is_dir() else []
-        if any((target := find_attempt(folder)) and target.trainer == trainer.identity for folder in attempts):
+        targets = (find_attempt(folder) for folder in run.attempt_folders())
+        if any(target is not None and target.trainer == trainer.identity for target in targets):
             _refuse_watched(run.id, f"process {pid} belongs to run {run.id}")
             return run
     if trainer.attempt is None or not Path(trainer.attempt).is_dir():

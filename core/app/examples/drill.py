@@ -44,7 +44,7 @@ def drill() -> Iterator[dict[str, Any]]:
 
 def play(exercise: Exercise) -> RunStory:
     """Run one exercise to its end."""
-    from trainwatch.core.app.supervise.headless import supervise
+    from trainwatch.core.app.foreground import supervise
 
     words = ", ".join(f'"{flag}"' for flag in exercise.flags)
     run = example_run("drill", "drill.toml", {"@FAULT@": words})

@@ -13,9 +13,9 @@ from ...config.location import FILE_NAME
 from ...config.spec import Overrides
 from ...store.home import make_private
 from ...store.run_directory import RunDirectory
+from ..plan.definitions import read_definitions
+from ..plan.specs import spec_of_project
 from ..runs.known_runs import home
-from ..start.definitions import read_definitions
-from ..start.specs import spec_of_project
 
 COMPANIONS = ("dit_demo.yaml",)
 """Files that a template's trainer reads from its working folder."""

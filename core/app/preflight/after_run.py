@@ -13,9 +13,9 @@ from ...model.story import RunStory
 from ...store.history import HistoryReader
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
+from ..plan.definitions import definitions_of
 from ..runs.known_runs import find_run_to_read
 from ..runs.output_folder import list_run_checkpoints
-from ..start.definitions import definitions_of
 from .check import GB, Check, failed, passed, warned
 
 DEEP = 3

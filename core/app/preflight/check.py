@@ -10,8 +10,8 @@ import msgspec
 
 from ...sense.host.memory_limit import memory_limit
 from ...sense.host.wsl import is_wsl
+from ..gpu_survey import GpuSurvey, survey
 from ..runs.known_runs import home
-from .gpu_survey import GpuSurvey, survey
 
 GB = 1e9
 

@@ -16,9 +16,9 @@ from ...act.launch.readiness import READY, Readiness
 from ...config.project import load_project
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
+from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.project_plan import project_spec
 from ..runs.known_runs import home
-from ..start.launch_plan import LaunchPlan, plan_launch
-from ..start.project_run import project_spec
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
 from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, checkpoint_bytes
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram

@@ -9,9 +9,9 @@ from ...checkpoints import verify
 from ...model.checkpoints.checkpoint import CheckpointListing
 from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
+from ..plan.launch_plan import LaunchPlan
+from ..plan.trainer_folders import output_folder
 from ..runs.output_folder import list_run_checkpoints
-from ..start.launch_plan import LaunchPlan
-from ..start.trainer_folders import output_folder
 from .check import GB, Check, Machine, existing, failed, passed, warned
 
 KOHYA_CHECKPOINT_BYTES = 0.87 * GB

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...act.launch.launching import find_attempt
 from ...act.stop.stopping import members
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
+from ..gpu_survey import GpuSeen, process_name
+from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home
-from ..start.launch_plan import LaunchPlan
+from ..runs.launched_attempts import newest_attempt
 from .check import GB, Check, Machine, failed, passed, warned
-from .gpu_survey import GpuSeen, process_name
 from .launch_checks import is_sdxl
 
 SDXL_MIN_BYTES = 12 * GB
@@ -131,9 +131,7 @@ def interpreter(spec: RunSpec) -> list[str] | None:
 
 def own_pids(spec: RunSpec) -> frozenset[int]:
     """Pids of the run's own live attempt."""
-    run = RunDirectory(home() / "runs" / spec.id)
-    folders = sorted(run.attempts.iterdir()) if run.attempts.is_dir() else []
-    target = next((t for folder in reversed(folders) if (t := find_attempt(folder))), None)
+    target = newest_attempt(RunDirectory(home() / "runs" / spec.id))
     return frozenset() if target is None else frozenset(process.pid for process in members(target))
 
 

@@ -14,8 +14,8 @@ from ...act.view.tmux_calls import TmuxError
 from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
-from ..start.launch_plan import LaunchPlan
-from ..start.output_owner import rival_of
+from ..plan.launch_plan import LaunchPlan
+from ..runs.output_owner import rival_of
 from .check import Check, Machine, failed, passed, warned
 
 LOGIND = (
@@ -39,8 +39,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
             f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) looks after {plan.spec.name} already",
             f"nothing to start; see: trainwatch status {plan.spec.id}",
         )
-    folders = sorted(run.attempts.iterdir()) if run.attempts.is_dir() else []
-    for folder in reversed(folders):
+    for folder in run.attempt_folders():
         target = find_attempt(folder)
         if target is None:
             continue

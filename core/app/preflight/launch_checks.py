@@ -9,7 +9,7 @@ from typing import Any
 from ...act.config.derive import DeriveError, read_config
 from ...act.launch.spawn import why_not
 from ...model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
-from ..start.launch_plan import LaunchPlan
+from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, failed, passed, warned
 
 DATA_KEYS = frozenset({

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..start.launch_plan import LaunchPlan
+from ..plan.launch_plan import LaunchPlan
 from .check import GB, Check, Machine, passed, warned
 
 GIB = 2.0**30

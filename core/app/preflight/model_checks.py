@@ -11,8 +11,8 @@ from ...checkpoints import CheckpointOverview, show
 from ...model.checkpoints.checkpoint_names import tensor_format
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
+from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
 from ..runs.output_folder import list_run_checkpoints
-from ..start.launch_plan import LaunchPlan, settings_in, settings_of
 from .check import Check, Machine, failed, passed, warned
 from .data_inventory import count_files, difference, keep_inventory, read_inventory
 from .gpu_checks import interpreter
@@ -132,8 +132,7 @@ def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
 
 def last_launch(home: Path, spec: RunSpec) -> Path | None:
     """The folder of the newest launch of this run."""
-    attempts = RunDirectory(home / "runs" / spec.id).attempts
-    folders = sorted(attempts.iterdir(), reverse=True) if attempts.is_dir() else []
+    folders = RunDirectory(home / "runs" / spec.id).attempt_folders()
     return next((folder for folder in folders if read_order(folder) is not None), None)
 
 

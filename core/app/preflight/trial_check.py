@@ -1,12 +1,12 @@
 """Check: what trials of the profile measured on this machine."""
 
-from ..start.launch_plan import LaunchPlan
+from ..plan.launch_plan import LaunchPlan
 from .check import GB, Check, Machine, passed, warned
 
 
 def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The profile in use was tried here, and held; silent where none was tried."""
-    from ..trial.trial_results import measured_here
+    from ..runs.measured_trials import measured_here
 
     profile = plan.spec.settings.profiles.use
     known = measured_here(plan.spec.id)

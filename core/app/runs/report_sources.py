@@ -25,7 +25,7 @@ from ...store.run_directory import RunDirectory
 from ...views.report.report import LossCourse, Report, ReportSources
 from ...views.report.report_building import build_report
 from ..errors import CliError, ExitCode
-from ..preflight.gpu_survey import survey
+from ..gpu_survey import survey
 from .unwatched import as_found
 
 LOSS_POINTS = 400

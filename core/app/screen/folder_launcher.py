@@ -25,8 +25,8 @@ from ..errors import CliError, config_errors
 from ..runs.known_runs import here, home
 
 if TYPE_CHECKING:
+    from ..plan.launch_plan import LaunchPlan
     from ..preflight.check import Check
-    from ..start.launch_plan import LaunchPlan
 
 CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
@@ -41,7 +41,7 @@ class FolderLauncher:
     def offers(self) -> Sequence[LaunchOffer]:
         """The runs of the nearest trainwatch.toml."""
         from ...config.project import load_project
-        from ..start.definitions import read_definitions
+        from ..plan.definitions import read_definitions
 
         path = find_project(here())
         if path is None:
@@ -55,8 +55,8 @@ class FolderLauncher:
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""
         from ...config.spec import Overrides
-        from ..start.definitions import read_definitions
-        from ..start.specs import spec_of_command
+        from ..plan.definitions import read_definitions
+        from ..plan.specs import spec_of_command
 
         with _sentences():
             words = _split(command)
@@ -142,7 +142,7 @@ class FolderLauncher:
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":
     from ...config.spec import Overrides
-    from ..start.project_run import plan_command, plan_project
+    from ..plan.project_plan import plan_command, plan_project
 
     overrides = Overrides(profile=order.profile)
     if order.run is None:
@@ -198,7 +198,7 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
     """(name, title), the usual one first."""
-    from ..start.fitting_profiles import fitting_profiles
+    from ..plan.fitting_profiles import fitting_profiles
 
     fitting = sorted(fitting_profiles(spec, known), key=lambda profile: profile.name != usual)
     return tuple((profile.name, profile.title or profile.description) for profile in fitting)

@@ -31,7 +31,7 @@ class RunCheckpoints:
 
     @cached_property
     def _preset(self) -> Preset:
-        from ..start.definitions import definitions_of
+        from ..plan.definitions import definitions_of
 
         return definitions_of(self._spec).preset_of(self._spec)
 

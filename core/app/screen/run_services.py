@@ -33,8 +33,8 @@ class RunProfiles(Sequence[Profile]):
 
     @cached_property
     def _profiles(self) -> tuple[Profile, ...]:
-        from ..start.definitions import definitions_of
-        from ..start.fitting_profiles import fitting_profiles
+        from ..plan.definitions import definitions_of
+        from ..plan.fitting_profiles import fitting_profiles
 
         try:
             known = definitions_of(self._spec).profiles
@@ -90,8 +90,8 @@ class RunSamples:
 
     def newest(self) -> Sequence[Sample]:
         """Newest first. Raises RuntimeError with a sentence."""
+        from ..plan.definitions import definitions_of
         from ..runs.output_folder import find_run_samples
-        from ..start.definitions import definitions_of
 
         try:
             return find_run_samples(self._spec, definitions_of(self._spec).preset_of(self._spec))
@@ -109,7 +109,7 @@ class RunLaunch:
 
     @cached_property
     def _preset(self) -> Preset:
-        from ..start.definitions import definitions_of
+        from ..plan.definitions import definitions_of
 
         return definitions_of(self._spec).preset_of(self._spec)
 

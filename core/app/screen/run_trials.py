@@ -32,7 +32,7 @@ class RunTrials:
 
     def results(self) -> Mapping[str, TrialResult]:
         """The newest of each profile, measured on this machine."""
-        from ..trial.trial_results import measured_here
+        from ..runs.measured_trials import measured_here
 
         return measured_here(self._spec.id)
 

@@ -14,7 +14,7 @@ class DetachedStarter:
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
         from ..start.detached import start_detached
-        from ..start.resume_from import unfit
+        from ..start.named_checkpoint import unfit
 
         run = find_run(home(), run_id)
         if then is not None and (why := unfit(run, then)) is not None:

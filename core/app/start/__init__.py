@@ -1,1 +1,1 @@
-"""From a command or a trainwatch.toml to a run that is started."""
+"""Making the folder of a run, and starting its supervisor."""

@@ -11,7 +11,7 @@ from ...model.observation import Command
 from ...store.lock import holder_pid
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
-from .output_owner import rival_at_start
+from ..runs.output_owner import rival_at_start
 
 START_PATIENCE_S = 20.0
 """Imports on a busy machine take a second or two; ten times that is a fault."""

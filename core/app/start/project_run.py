@@ -1,27 +1,21 @@
 """The run to start: of a command, or of trainwatch.toml (made at its first start, updated at each later one)."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from ...config.location import FILE_NAME, find_project
+from ...config.location import find_project
 from ...config.problem import ConfigError
 from ...config.project import load_project
 from ...config.spec import Overrides, setting_problems, settings_with
-from ...model.run import RunSpec
 from ...store.atomic import write_atomically
 from ...store.home import runs_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
 from ..errors import CliError, ExitCode
+from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.project_plan import NOTHING_SAID, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
-from .definitions import Definitions, read_definitions
-from .launch_plan import LaunchPlan, plan_launch
-from .specs import spec_of_command, spec_of_project
-
-NOTHING_SAID = Overrides()
 
 
 class RunToStart(NamedTuple):
@@ -29,24 +23,6 @@ class RunToStart(NamedTuple):
 
     run: RunDirectory
     plan: LaunchPlan | None = None
-
-
-def plan_command(command: Sequence[str], overrides: Overrides = NOTHING_SAID) -> LaunchPlan:
-    """The plan of ``trainwatch run -- COMMAND``."""
-    definitions = read_definitions(here() / FILE_NAME)
-    return plan_launch(spec_of_command(command, overrides, definitions), definitions)
-
-
-def plan_project(name: str | None, overrides: Overrides = NOTHING_SAID) -> LaunchPlan | None:
-    """The plan of a run of this folder's trainwatch.toml; None without such a file."""
-    found = _project(name, overrides)
-    return None if found is None else plan_launch(*found)
-
-
-def project_spec(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunSpec | None:
-    """What trainwatch.toml says now; None without one (then a run started in this folder may be meant)."""
-    found = _project(name, overrides)
-    return None if found is None else found[0]
 
 
 def create_run(plan: LaunchPlan) -> RunToStart:
@@ -64,7 +40,7 @@ def project_run(name: str | None, overrides: Overrides = NOTHING_SAID, *, to_sta
     Ends with exit code 3 if there is neither a trainwatch.toml nor a run that was started in this folder.
     """
     try:
-        found = _project(name, overrides)
+        found = spec_and_definitions(name, overrides)
     except CliError as error:  # no run of the file; it may be one that is known by its id
         if error.code is not ExitCode.NOT_FOUND:
             raise
@@ -105,14 +81,6 @@ def run_to_show(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunDir
         if error.code is ExitCode.NOT_FOUND:
             return None
         raise
-
-
-def _project(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:
-    path: Path | None = find_project(here())
-    if path is None:
-        return None
-    definitions = read_definitions(path)
-    return spec_of_project(path, name, overrides, definitions), definitions
 
 
 def _run_of_this_folder(name: str | None) -> RunDirectory:

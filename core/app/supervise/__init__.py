@@ -1,1 +1,1 @@
-"""Supervising one run in the foreground or in a process of its own."""
+"""Parts of a supervisor that keep something: metrics, traces, first records, what the next launch is compared with."""

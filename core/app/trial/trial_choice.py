@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
+from ..plan.project_plan import project_spec
 from ..runs.known_runs import find_run
-from ..start.project_run import project_spec
 from .trial_run import rivals
 
 

@@ -29,9 +29,9 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, new_run_id
 from ...store.trials import keep_trial, trials_folder
 from ..errors import CliError, ExitCode
+from ..plan.definitions import Definitions, definitions_of
+from ..plan.launch_plan import plan_launch
 from ..runs.known_runs import all_runs, home
-from ..start.definitions import Definitions, definitions_of
-from ..start.launch_plan import plan_launch
 from .trial_measure import measure
 
 LOOK_S = 0.25
@@ -85,8 +85,8 @@ def try_here(spec: RunSpec, profile: str, length: TrialLength, scratch: Path | N
     ``scratch``: parent of the trial's own folder (default: below TRAINWATCH_HOME); removed afterwards unless ``keep``.
     Raises CliError, KeyboardInterrupt.
     """
+    from ..foreground import supervise
     from ..preflight.checklist import require_startable
-    from ..supervise.headless import supervise
 
     parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
     folder = Path(tempfile.mkdtemp(prefix=f"trial-{profile}-", dir=parent))

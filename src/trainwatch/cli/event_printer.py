@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.runs.known_runs import RunDirectory
-from trainwatch.core.app.start.launch_plan import LaunchPlan
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
@@ -27,7 +27,7 @@ def supervise_and_print(
     stop_trainer: bool = False,
 ) -> int:
     """``supervise`` with every record printed as it is written; a run that has ended is said in one line."""
-    from trainwatch.core.app.supervise.headless import NothingToSuperviseError, supervise
+    from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
 
     try:
         return supervise(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from trainwatch.core.app.errors import ExitCode
 
 if TYPE_CHECKING:
+    from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.start.project_run import RunToStart
-    from trainwatch.core.app.start.specs import Overrides
 
 
 def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> None:
@@ -35,7 +35,7 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
 
 def overrides_of(args: argparse.Namespace) -> "Overrides":
     """What the options say about a run."""
-    from trainwatch.core.app.start.specs import Overrides
+    from trainwatch.core.app.plan.specs import Overrides
 
     return Overrides(
         name=getattr(args, "name", None),

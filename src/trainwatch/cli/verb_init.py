@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """2 if it exists or an option is wrong."""
-    from trainwatch.core.app.start.new_project import write_project
+    from trainwatch.core.app.plan.new_project import write_project
 
     path, preset, output_dir = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))
     saves = f", output_dir {output_dir}" if output_dir else ""

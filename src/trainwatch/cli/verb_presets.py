@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
-    from trainwatch.core.app.start.definitions import presets_here
+    from trainwatch.core.app.plan.definitions import presets_here
 
     known = presets_here()
     if args.part == "show":

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """3 if there is none of that name."""
-    from trainwatch.core.app.start.definitions import profiles_here
+    from trainwatch.core.app.plan.definitions import profiles_here
 
     known = profiles_here()
     match args.part:

@@ -12,7 +12,7 @@ from .launch_options import add_launch_options, look_after, overrides_of
 from .output import print_json, printable
 
 if TYPE_CHECKING:
-    from trainwatch.core.app.start.launch_plan import LaunchPlan
+    from trainwatch.core.app.plan.launch_plan import LaunchPlan
 
 SECTION = "start"
 HELP = "launch a command and supervise it"
@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
-    from trainwatch.core.app.start.project_run import create_run, plan_command
+    from trainwatch.core.app.plan.project_plan import plan_command
+    from trainwatch.core.app.start.project_run import create_run
 
     plan = plan_command(tuple(args.command_after_dashes or args.words), overrides_of(args))
     if args.dry_run:

@@ -1,6 +1,6 @@
 """One look at all GPUs and who is on them, in a process of its own: a stuck driver call can be waited for, not ended.
 
-Run as ``python -P -m trainwatch.core.app.preflight.gpu_survey``; prints one JSON object.
+Run as ``python -P -m trainwatch.core.app.gpu_survey``; prints one JSON object.
 ``survey()`` runs it with a time limit.
 """
 
@@ -48,7 +48,7 @@ def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
     """Ask the driver. Blocks for at most ``timeout_s``; never raises for the machine's sake."""
     try:
         asked = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trainwatch.core.app.preflight.gpu_survey"],
+            [sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:

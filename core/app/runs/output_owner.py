@@ -9,13 +9,12 @@ from ...sense.process.process_identity import is_alive
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ..errors import CliError, ExitCode
-from ..runs.known_runs import all_runs
+from .known_runs import all_runs
 
 
 def trainer_pid(run: RunDirectory) -> int | None:
     """The pid of the trainer that lives, of whichever attempt; None where none does."""
-    folders = sorted(run.attempts.iterdir(), reverse=True) if run.attempts.is_dir() else []
-    starts = (read_start(folder) for folder in folders)
+    starts = (read_start(folder) for folder in run.attempt_folders())
     return next((start.trainer.pid for start in starts if start is not None and is_alive(start.trainer)), None)
 
 

@@ -2,7 +2,7 @@
 
 from ...model.launch.trial import TrialResult
 from ...store.trials import newest_trials
-from ..runs.known_runs import home
+from .known_runs import home
 
 
 def measured_here(run_id: str) -> dict[str, TrialResult]:

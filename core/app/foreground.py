@@ -8,20 +8,20 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...model.control_messages import Reply, Request
-from ...model.observation import Command
-from ...model.record import Record
-from ...model.story import RunStory
-from ...model.text.printable import printable
-from ...store.control_server import ControlServer
-from ...store.journal import JournalTooNew, load_story
-from ...store.lock import SupervisorLock, SupervisorRunning
-from ...store.run_directory import RunDirectory
-from ...supervisor.loop import Supervisor
-from ..errors import CliError, ExitCode
-from ..start.launch_plan import LaunchPlan
-from ..start.output_owner import require_own_output_to_start
-from ..wiring import build_supervisor, close_view
+from ..model.control_messages import Reply, Request
+from ..model.observation import Command
+from ..model.record import Record
+from ..model.story import RunStory
+from ..model.text.printable import printable
+from ..store.control_server import ControlServer
+from ..store.journal import JournalTooNew, load_story
+from ..store.lock import SupervisorLock, SupervisorRunning
+from ..store.run_directory import RunDirectory
+from ..supervisor.loop import Supervisor
+from .errors import CliError, ExitCode
+from .plan.launch_plan import LaunchPlan
+from .runs.output_owner import require_own_output_to_start
+from .wiring import build_supervisor, close_view
 
 Listener = Callable[[Sequence[Record]], None]
 ANSWER_S = 4.0
