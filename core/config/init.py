@@ -143,9 +143,9 @@ interval_s = {interval_s}                        # seconds between two looks at 
 
 [hang]
 deadline_factor = {deadline_factor}                   # x the slowest recent step or learned pause
-min_s = {min_s}                              # never sooner than this
-# max_s caps the deadline only while signs of life are weak or unknown; live evidence (busy GPU at its usual power,
-# growing files ...) is not capped.
+min_s = {min_s}                              # seconds without a step before a run can count as hung
+# Longest deadline while signs of life are weak or unknown; live evidence (a GPU at its usual power, growing files)
+# has none.
 max_s = {max_s}
 
 [restart]

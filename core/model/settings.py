@@ -24,26 +24,27 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """``[hang]``: when a run that shows no step counts as hung."""
 
     deadline_factor: float = 6.0
-    """x the slowest recent step or learned pause. 6: what PortOS runs with; NVIDIA's extension uses 5."""
+    """x the slowest recent step or learned pause. PortOS uses 6, NVIDIA's resiliency extension 5."""
     min_s: float = 90.0
-    """Never earlier than this: short steps jitter."""
+    """Seconds without a step before a run can count as hung. All shorter deadlines are multiples of it."""
     max_s: float = 1800.0
-    """Caps the deadline while signs of life are weak or unknown (the guides' 30 min). Live evidence is not capped."""
+    """Longest deadline while signs of life are weak or unknown. Live evidence, such as a GPU at its usual power, has
+    none."""
     startup_s: float = 1200.0
-    """Before the first step: model loading, caching and compiling take minutes on a healthy run."""
+    """Deadline before the first step: loading, caching and compiling take minutes on a healthy run."""
     warmup_steps: int = 3
-    """First steps of an attempt that teach nothing: they compile, allocate and autotune."""
+    """First steps of an attempt from which no pace is learned: they compile, allocate and autotune."""
     checkpoint_age_s: float | None = None
-    """Restart when the newest checkpoint is older than this and no step advances (A4; off by default)."""
+    """Restart if the newest checkpoint is older than this and the step does not advance. Off by default."""
     idle_util_pct: float = 5.0
-    """GPU utilisation below this is idle (A4)."""
+    """GPU utilisation below this is idle: monitors and desktops cause a few per cent."""
     idle_cpu_cores: float = 0.25
     """CPU of the whole tree, in cores, below this is idle: a trainer that works uses more, a metrics thread 0.05 to
     0.2. Each further GPU adds 60 % of it. A trainer that usually needs less is compared with its own usual CPU."""
     idle_io_bytes_per_s: float = 65536.0
     """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
     quiet_s: float = 20.0
-    """Signs of life must be weak for this long before they count as weak."""
+    """With a ``min_s`` of less than 38 s: how long signs of life must be missing before a run counts as hung."""
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
