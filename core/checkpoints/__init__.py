@@ -4,14 +4,15 @@ Nothing here executes a pickle, imports torch or follows a link out of the direc
 by a deep verification and by comparisons. Why a package of its own: docs/decisions/0005-checkpoints-package.md.
 """
 
+from ..model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan, TensorChange
 from .formats.reading_pace import ProgressCallback
 from .inspection import inspect, verify
 from .layouts.recognition import is_checkpoint_directory
 from .listing import list_checkpoints
 from .manage.backup import Backup, BackupRefusedError, backup
-from .manage.comparison import Comparison, ComparisonRefusedError, TensorChange, compare
-from .manage.pruning import PruneOutcome, PrunePlan, apply_prune, plan_prune
-from .overview import CheckpointOverview, show
+from .manage.comparison import ComparisonRefusedError, compare
+from .manage.pruning import PruneOutcome, apply_prune, plan_prune
+from .overview import show
 
 __all__ = [
     "Backup",

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from ..model.checkpoints.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint_results import CheckpointOverview, MemberOverview, TensorOverview
 from .formats.damage import Damage
 from .formats.pickles.pickle_values import Mapping, shown
 from .formats.state_file import STATE_FILES, read_state_file
@@ -16,43 +14,6 @@ from .subject import Finding, Subject
 COMPILED_PREFIX = "_orig_mod."
 """What ``torch.compile`` puts before each key; a model that is not compiled refuses such a file."""
 _MAX_STATE_VALUES = 40
-
-
-class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. ``tensors`` None: it holds none or could not be listed."""
-
-    name: str
-    size_bytes: int
-    tensors: int | None
-    elements: int | None
-
-
-class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """One tensor of the weights."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-
-
-class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known without running code.
-
-    ``parameters``: elements of all weights; ``dtypes``: elements by type. ``compiled``: keys carry ``_orig_mod.``.
-    ``state``: plain values of the state file or of the pickled object; ``metadata`` as safetensors stores it.
-    """
-
-    checkpoint: Checkpoint
-    layout: str
-    members: tuple[MemberOverview, ...]
-    tensors: tuple[TensorOverview, ...]
-    parameters: int
-    dtypes: dict[str, int]
-    has_optimizer: bool
-    has_ema: bool
-    compiled: bool
-    state: dict[str, Any]
-    metadata: dict[str, str]
 
 
 def show(path: Path) -> CheckpointOverview | None:

@@ -1,12 +1,13 @@
 """The Protocols between packages: what supervisor and screens need; wiring passes the implementations in."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
 
-from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.checkpoint_jobs import CheckpointJobs
+from .checkpoints.checkpoint import Checkpoint, CheckpointListing
+from .checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from .checkpoints.sample import Sample
 from .control_messages import Reply
 from .decision import Decision
@@ -21,7 +22,7 @@ from .run import ProcessIdentity
 from .run_card import RunCard, RunPlan
 from .settings import Screen as ScreenSettings
 from .situation import Situation
-from .text.log_lines import LogBrowser, LogStamps
+from .text.log_lines import LogLine, LogStretch, LogTally, Stopped
 
 
 class Clock(Protocol):
@@ -182,6 +183,55 @@ class LogReader(Protocol):
         ...
 
 
+class LogBrowser(Protocol):
+    """Random access to the lines of a log of any size; cost and memory do not grow with the file. May block.
+
+    A missing file is empty; one that cannot be read raises OSError. Offsets are those of lines or ends of stretches.
+    """
+
+    def size(self, path: str) -> int:
+        """Bytes now."""
+        ...
+
+    def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
+        """The last ``lines`` lines that begin before ``offset``, with a match of ``only``."""
+        ...
+
+    def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
+        """The first ``lines`` lines that begin at or behind ``offset``, with a match of ``only``."""
+        ...
+
+    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
+        """The newest ``most`` states of a line that was painted over, oldest first."""
+        ...
+
+    def find(
+        self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
+    ) -> int | None:
+        """Offset of the nearest matching line that begins before ``offset``, or at or behind it."""
+        ...
+
+    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
+        """Count matching lines that begin in ``[begin, end)``, block by block; each tally counts from ``begin``."""
+        ...
+
+    def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
+        """Offset of line ``number``, counted from 1; None when the file is shorter."""
+        ...
+
+
+class LogStamps(Protocol):
+    """When lines of an attempt's log were written, as its supervisor saw the file grow. May block."""
+
+    def time_of(self, attempt: int, offset: int) -> float | None:
+        """Run seconds at which the line at ``offset`` was there, to about a second; None = nobody watched."""
+        ...
+
+    def offset_at(self, attempt: int, t: float) -> int | None:
+        """About where the log ended at ``t`` (run seconds); None = nobody watched yet."""
+        ...
+
+
 class SupervisorStarter(Protocol):
     """Starts a detached supervisor for a run."""
 
@@ -259,6 +309,50 @@ class Trials(Protocol):
 
         Raises RuntimeError with a sentence.
         """
+        ...
+
+
+OnProgress = Callable[[int, int], None]
+"""(bytes done, bytes in all). What it raises ends the work and reaches the caller (cancel)."""
+
+
+class CheckpointJobs(Protocol):
+    """Work on the checkpoints of one run. Everything may block for as long as it takes to read gigabytes.
+
+    Every method raises RuntimeError with a sentence if it cannot do its work.
+    """
+
+    @property
+    def directory(self) -> str | None:
+        """The output folder; None: not configured."""
+        ...
+
+    def listing(self) -> CheckpointListing:
+        """The checkpoints in it, newest first, with quick verdicts."""
+        ...
+
+    def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
+        """The verdict on one; ``deep``: every byte and value is read."""
+        ...
+
+    def show(self, path: str) -> CheckpointOverview:
+        """What it holds."""
+        ...
+
+    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
+        """How far the weights moved."""
+        ...
+
+    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
+        """Make a verified copy; never overwrites. Returns its path."""
+        ...
+
+    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan:
+        """What would stay and what would be deleted. Changes nothing."""
+        ...
+
+    def prune(self, plan: PrunePlan) -> str:
+        """Delete what a plan lists; each is looked at once more. Returns the outcome as a sentence."""
         ...
 
 

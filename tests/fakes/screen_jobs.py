@@ -8,7 +8,15 @@ import msgspec
 
 from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, checkpoint, hung
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
-from trainwatch.core.model.checkpoints.checkpoint_jobs import Progress
+from trainwatch.core.model.checkpoints.checkpoint_results import (
+    CheckpointOverview,
+    Comparison,
+    KeepReason,
+    Kept,
+    MemberOverview,
+    PrunePlan,
+    TensorChange,
+)
 from trainwatch.core.model.decision import (
     CaptureStacks,
     ClearGpu,
@@ -21,7 +29,7 @@ from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileC
 from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.ports import OpenRun
+from trainwatch.core.model.ports import OnProgress, OpenRun
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
@@ -71,60 +79,59 @@ class FakeIncidentFiles:
         return self.kept if incident == 2 else ()
 
 
-class Member(msgspec.Struct, frozen=True):
-    name: str
-    size_bytes: int
-    tensors: int | None
-
-
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    checkpoint: Checkpoint
-    layout: str = "accelerate state"
-    members: tuple[Member, ...] = (
-        Member("model.safetensors", 640_000_000, 722), Member("optimizer.bin", 229_000_000, 1444),
-        Member("train_state.json", 188, None),
-    )  # fmt: skip
-    parameters: int = 57_410_560
-    dtypes: Mapping[str, int] = msgspec.field(default_factory=lambda: {"bfloat16": 57_410_560})
-    has_optimizer: bool = True
-    has_ema: bool = False
-    compiled: bool = False
-    state: Mapping[str, Any] = msgspec.field(default_factory=lambda: {"current_epoch": 7, "current_step": 6148})
-    metadata: Mapping[str, str] = msgspec.field(default_factory=lambda: {"ss_network_dim": "64"})
-
-
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    relative_change: float | None
-    nonfinite_a: int = 0
-    nonfinite_b: int = 0
-
-
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    only_in_a: tuple[str, ...] = ()
-    only_in_b: tuple[str, ...] = ()
-    other_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = ()
-    other_type: tuple[tuple[str, str, str], ...] = ()
-    changes: tuple[Moved, ...] = (
-        Moved(name="lora_unet_mid_block.lora_up.weight", relative_change=0.31),
-        Moved(name="lora_unet_down_1.lora_down.weight", relative_change=0.02),
+def overview(found: Checkpoint, *, compiled: bool = False) -> CheckpointOverview:
+    """What a checkpoint holds."""
+    members = (
+        ("model.safetensors", 640_000_000, 722),
+        ("optimizer.bin", 229_000_000, 1444),
+        ("train_state.json", 188, None),
     )
-    skipped: tuple[tuple[str, str], ...] = ()
-    relative_change: float | None = 0.083
-    nonfinite_a: int = 0
-    nonfinite_b: int = 0
+    return CheckpointOverview(
+        checkpoint=found,
+        layout="accelerate state",
+        members=tuple(
+            MemberOverview(name=n, size_bytes=size, tensors=count, elements=None) for n, size, count in members
+        ),
+        tensors=(),
+        parameters=57_410_560,
+        dtypes={"bfloat16": 57_410_560},
+        has_optimizer=True,
+        has_ema=False,
+        compiled=compiled,
+        state={"current_epoch": 7, "current_step": 6148},
+        metadata={"ss_network_dim": "64"},
+    )
 
 
-class Stays(msgspec.Struct, frozen=True):
-    checkpoint: Checkpoint
-    why: str
+def moved(name: str, share: float) -> TensorChange:
+    """A tensor of a comparison."""
+    return TensorChange(
+        name=name, shape=(1,), norm_a=1.0, norm_b=1.0, relative_change=share, nonfinite_a=0, nonfinite_b=0
+    )
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    directory: str
-    keep: tuple[Stays, ...]
-    delete: tuple[Checkpoint, ...]
-    freed_bytes: int
+def comparison(**changes: Any) -> Comparison:
+    """Two checkpoints whose weights moved by 8.3 %."""
+    usual: dict[str, Any] = {
+        "a": "a", "b": "b", "only_in_a": (), "only_in_b": (), "other_shape": (), "other_type": (),
+        "changes": (
+            moved("lora_unet_mid_block.lora_up.weight", 0.31),
+            moved("lora_unet_down_1.lora_down.weight", 0.02),
+        ),
+        "skipped": (), "relative_change": 0.083, "nonfinite_a": 0, "nonfinite_b": 0,
+    }  # fmt: skip
+    return Comparison(**(usual | changes))
+
+
+def prune_plan(keep: Sequence[tuple[Checkpoint, KeepReason]], delete: Sequence[Checkpoint]) -> PrunePlan:
+    """A dry run over ``/out``."""
+    return PrunePlan(
+        directory="/out",
+        keep=tuple(Kept(checkpoint=found, why=why) for found, why in keep),
+        delete=tuple(delete),
+        freed_bytes=sum(found.size_bytes for found in delete),
+        resume_point=None,
+    )
 
 
 class FakeCheckpoints:
@@ -142,7 +149,7 @@ class FakeCheckpoints:
     def directory(self) -> str | None:
         return self._directory
 
-    def _work(self, progress: Progress, *what: str) -> None:
+    def _work(self, progress: OnProgress, *what: str) -> None:
         self.asked.append(what)
         if self.refusal:
             raise RuntimeError(self.refusal)
@@ -154,32 +161,29 @@ class FakeCheckpoints:
     def listing(self) -> CheckpointListing:
         return CheckpointListing(checkpoints=self.checkpoints, resume_point=None)
 
-    def verify(self, path: str, *, deep: bool, progress: Progress) -> Checkpoint:
+    def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
         self._work(progress, "deep" if deep else "verify", path)
         return self.verdicts.get(path) or next(c for c in self.checkpoints if c.path == path)
 
-    def show(self, path: str) -> Seen:
+    def show(self, path: str) -> CheckpointOverview:
         self.asked.append(("show", path))
-        return Seen(checkpoint=next(c for c in self.checkpoints if c.path == path))
+        return overview(next(c for c in self.checkpoints if c.path == path))
 
-    def compare(self, a: str, b: str, *, progress: Progress) -> Compared:
+    def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
         self._work(progress, "compare", a, b)
-        return Compared()
+        return comparison()
 
-    def backup(self, path: str, destination: str, *, progress: Progress) -> str:
+    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
         self._work(progress, "backup", path, destination)
         return f"{destination}/copy"
 
-    def plan_prune(self, keep: int, *, progress: Progress) -> Plan:
+    def plan_prune(self, keep: int, *, progress: OnProgress) -> PrunePlan:
         self._work(progress, "plan", str(keep))
         good = [c for c in self.checkpoints if c.verdict == "complete"]
-        kept = (Stays(good[0], "resume point"), *(Stays(c, "newest") for c in good[1:keep]))
-        return Plan(
-            directory=self._directory or "", keep=kept, delete=tuple(good[keep:]),
-            freed_bytes=sum(c.size_bytes for c in good[keep:]),
-        )  # fmt: skip
+        kept: list[tuple[Checkpoint, KeepReason]] = [(good[0], "resume point"), *((c, "newest") for c in good[1:keep])]
+        return prune_plan(kept, good[keep:])
 
-    def prune(self, plan: Any) -> str:
+    def prune(self, plan: PrunePlan) -> str:
         self.asked.append(("prune", *(c.path for c in plan.delete)))
         return f"Deleted {len(plan.delete)}"
 

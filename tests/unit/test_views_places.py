@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
-from tests.fakes.screen_jobs import FILES, LADDER, Compared, FakeLaunch, Plan, Seen, Stays, dump, troubled
+from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump, overview, prune_plan, troubled
 from trainwatch.core.model.incident import EvidenceFile
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.profile import NO_PROFILE, Profile
@@ -118,24 +118,24 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_written_a
 
 
 def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:
-    compiled = {f.label: f for f in overview_facts(Seen(checkpoint=checkpoint(1, 1.0), compiled=True))}
+    compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
     assert compiled["note"].level == "warning"
-    facts = delta_facts("a", "b", Compared(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
+    facts = delta_facts("a", "b", comparison(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
     labels = {f.label: f.text for f in facts}
     assert labels["NaN, Inf"] == "0 before, 3 after"
     assert labels["only new"] == "x"
     assert labels["note"] == "the weights did not move at all between them"
-    unknown = {f.label: f.text for f in delta_facts("a", "b", Compared(relative_change=None, changes=()))}
+    unknown = {f.label: f.text for f in delta_facts("a", "b", comparison(relative_change=None, changes=()))}
     assert unknown["moved"].startswith("– of their norm")
 
 
 def test_a_dry_run_names_what_goes_and_why_the_rest_stays() -> None:
     old, new = checkpoint(100, 10.0), checkpoint(200, 20.0)
-    plan = Plan(directory="/out", keep=(Stays(new, "next to a damaged one"),), delete=(old,), freed_bytes=870_000_000)
+    plan = prune_plan([(new, "next to a damaged one")], [old])
     texts = [f.text for f in prune_facts(plan)]
     assert texts[0] == "1 checkpoint, 870 MB"
     assert texts[-1].endswith("is next to a damaged one")
-    nothing = Plan(directory="/out", keep=(Stays(new, "newest"),), delete=(), freed_bytes=0)
+    nothing = prune_plan([(new, "newest")], [])
     assert prune_facts(nothing)[0].text.startswith("nothing")
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from trainwatch.core.model.text.log_lines import LogBrowser, LogFile, LogStamps, LogStretch, Stopped
+from trainwatch.core.model.ports import LogBrowser, LogStamps
+from trainwatch.core.model.text.log_lines import LogFile, LogStretch, Stopped
 
 from ...core.model.incident import Incident
 from .log_window import Reading

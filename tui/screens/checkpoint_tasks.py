@@ -5,7 +5,8 @@ from time import time
 from typing import Any, Protocol
 
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.checkpoints.checkpoint_jobs import CheckpointJobs, Prune
+from trainwatch.core.model.checkpoints.checkpoint_results import PrunePlan
+from trainwatch.core.model.ports import CheckpointJobs
 from trainwatch.core.views import quantity
 from trainwatch.core.views.screens.checkpoint_details import (
     CheckpointRow,
@@ -40,10 +41,10 @@ class Kept:
         self.chosen: str | None = None
         self.report: tuple[str, tuple[Fact, ...]] | None = None
         """(title, facts) of what a job found; None: the detail of the chosen one is shown."""
-        self.plan: Prune | None = None
+        self.plan: PrunePlan | None = None
         """The dry run that the report tells of."""
 
-    def tell(self, title: str, facts: tuple[Fact, ...], plan: Prune | None = None) -> None:
+    def tell(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
         """Show what a job found."""
         self.report, self.plan = (title, facts), plan
 
@@ -185,13 +186,13 @@ class CheckpointWork:
         usual = str(self._on.board.run.keep_last or USUAL_KEEP)
         self._on.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] leave it", before=usual), asked)
 
-    def _planned(self, plan: Prune) -> str:
+    def _planned(self, plan: PrunePlan) -> str:
         self._kept.tell(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
         if not plan.delete:
             return "Nothing can go: everything that is there has to stay."
         return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
 
-    def delete(self, plan: Prune) -> None:
+    def delete(self, plan: PrunePlan) -> None:
         """Ask for the run's name, then delete what the dry run listed."""
         door = self._able(self._on.rows[0] if self._on.rows else None)
         if door is None:

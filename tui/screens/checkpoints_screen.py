@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.checkpoints.checkpoint_jobs import CheckpointJobs
+from trainwatch.core.model.ports import CheckpointJobs
 from trainwatch.core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,

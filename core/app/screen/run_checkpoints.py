@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
-from ...model.checkpoints.checkpoint_jobs import Progress
+from ...model.ports import OnProgress
 from ...model.preset import Preset
 from ...model.run import RunSpec
 
@@ -19,7 +19,7 @@ Answer = TypeVar("Answer")
 
 
 class RunCheckpoints:
-    """Implements ``model.checkpoint_jobs.CheckpointJobs`` on the run's output directory."""
+    """Implements ``model.ports.CheckpointJobs`` on the run's output directory."""
 
     def __init__(self, spec: RunSpec) -> None:
         self._spec = spec
@@ -47,7 +47,7 @@ class RunCheckpoints:
         self._folder()
         return _sentence(lambda: list_run_checkpoints(self._spec, self._preset))
 
-    def verify(self, path: str, *, deep: bool, progress: Progress) -> Checkpoint:
+    def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
         """At a limited rate: a training may be running beside it."""
         from ...checkpoints import verify
 
@@ -64,13 +64,13 @@ class RunCheckpoints:
             raise RuntimeError(f"{path} is not a checkpoint any more")
         return found
 
-    def compare(self, a: str, b: str, *, progress: Progress) -> "Comparison":
+    def compare(self, a: str, b: str, *, progress: OnProgress) -> "Comparison":
         """How far the weights moved."""
         from ...checkpoints import compare
 
         return _sentence(lambda: compare(Path(a), Path(b), progress=progress))
 
-    def backup(self, path: str, destination: str, *, progress: Progress) -> str:
+    def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
         """``~`` is the home folder; what is relative lies beside the output directory."""
         from ...checkpoints import backup
 
@@ -80,7 +80,7 @@ class RunCheckpoints:
         done = _sentence(lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=RATE_BYTES_PER_S))
         return done.destination
 
-    def plan_prune(self, keep: int, *, progress: Progress) -> "PrunePlan":
+    def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":
         """A dry run."""
         from ...checkpoints import plan_prune
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...checkpoints.inspection import verify
-from ...checkpoints.manage.pruning import PrunePlan, apply_prune, plan_prune
+from ...checkpoints.manage.pruning import apply_prune, plan_prune
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint_results import PrunePlan
 
 
 class FolderRetention:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...model.checkpoints.checkpoint_results import Comparison, TensorChange
 from ..formats.byte_range import ByteRange, open_bytes
 from ..formats.damage import Damage
 from ..formats.file_contents import FileContents, Region, Tensor
@@ -30,42 +31,6 @@ _CHUNK_BYTES = 1 << 22
 
 class ComparisonRefusedError(Exception):
     """Two things that cannot be compared; the message says why."""
-
-
-class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One tensor in both.
-
-    ``relative_change`` = norm(b - a) / norm(a) over values finite in both; None when norm(a) is 0. ``norm_*``:
-    Euclidean, finite values only.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    norm_a: float
-    norm_b: float
-    relative_change: float | None
-    nonfinite_a: int
-    nonfinite_b: int
-
-
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
-
-    ``wrong_checksums``: members whose checksum is wrong, so that the values compared are not those that were saved.
-    """
-
-    a: str
-    b: str
-    only_in_a: tuple[str, ...]
-    only_in_b: tuple[str, ...]
-    other_shape: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
-    other_type: tuple[tuple[str, str, str], ...]
-    changes: tuple[TensorChange, ...]
-    skipped: tuple[tuple[str, str], ...]
-    relative_change: float | None
-    nonfinite_a: int
-    nonfinite_b: int
-    wrong_checksums: tuple[str, ...] = ()
 
 
 class _Placed(msgspec.Struct, frozen=True):

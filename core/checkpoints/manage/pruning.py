@@ -5,36 +5,17 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint, newest_complete
 from ...model.checkpoints.checkpoint_names import series_of
+from ...model.checkpoints.checkpoint_results import KeepReason, Kept, PrunePlan
 from ...model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from ..formats.reading_pace import ProgressCallback
 from ..inspection import inspect, subject_of, verify
 from ..listing import list_checkpoints
 from .backup import sync_directory
-
-KeepReason = Literal["newest", "resume point", "next to a damaged one", "not complete", "a link", "deep check failed"]
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint that is kept, and why."""
-
-    checkpoint: Checkpoint
-    why: KeepReason
-
-
-class PrunePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a prune would do. ``freed_bytes``: what the deletions give back; newest first in both lists."""
-
-    directory: str
-    keep: tuple[Kept, ...]
-    delete: tuple[Checkpoint, ...]
-    freed_bytes: int
-    resume_point: str | None
 
 
 class PruneOutcome(msgspec.Struct, frozen=True, kw_only=True):

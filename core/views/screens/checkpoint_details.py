@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint, newest_complete
-from ...model.checkpoints.checkpoint_jobs import Delta, Overview, Prune
+from ...model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from ...model.health import Level
 from .. import quantity
 from ..checkpoint_list import LEVELS
@@ -148,7 +148,7 @@ def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def overview_facts(seen: Overview) -> tuple[Fact, ...]:
+def overview_facts(seen: CheckpointOverview) -> tuple[Fact, ...]:
     """What a checkpoint holds."""
     parts = [f"{dtype} {quantity.count(number)}" for dtype, number in seen.dtypes.items()]
     holds = ["weights"] + [w for w, yes in (("optimizer", seen.has_optimizer), ("EMA", seen.has_ema)) if yes]
@@ -173,7 +173,7 @@ def _tensors(count: int | None) -> str:
     return "" if count is None else f", {quantity.plural(count, 'tensor')}"
 
 
-def delta_facts(older: str, newer: str, delta: Delta) -> tuple[Fact, ...]:
+def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Fact, ...]:
     """How far the weights moved from ``older`` to ``newer`` (names)."""
     moved = quantity.UNKNOWN if delta.relative_change is None else _share(delta.relative_change)
     facts = [
@@ -210,7 +210,7 @@ def _some(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {quantity.count(rest)} more" if rest > 0 else "")
 
 
-def prune_facts(plan: Prune) -> tuple[Fact, ...]:
+def prune_facts(plan: PrunePlan) -> tuple[Fact, ...]:
     """The dry run: what would go, what stays and why."""
     if not plan.delete:
         facts = [Fact(label="deletes", text="nothing: everything that is there has to stay", level="safe")]
