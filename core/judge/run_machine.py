@@ -130,12 +130,16 @@ class ImpossibleTransitionError(AssertionError):
     """A bug in the judge: an event without a row in its state, or a next state that is not the one of the row."""
 
 
-def check_transition(before: Machine, event: Event, after: Machine) -> None:
-    """Look the pair up; raise ``ImpossibleTransitionError`` if it has no row, or the row does not lead to ``after``."""
+def check_transition(before: Machine, event: Event, after: Machine) -> tuple[State, State]:
+    """Look the pair up; raise ``ImpossibleTransitionError`` if it has no row, or the row does not lead to ``after``.
+
+    Returns the names of both states.
+    """
     state, follows = name_of(before), name_of(after)
     expected = TRANSITIONS[state].get(event)
     if follows != expected:
         raise ImpossibleTransitionError(f"{state}, {event}: leads to {expected or 'nothing'}, not to {follows}")
+    return state, follows
 
 
 def wake_t(machine: Machine) -> float:

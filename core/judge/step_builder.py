@@ -54,15 +54,13 @@ class StepBuilder:
         )
 
     def move(self, event: Event, machine: Machine, reason: str) -> None:
-        """Change the state of the run as the table has it for ``event``; a new public state becomes a fact."""
-        before = self.state.machine
-        run_machine.check_transition(before, event, machine)
+        """Change the state of the run, as its table says for ``event``; a changed word is a fact for the journal."""
+        before, after = run_machine.check_transition(self.state.machine, event, machine)
         wake = run_machine.wake_t(machine)
         self.set(machine=machine, wake_t=None if wake == NEVER else wake)
-        word = run_states.WORDS[run_states.name_of(machine)]
         until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
-        if word != run_states.WORDS[run_states.name_of(before)] or until is not None:
-            self.fact(StateChanged(state=word, reason=reason, until_t=until))
+        if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
+            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until))
 
     def open_incident(
         self,

@@ -230,7 +230,7 @@ def test_eta_comes_from_the_runs_own_pace() -> None:
 
 
 def test_waits_may_be_none() -> None:
-    assert budget.delay_s(budget.Budget(used=2), Restart(backoff_s=())) == 0.0
+    assert budget.charge(budget.Budget(used=2), Restart(backoff_s=()))[1] == 0.0
 
 
 # --- loss, pace -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from ...model.observation import Outcome
 from ...model.record import Entry
 from ..hang import active_time, deadlines, detector, stack_evidence
 from ..knowledge import Knowledge
+from ..recovery import fallback
 from ..recovery.apply import answer_failure
 from ..recovery.exits import ended_well
 from ..recovery.failure_history import Cause
@@ -91,6 +92,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
         builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
         incident = builder.find_incident(machine.incident)
+    fallback.remember(builder)
     attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
     answer_failure(

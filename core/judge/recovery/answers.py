@@ -9,7 +9,6 @@ from ...model.settings import Restart as RestartSettings
 from ...model.shipped.failure import SettingsFault
 from ..failure.wsl_channel import ChannelState
 from ..run_states import RestartPlan
-from .budget import Budget
 from .failure_history import Cause, History
 from .ramp_state import Rung, SettingsThatRan
 from .remedies import Option
@@ -18,21 +17,21 @@ from .remedies import Option
 class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """A failure and all that the answer depends on.
 
-    ``plan``: the next attempt as it would be without any change. ``began_anew``: the failed attempt started from the
-    beginning. ``curable``: a restart alone may help. ``advice``: what to look at. ``settings``, ``step_matters``:
-    attributes of the failure class (failures.toml). ``history``: the failures before this one. ``stride``,
-    ``step_known``: how exactly its step is known. ``rung``: the rung that the ramp could leave. ``ran_before``: the
-    settings to go back to, None unless new ones failed before their first step. ``remedy``: the first that may be
-    applied; ``waiting``: those that a person has to choose. ``disk_need_bytes``: free space that a restart needs.
-    ``kernel``, ``still_open``: kernel lines and open findings.
+    ``plan``: the next attempt as it would be without any change. ``spent``: no further restart is allowed.
+    ``began_anew``: the failed attempt started from the beginning. ``curable``: a restart may help by itself.
+    ``advice``: what to look at. ``settings``, ``step_matters``: attributes of the failure class (failures.toml).
+    ``history``: the failures before this one. ``stride``, ``step_known``: how exactly its step is known. ``rung``: the
+    rung that the ramp could leave. ``ran_before``: the settings to go back to, None unless new ones failed before their
+    first step. ``remedy``: the first that may be applied; ``waiting``: those that a person has to choose.
+    ``disk_need_bytes``: free space that a restart needs. ``kernel``, ``still_open``: kernel lines and open findings.
     """
 
     cause: Cause
     reason: str
     incident: int
     plan: RestartPlan
-    budget: Budget
     restart: RestartSettings
+    spent: bool = False
     began_anew: bool = False
     curable: bool = True
     advice: tuple[str, ...] = ()
@@ -55,11 +54,6 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """The failure in words: ``crash (cuda_oom)``, ``a hang (idle)``."""
         return f"{'a hang' if self.cause.kind == 'hang' else self.cause.kind} ({self.cause.class_})"
-
-    @property
-    def spent(self) -> bool:
-        """No further restart is allowed."""
-        return self.budget.used >= self.restart.max_restarts
 
 
 class Finish(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 from ...model.fact import BudgetChanged
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
+from ..resume import checkpoint_index
 from ..run_states import RestartPlan, Stopped
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -42,16 +43,15 @@ def answer_failure(
     *,
     incident: int,
     reason: str,
-    curable: bool = True,
+    retryable: bool = True,
     advice: tuple[str, ...] = (),
     settings_at_fault: bool = True,
 ) -> None:
     """Decide what follows a failure and carry it out.
 
-    ``plan``: the next attempt as it would be without any change. ``curable``: a restart alone may help. ``advice``:
+    ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
     what to look at. ``settings_at_fault``: the settings of the attempt may be what failed.
     """
-    fallback.remember(builder)
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
     at_fault = settings_at_fault and class_.settings != "never"
@@ -63,10 +63,10 @@ def answer_failure(
         reason=reason,
         incident=incident,
         plan=plan,
-        budget=state.budget,
         restart=settings.restart,
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
-        curable=curable,
+        spent=state.budget.used >= settings.restart.max_restarts,
+        curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
         settings=class_.settings,
         step_matters=class_.step_matters,
@@ -89,6 +89,14 @@ def answer_failure(
 def _key(cause: Cause) -> str:
     """The failure's name in remedies.toml."""
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
+
+
+def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
+    """Whether there is a checkpoint from before the failure."""
+    older = checkpoint_index.newest_verified(
+        builder.state.checkpoints, builder.knowledge.telling, before_t=plan.before_t
+    )
+    return older is not None
 
 
 def _largest_checkpoint_bytes(state: JudgeState) -> float:
@@ -154,10 +162,10 @@ def _count(builder: StepBuilder, failure: FailureInput, *, counted: bool = True,
 def _charge(builder: StepBuilder) -> float:
     """Charge the budget for one restart. Returns the back-off before it, in seconds."""
     restart = builder.knowledge.settings.restart
-    charged = budget.charge(builder.state.budget)
+    charged, delay_s = budget.charge(builder.state.budget, restart)
     builder.set(budget=charged)
     builder.fact(BudgetChanged(used=charged.used, max=restart.max_restarts))
-    return budget.delay_s(charged, restart)
+    return delay_s
 
 
 def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:

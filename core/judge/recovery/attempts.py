@@ -141,9 +141,9 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
 def remember_end(builder: StepBuilder) -> None:
     """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
     fallback.remember(builder)
-    if builder.state.attempt.step is not None and builder.state.progress_t != builder.t:
-        builder.set(progress_t=builder.t)
-        last = builder.state.attempt
+    last, t = builder.state.attempt, builder.t
+    if last.step is not None and builder.state.progress_t != t:
+        builder.set(progress_t=t)
         builder.fact(
             ProgressMade(
                 attempt=last.number,
@@ -155,9 +155,8 @@ def remember_end(builder: StepBuilder) -> None:
     for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss"} or incident.class_ == MISSING:
             builder.close_incident(incident.id, "the attempt ended")
-    position = builder.state.attempt.position
-    if position is not None:
-        builder.set(failed_position=position)
+    if last.position is not None:
+        builder.set(failed_position=last.position)
 
 
 def finish(builder: StepBuilder, observation: Exit, reason: str) -> None:

@@ -26,14 +26,10 @@ def saved(budget: Budget, position: int | None) -> Budget:
     return Budget(used=0, best=position if position is not None else budget.best)
 
 
-def charge(budget: Budget) -> Budget:
-    """The budget after one more restart."""
-    return msgspec.structs.replace(budget, used=budget.used + 1)
-
-
-def delay_s(budget: Budget, restart: Restart) -> float:
-    """Wait before the restart that ``budget`` is charged for already."""
-    return nth_wait_s(restart.backoff_s, budget.used)
+def charge(budget: Budget, restart: Restart) -> tuple[Budget, float]:
+    """The budget after one more restart, and the wait before that restart in seconds."""
+    charged = msgspec.structs.replace(budget, used=budget.used + 1)
+    return charged, nth_wait_s(restart.backoff_s, charged.used)
 
 
 def nth_wait_s(waits_s: tuple[float, ...], number: int) -> float:

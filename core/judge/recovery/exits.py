@@ -9,7 +9,6 @@ from ...model.incident import Evidence
 from ...model.observation import Exit, Outcome
 from ...model.shipped.failure import Diagnosis
 from ..failure.diagnosis import diagnose
-from ..resume import checkpoint_index
 from ..run_machine import is_live
 from ..run_states import RestartPlan, Starting, Stopping
 from ..state import JudgeState
@@ -33,15 +32,22 @@ NEARLY = 0.98
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
     """The main process of the trainer exited."""
-    machine, progress = builder.state.machine, builder.state.progress
+    machine = builder.state.machine
     if isinstance(machine, Stopping):
         restart_stages.on_exit_while_stopping(builder, machine, observation)
-    elif is_live(machine) and observation.code in builder.knowledge.preset.success_exit_codes:
-        if _steps_remain(builder.state):
-            builder.note(f"it ended with success at step {progress.step} of {progress.total_steps}")
-        finish(builder, observation, "the training is done")
     elif is_live(machine):
-        _on_crash(builder, observation)
+        if observation.code in builder.knowledge.preset.success_exit_codes:
+            _on_success(builder, observation)
+        else:
+            _on_crash(builder, observation)
+
+
+def _on_success(builder: StepBuilder, observation: Exit) -> None:
+    """The exit code is one that the preset calls success."""
+    progress = builder.state.progress
+    if _steps_remain(builder.state):
+        builder.note(f"it ended with success at step {progress.step} of {progress.total_steps}")
+    finish(builder, observation, "the training is done")
 
 
 def _steps_remain(state: JudgeState) -> bool:
@@ -84,16 +90,13 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     if class_ == "checkpoint_corrupt" and attempt.resume_from is not None:
         distrust(builder, attempt.resume_from, "the trainer could not read it")
     before_t = attempt.nan_t if class_ == "nan_loss" else None
-    knowledge = builder.knowledge
-    older = checkpoint_index.newest_verified(builder.state.checkpoints, knowledge.telling, before_t=before_t)
-    cured_by_older = older is not None and knowledge.catalogue.class_of(class_).older_checkpoint_helps
     answer_failure(
         builder,
         Cause(kind="crash", class_=class_, attempt=attempt.number, position=attempt.position),
         RestartPlan(reason=f"restart after crash ({class_})", incident=incident, before_t=before_t),
         incident=incident,
         reason=reason,
-        curable=diagnosis.retryable or cured_by_older,
+        retryable=diagnosis.retryable,
         advice=diagnosis.remedies,
     )
 
@@ -117,7 +120,7 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         msgspec.structs.replace(again, incident=incident),
         incident=incident,
         reason=why,
-        curable=bool(outcome.data.get("retryable", True)),
+        retryable=bool(outcome.data.get("retryable", True)),
         settings_at_fault=outcome.data.get("settings") is True,
     )
 

@@ -49,12 +49,13 @@ def person_ended_it(failure: FailureInput) -> Answer | None:
 
 def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     """Every attempt inside this virtual machine would fail. One failed message alone has to come twice in a row."""
-    class_, channel = failure.cause.class_, failure.gpu_channel
-    again = failure_history.in_a_row(failure.history, class_) > 0
-    if class_ in BREAKS and (channel == "lost" or (channel == "failing" and again)):
-        reason = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
-        return GiveUp(reason, WINDOWS_SIDE, counted=False)
-    return None
+    class_ = failure.cause.class_
+    if class_ not in BREAKS or failure.gpu_channel == "working":
+        return None
+    if failure.gpu_channel == "failing" and not failure_history.in_a_row(failure.history, class_):
+        return None
+    reason = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
+    return GiveUp(reason, WINDOWS_SIDE, counted=False)
 
 
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:

@@ -1,0 +1,366 @@
+"""The rules of recovery/policy.py, one by one and in their order: given a failure, the answer."""
+
+import msgspec
+import pytest
+
+from trainwatch.core.judge.recovery import policy
+from trainwatch.core.judge.recovery.answers import (
+    Answer,
+    ApplyRemedy,
+    FailureInput,
+    Finish,
+    GiveUp,
+    GoBack,
+    Hold,
+    Restart,
+    RestartLater,
+    StepDown,
+    WaitForRoom,
+)
+from trainwatch.core.judge.recovery.budget import Budget, charge, nth_wait_s, saved
+from trainwatch.core.judge.recovery.failure_history import (
+    KEPT,
+    Cause,
+    History,
+    count,
+    in_a_row,
+    in_words,
+    repeats,
+    with_cause,
+)
+from trainwatch.core.judge.recovery.ramp_state import Rung, SettingsThatRan
+from trainwatch.core.judge.recovery.remedies import Option
+from trainwatch.core.judge.run_states import RestartPlan
+from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.settings import Restart as RestartSettings
+from trainwatch.core.model.shipped.remedy import Remedy
+
+GB = 1e9
+SETTINGS = RestartSettings(max_restarts=3, backoff_s=(0.0, 10.0), network_wait_s=(30.0, 60.0))
+RAN = SettingsThatRan(attempt=1)
+CLIMBED, CHOSEN = Rung(below="low", climbed=True), Rung(below="low", climbed=False)
+
+
+def remedy(name: str) -> Option:
+    row = Remedy(name=name, title=f"title of {name}", failures=(), equivalent=True, cost="slower", source="test")
+    return Option(remedy=row, changes=(Change(where="config", key="size", before=4, after=2),))
+
+
+HALF, LESS, SAFER = remedy("half"), remedy("less"), remedy("safer")
+
+
+def cause(
+    class_: str = "cuda_unknown_error", attempt: int = 2, position: int | None = 100, kind: str = "crash"
+) -> Cause:
+    return Cause(kind=kind, class_=class_, attempt=attempt, position=position)  # type: ignore[arg-type]
+
+
+def failure(
+    class_: str = "cuda_unknown_error", *, kind: str = "crash", position: int | None = 100, **given: object
+) -> FailureInput:
+    """A crash that a restart may cure, in a run with restarts left, unless said otherwise."""
+    usual = FailureInput(
+        cause=cause(class_, position=position, kind=kind),
+        reason="exit code 1: the message",
+        incident=7,
+        plan=RestartPlan(reason="restart"),
+        restart=SETTINGS,
+    )
+    return msgspec.structs.replace(usual, **given)
+
+
+def before(*classes: str, position: int | None = 100) -> History:
+    return tuple(cause(class_, attempt, position) for attempt, class_ in enumerate(classes, 1))
+
+
+SPENT = "3 restarts without a new checkpoint in between; more would not help, a person is needed"
+BROKEN = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
+REPORT = "evidence: `trainwatch events`, and `trainwatch report` for all of it in one file"
+ENDED_IT = "what ended it: attempt 2: crash (cuda_unknown_error) at step 100"
+AGAIN = "the same cause at the same step is no accident, and starting again would run into it again"
+
+CASES: dict[str, tuple[FailureInput, Answer]] = {
+    # training_is_done
+    "a hang after the last step is the end of the training": (failure("exiting", kind="hang"), Finish()),
+    "that goes before everything else": (
+        failure("exiting", kind="hang", remedy=HALF, rung=CLIMBED, spent=True, ran_before=RAN), Finish(),
+    ),
+    # person_ended_it
+    "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold()),
+    "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold()),
+    # wsl_channel_is_broken
+    "a GPU that Windows took away does not come back": (
+        failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUp(BROKEN, policy.WINDOWS_SIDE, counted=False),
+    ),
+    "nor does a lost one": (failure("gpu_lost", gpu_channel="lost"), GiveUp(BROKEN, policy.WINDOWS_SIDE, counted=False)),
+    "one failed message of the channel may be a busy host": (failure(gpu_channel="failing"), Restart()),
+    "an older one does not count after another failure": (
+        failure(gpu_channel="failing", history=before("cuda_unknown_error", "code_bug", position=1)), Restart(),
+    ),
+    "two in a row are the channel": (
+        failure(gpu_channel="failing", history=before("cuda_unknown_error", position=1)),
+        GiveUp(BROKEN, policy.WINDOWS_SIDE, counted=False),
+    ),
+    "with a channel that works the same failure is restarted": (
+        failure(history=before("cuda_unknown_error", position=1)), Restart(),
+    ),
+    "another failure has nothing to do with the channel": (failure("segfault", gpu_channel="lost"), Restart()),
+    # new_settings_do_not_start
+    "settings that do not start give way to those that ran": (
+        failure(ran_before=RAN, curable=False, remedy=HALF, rung=CLIMBED), GoBack(RAN, counted=False),
+    ),
+    "also if the launch itself failed": (failure("config_error", kind="launch", ran_before=RAN), GoBack(RAN, counted=False)),
+    "a hang before the first step is restarted with them first": (failure("idle", kind="hang", ran_before=RAN), Restart()),
+    "a failure that a remedy may cure is treated first": (
+        failure("cuda_oom", settings="likely", ran_before=RAN, remedy=HALF), ApplyRemedy(HALF),
+    ),
+    # rung_is_too_high
+    "a rung that the ramp climbed to is left": (failure(rung=CLIMBED, remedy=HALF), StepDown(CLIMBED)),
+    "also for a failure that settings are likely to cause": (failure(settings="likely", rung=CLIMBED), StepDown(CLIMBED)),
+    "not for one that settings never cause": (failure("gpu_lost", settings="never", rung=CLIMBED), Restart()),
+    "nor for one that they cause at the start only": (failure("import_error", settings="at_start", rung=CLIMBED), Restart()),
+    "not without restarts": (failure(rung=CLIMBED, spent=True, restart=SETTINGS, waiting=()), GiveUp(SPENT, (ENDED_IT, REPORT))),
+    "a chosen rung is left if nothing else helps": (
+        failure("cuda_oom", settings="likely", curable=False, rung=CHOSEN), StepDown(CHOSEN),
+    ),
+    "not if a remedy fits": (
+        failure("cuda_oom", settings="likely", curable=False, rung=CHOSEN, remedy=HALF), ApplyRemedy(HALF),
+    ),
+    "not if a restart may help": (failure(settings="likely", rung=CHOSEN), Restart()),
+    "not if the settings are not likely to be the cause": (
+        failure("code_bug", curable=False, rung=CHOSEN, position=None),
+        GiveUp(
+            "code_bug does not go away by starting again: exit code 1: the message",
+            ("what ended it: attempt 2: crash (code_bug)", REPORT),
+        ),
+    ),
+    # remedy_applies
+    "a remedy is applied and the others are proposed": (
+        failure("cuda_oom", curable=False, remedy=HALF, waiting=(LESS,)), ApplyRemedy(HALF, (LESS,)),
+    ),
+    "a remedy goes before waiting for the network": (failure("network_error", remedy=HALF), ApplyRemedy(HALF)),
+    # network_failed
+    "the network is waited for": (failure("network_error", waiting=(LESS,)), RestartLater(30.0)),
+    "longer each time": (failure("network_error", history=before("network_error")), RestartLater(60.0)),
+    "as long as the last time from then on": (failure("network_error", history=before(*["network_error"] * 5)), RestartLater(60.0)),
+    "after another failure from the first wait on": (
+        failure("network_error", history=before("network_error", "code_bug")), RestartLater(30.0),
+    ),
+    "without restarts, too, and whatever else": (
+        failure("network_error", spent=True, curable=False, remedy=HALF, ran_before=None), RestartLater(30.0),
+    ),
+    # disk_is_full
+    "room on the disk is waited for": (
+        failure("disk_full", spent=True, curable=False, disk_free_bytes=1.9 * GB, disk_need_bytes=2 * GB), WaitForRoom(2 * GB),
+    ),
+    "with just enough room another disk is full": (
+        failure("disk_full", curable=False, disk_free_bytes=2 * GB, disk_need_bytes=2 * GB, waiting=(LESS,)),
+        Restart(
+            "2.0 GB are free where it saves: either the failed save made room again, "
+            "or another disk or a quota is full"
+        ),
+    ),
+    "and restarts count": (
+        failure("disk_full", spent=True, disk_free_bytes=2 * GB, disk_need_bytes=2 * GB),
+        GiveUp(SPENT, ("what ended it: attempt 2: crash (disk_full) at step 100", REPORT)),
+    ),
+    "a disk that nobody can see is a failure like another": (failure("disk_full", disk_need_bytes=2 * GB), Restart()),
+    "another failure does not wait for room": (failure(disk_free_bytes=1.0, disk_need_bytes=2 * GB), Restart()),
+    # budget_is_spent
+    "without restarts the run is given up": (failure(spent=True), GiveUp(SPENT, (ENDED_IT, REPORT))),
+    "although a remedy fits, which is proposed first": (
+        failure(spent=True, curable=False, remedy=HALF, waiting=(LESS,)),
+        GiveUp(
+            SPENT,
+            (
+                ENDED_IT,
+                REPORT,
+                "proposed: title of half (size 4 -> 2; price: slower): `trainwatch resume --with half`",
+                "proposed: title of less (size 4 -> 2; price: slower): `trainwatch resume --with less`",
+            ),
+            (HALF, LESS),
+        ),
+    ),
+    "one restart is singular": (
+        failure(spent=True, restart=RestartSettings(max_restarts=1)),
+        GiveUp(SPENT.replace("3 restarts", "1 restart"), (ENDED_IT, REPORT)),
+    ),
+    "new settings give way to those that ran instead": (
+        failure("cuda_oom", settings="likely", spent=True, ran_before=RAN), GoBack(RAN),
+    ),
+    # restart_does_not_help
+    "what a restart does not cure is given up": (
+        failure("code_bug", curable=False),
+        GiveUp(
+            "code_bug does not go away by starting again: exit code 1: the message",
+            ("what ended it: attempt 2: crash (code_bug) at step 100", REPORT),
+        ),
+    ),
+    "also without restarts": (
+        failure("code_bug", curable=False, spent=True, waiting=(LESS,)),
+        GiveUp(
+            "code_bug does not go away by starting again: exit code 1: the message",
+            (
+                "what ended it: attempt 2: crash (code_bug) at step 100",
+                REPORT,
+                "proposed: title of less (size 4 -> 2; price: slower): `trainwatch resume --with less`",
+            ),
+            (LESS,),
+        ),
+    ),
+    "a command that cannot be started needs no advice": (
+        failure("config_error", kind="launch", curable=False),
+        GiveUp("the trainer cannot be started: exit code 1: the message"),
+    ),
+    "nor does one that failed too often": (failure("config_error", kind="launch", spent=True), GiveUp(SPENT)),
+    "memory that no remedy helps ends the new settings and not the run": (
+        failure("cuda_oom", settings="likely", curable=False, ran_before=RAN), GoBack(RAN),
+    ),
+    # fails_at_the_same_step
+    "the same cause at the same step is given up": (
+        failure(history=before("cuda_unknown_error")),
+        GiveUp(
+            f"crash (cuda_unknown_error) at step 100 again: {AGAIN}",
+            (
+                ("what ended it: attempt 1: crash (cuda_unknown_error) at step 100; "
+                "attempt 2: crash (cuda_unknown_error) at step 100"),
+                REPORT,
+            ),
+        ),
+    ),
+    "unless the log is too coarse to tell": (failure(history=before("cuda_unknown_error"), step_known=False), Restart()),
+    "or the class comes from outside": (failure("port_in_use", history=before("port_in_use"), step_matters=False), Restart()),
+    "or it was another step": (failure(history=before("cuda_unknown_error", position=98)), Restart()),
+    "a stride away is the same step": (
+        failure(history=before("cuda_unknown_error", position=98), stride=2, ran_before=RAN, settings="likely"), GoBack(RAN),
+    ),
+    # restart_as_it_was
+    "else the attempt is restarted and what a person may do is proposed": (failure(waiting=(LESS,)), Restart(proposed=(LESS,))),
+    "nothing is proposed for settings that are new": (
+        failure("idle", kind="hang", waiting=(LESS,), ran_before=RAN), Restart(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "answer"), CASES.values(), ids=list(CASES))
+def test_given_a_failure_then_the_answer(given: FailureInput, answer: Answer) -> None:
+    assert policy.choose(given) == answer
+
+
+def test_every_rule_decides_one_of_the_cases() -> None:
+    deciding = {next(rule for rule in policy.RULES if rule(given) is not None) for given, _ in CASES.values()}
+    assert deciding == set(policy.RULES)
+
+
+def test_giving_up_shows_where_to_look() -> None:
+    answer = policy.choose(
+        failure(
+            spent=True,
+            advice=("a", "b", "c", "d", "e"),
+            kernel=("k1", "k2", "k3"),
+            still_open=("o1", "o2", "o3", "o4"),
+            waiting=(HALF, LESS, SAFER, HALF, LESS),
+        )
+    )
+    assert isinstance(answer, GiveUp)
+    assert answer.advice[:-4] == (
+        ENDED_IT,
+        "hardware or driver: the kernel said: k1; k2",
+        "still open: o1; o2; o3",
+        "try: a",
+        "try: b",
+        "try: c",
+        "try: d",
+        REPORT,
+    )
+    assert [line.rpartition(" ")[2] for line in answer.advice[-4:]] == ["half`", "less`", "safer`", "half`"]
+    assert answer.counted
+
+
+def test_people_on_windows_are_told_both_steps() -> None:
+    assert policy.WINDOWS_SIDE == (
+        "in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: trainwatch resume",
+        "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), and train with --profile stable",
+    )
+
+
+def test_names_of_failures_for_people() -> None:
+    assert failure("cuda_oom").name == "crash (cuda_oom)"
+    assert failure("idle", kind="hang").name == "a hang (idle)"
+
+
+# --- the history ----------------------------------------------------------------------------------------------------
+
+
+def test_the_history_keeps_the_newest() -> None:
+    history: History = ()
+    for attempt in range(1, KEPT + 3):
+        history = with_cause(history, cause(attempt=attempt))
+    assert [known.attempt for known in history] == list(range(3, KEPT + 3))
+
+
+def test_causes_are_counted_in_all_and_in_a_row() -> None:
+    history = before("cuda_oom", "code_bug", "cuda_oom", "cuda_oom")
+    assert (count(history, "cuda_oom"), in_a_row(history, "cuda_oom")) == (3, 2)
+    assert (count(history, "code_bug"), in_a_row(history, "code_bug")) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("known", "again"),
+    [
+        (cause(position=100), True),
+        (cause(position=101), True),
+        (cause(position=99), True),
+        (cause(position=102), False),
+        (cause(position=98), False),
+        (cause(position=None), False),
+        (cause("code_bug"), False),
+        (cause(kind="hang"), False),
+    ],
+)
+def test_the_same_cause_within_a_step_repeats(known: Cause, *, again: bool) -> None:
+    assert repeats((known, cause("network_error", position=1)), cause()) is again
+
+
+def test_before_the_first_step_nothing_repeats() -> None:
+    assert not repeats((cause(position=None),), cause(position=None))
+
+
+def test_the_newest_causes_in_words() -> None:
+    history = before("a", "b", "c", "d", "e", "f", position=None)
+    assert in_words(history) == (
+        "attempt 2: crash (b); attempt 3: crash (c); attempt 4: crash (d); attempt 5: crash (e); attempt 6: crash (f)"
+    )
+
+
+# --- the budget -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "wait_s"), [(1, 0.0), (2, 10.0), (3, 60.0), (4, 60.0)])
+def test_the_last_wait_repeats(number: int, wait_s: float) -> None:
+    assert nth_wait_s((0.0, 10.0, 60.0), number) == wait_s
+
+
+def test_no_wait_is_none() -> None:
+    assert nth_wait_s((), 1) == 0.0
+
+
+def test_a_restart_charges_the_budget_and_waits() -> None:
+    assert charge(Budget(used=1, best=40), SETTINGS) == (Budget(used=2, best=40), 10.0)
+
+
+@pytest.mark.parametrize(
+    ("best", "position", "after"),
+    [
+        (None, 40, Budget(used=0, best=40)),
+        (40, 41, Budget(used=0, best=41)),
+        (40, 40, Budget(used=2, best=40)),
+        (40, 39, Budget(used=2, best=40)),
+        (40, None, Budget(used=0, best=40)),
+        (None, None, Budget(used=0)),
+    ],
+)
+def test_only_a_checkpoint_further_on_restores_the_budget(
+    best: int | None, position: int | None, after: Budget
+) -> None:
+    assert saved(Budget(used=2, best=best), position) == after
