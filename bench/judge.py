@@ -1,7 +1,8 @@
 """Scores of the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--verbose] [--speed]``.
 
-A field of a progress sample counts where the label or the answer has a value; numbers are right within 1 %. A phase
-sample (label other than train) is right when no step was taken and the phase is not train. Ratios go to stdout.
+DIR holds progress*.jsonl, failures*.jsonl and hard*.jsonl. A field of a progress sample counts if the label or the
+answer has a value; numbers are right within 1 %. A phase sample (label other than train) is right if no step was taken
+over and the phase is not train. Ratios go to stdout.
 """
 
 import argparse
@@ -154,8 +155,12 @@ def main() -> None:
     parser.add_argument("--mb", type=int, default=64)
     options = parser.parse_args()
     if options.corpus:
-        score_progress(options.corpus / "progress.jsonl", verbose=options.verbose)
-        score_failures(options.corpus / "failures.jsonl", verbose=options.verbose)
+        for path in sorted(options.corpus.glob("progress*.jsonl")):
+            print(path.name)
+            score_progress(path, verbose=options.verbose)
+        for path in sorted((*options.corpus.glob("failures*.jsonl"), *options.corpus.glob("hard*.jsonl"))):
+            print(path.name)
+            score_failures(path, verbose=options.verbose)
     if options.speed:
         speed(options.mb << 20)
 

@@ -5,7 +5,7 @@ from trainwatch.core.judge.progress.log_progress import START
 from trainwatch.core.judge.recovery.failure_history import Cause, in_a_row
 from trainwatch.core.judge.resume.resume_check import check_resume
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
-from trainwatch.core.judge.text.lines import QUIET_KEPT, Finished, gates_of, says_nothing
+from trainwatch.core.judge.text.lines import QUIET_KEPT, Finished, gates_of, is_quiet
 
 
 def test_a_damaged_snapshot_of_the_right_version_is_not_read() -> None:
@@ -28,10 +28,10 @@ def test_quiet_texts_are_remembered_up_to_a_bound() -> None:
     gates = gates_of(["rror"])
     assert gates.quiet is not None
     for n in range(QUIET_KEPT + 2):
-        assert says_nothing(Finished("all is well " + "x" * (n % 300) + "y" * (n // 300) + "\n", 1), gates)
+        assert is_quiet(Finished("all is well " + "x" * (n % 300) + "y" * (n // 300) + "\n", 1), gates)
     assert len(gates.quiet) == 2
-    assert says_nothing(Finished("all is well 12\n", 1), gates)
-    assert says_nothing(Finished("all is well 73\n", 1), gates)
-    assert not says_nothing(Finished("an Error\n", 1), gates)
+    assert is_quiet(Finished("all is well 12\n", 1), gates)
+    assert is_quiet(Finished("all is well 73\n", 1), gates)
+    assert not is_quiet(Finished("an Error\n", 1), gates)
     assert gates_of(["e1"]).quiet is None
     assert gates_of(["rror"], [r"step [12]\b"]).quiet is None

@@ -7,7 +7,7 @@ out-of-memory error that was caught, a retry of wandb, an earlier run in the sam
 import msgspec
 
 from ...model.shipped.failure import EvidenceLine
-from ..text.lines import Finished, LineFold, fold, lines_with, plain, says_nothing, split_rank
+from ..text.lines import Finished, LineFold, fold, is_quiet, lines_with, plain, split_rank
 from ..text.patterns import LazyPattern
 from ..text.reading import Reading
 from ..text.segments import read_segment
@@ -66,7 +66,7 @@ START_EVIDENCE = DiagnosisState()
 def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state after ``text`` (any chunk of the log). Lines count from 1 over the whole log."""
     after, done = fold(state.fold, text)
-    if done.text and not says_nothing(done, catalogue.gates if state.watch is None else catalogue.watching):
+    if done.text and not is_quiet(done, catalogue.gates if state.watch is None else catalogue.watching):
         state = _read_finished(state, done, catalogue)
     return msgspec.structs.replace(state, fold=after)
 
@@ -121,18 +121,18 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
             with_message=best is None,
         )
         if known is not None and (best is None or known.weight > best.weight):
-            return _found(state, known.failure, "root", known.weight, number=number, line=line)
+            return _with_finding(state, known.failure, "root", known.weight, number=number, line=line)
         if raised.type in catalogue.consequences:
-            state = _followed(state, number, line)
+            state = _with_cascade_line(state, number, line)
     if best is not None:
-        state = _found(state, best.failure, "root", best.weight, number=number, line=line)
+        state = _with_finding(state, best.failure, "root", best.weight, number=number, line=line)
     for row in rows:
         if row.role == "confirmation" and (best is None or row.failure == "success"):
-            state = _found(state, row.failure, "confirmation", row.weight, number=number, line=line)
+            state = _with_finding(state, row.failure, "confirmation", row.weight, number=number, line=line)
         elif row.role == "cascade" and best is None:
-            state = _followed(state, number, line)
+            state = _with_cascade_line(state, number, line)
             if row.failure != "unknown":
-                state = _found(state, row.failure, "cascade", row.weight, number=number, line=line)
+                state = _with_finding(state, row.failure, "cascade", row.weight, number=number, line=line)
     return state
 
 
@@ -147,7 +147,9 @@ def _reads_config(line: str) -> bool:
     return any(word in line for word in CONFIG_READS) and line[:1] in " \t│[" and reads_configuration(line)
 
 
-def _found(state: DiagnosisState, failure: str, role: str, weight: float, *, number: int, line: str) -> DiagnosisState:
+def _with_finding(
+    state: DiagnosisState, failure: str, role: str, weight: float, *, number: int, line: str
+) -> DiagnosisState:
     """The state with one more piece of evidence. Per class and role the strongest is kept, of equals the first."""
     kept: list[Finding] = []
     mine = Finding(failure, role, weight, number, line.strip()[:TEXT_KEPT], number)
@@ -164,7 +166,7 @@ def _found(state: DiagnosisState, failure: str, role: str, weight: float, *, num
     return msgspec.structs.replace(state, findings=(*kept, mine), watch=watch)
 
 
-def _followed(state: DiagnosisState, number: int, line: str) -> DiagnosisState:
+def _with_cascade_line(state: DiagnosisState, number: int, line: str) -> DiagnosisState:
     if len(state.cascade) >= CASCADE_KEPT or (state.cascade and state.cascade[-1].line == number):
         return state
     return msgspec.structs.replace(state, cascade=(*state.cascade, EvidenceLine(number, line.strip()[:TEXT_KEPT])))
@@ -177,11 +179,13 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
         return state
     if reading.heartbeats < SURVIVED_STEPS:
         return msgspec.structs.replace(state, watch=reading)
-    ill = reading.loss_is_nan
-    kept = tuple(each for each in state.findings if each.line == 0 or (ill and each.failure == "nan_loss"))
-    gone = tuple(each for each in state.findings if each not in kept and each.role == "root")
+    still_nan = reading.loss_is_nan
+    kept = tuple(each for each in state.findings if each.line == 0 or (still_nan and each.failure == "nan_loss"))
+    survived = tuple(each for each in state.findings if each not in kept and each.role == "root")
     watch_on = Reading(loss_is_nan=True) if any(each.failure == "nan_loss" for each in kept) else None
-    return msgspec.structs.replace(state, findings=kept, survived=gone or state.survived, cascade=(), watch=watch_on)
+    return msgspec.structs.replace(
+        state, findings=kept, survived=survived or state.survived, cascade=(), watch=watch_on
+    )
 
 
 def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue) -> DiagnosisState:
@@ -190,7 +194,7 @@ def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalog
         proof = read_kernel_line(line, catalogue)
         if proof is not None and proof.failure != "unknown":
             meaning = f"{proof.meaning} — {line.strip()}"
-            state = _found(state, proof.failure, "root", proof.weight, number=0, line=meaning)
+            state = _with_finding(state, proof.failure, "root", proof.weight, number=0, line=meaning)
             state = msgspec.structs.replace(state, kernel=(*state.kernel, meaning[:TEXT_KEPT])[-KERNEL_KEPT:])
     return state
 

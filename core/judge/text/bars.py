@@ -15,7 +15,7 @@ from ...model.progress import Phase
 from .line_fields import Loss, find_epoch, find_loss, find_lr, find_seconds_per_step
 from .numbers import parse_clock, parse_count, parse_number, parse_rate
 from .patterns import LazyPattern
-from .reading import Bar, News, Reading, advance, enter
+from .reading import Bar, Reading, TrainingFields, advance, enter
 from .shape_table import CompiledShape, ShapeTable
 
 ANNOUNCED_LINES = 4
@@ -60,7 +60,7 @@ def read_bar(
         phase = "load"
     if phase is not None and phase != "train" and (loss is None or phase == "eval"):
         return enter(reading, phase)
-    news = News(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs)
+    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs)
     left = groups.get("left")
     if left is not None:
         news.eta, news.eta_known = parse_clock(left), True
@@ -80,7 +80,7 @@ def read_bar(
         _read_columns(news, groups, before)
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())
-    per_epoch = news.epoch is not None or _restarts(reading, count, total)
+    per_epoch = news.epoch is not None or _starts_again(reading, count, total)
     if rest:
         _read_postfix(news, rest)
     news.step, news.total = count, total
@@ -94,7 +94,7 @@ def _evaluation_announced(reading: Reading, key: str, number: int) -> bool:
     return not known and reading.progress.phase == "eval" and 0 < reading.announced >= number - ANNOUNCED_LINES
 
 
-def _read_description(news: News, before: str) -> None:
+def _read_description(news: TrainingFields, before: str) -> None:
     """Epoch and learning rate in a long label: "[train] epoch: 2/10 | lr: 1e-4 | …", "[1/100] loss_d: …"."""
     if (pair := _PAIR.match(before)) is not None:
         news.epoch, news.epochs = parse_number(pair["epoch"]), parse_count(pair["epochs"])
@@ -117,7 +117,7 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool, pe
     )
 
 
-def _restarts(reading: Reading, count: int, total: int | None) -> bool:
+def _starts_again(reading: Reading, count: int, total: int | None) -> bool:
     """True if a bar without an epoch in its label starts again in each epoch (Keras does, kohya does not)."""
     old = reading.progress
     if old.total_steps != total or old.step is None:
@@ -133,7 +133,7 @@ def _loss(before: str, rest: str) -> Loss | None:
     return find_loss(f"{before.lower()} {rest}")
 
 
-def _read_postfix(news: News, rest: str) -> None:
+def _read_postfix(news: TrainingFields, rest: str) -> None:
     """Learning rate and epoch after the bar: tqdm's postfix, or a log line of the trainer on the same line."""
     if "lr" in rest or "rate" in rest:
         news.lr = find_lr(rest)
@@ -194,7 +194,7 @@ def _are_columns(words: list[str]) -> bool:
     return len(words) == 3 and (words[0][-1:] in "GMK" or all("." in word and parse_number(word) for word in words))
 
 
-def _read_columns(news: News, groups: dict[str, str | None], before: str) -> None:
+def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: str) -> None:
     """Columns before a bar: ``41/100 1.12G 1.817 1.034 …`` (YOLO) or ``Epoch 0/9`` (Lightning's rich bar)."""
     if groups.get("epoch"):
         news.epoch, news.epochs = parse_number(groups["epoch"] or ""), parse_count(groups.get("total_epochs") or "?")

@@ -91,8 +91,8 @@ class Gates(msgspec.Struct, frozen=True):
     """Fixed texts and patterns of which a line with news has at least one.
 
     ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
-    of it that cannot be split over two words ("" = none), for ``_present``. ``quiet``: texts without news so far, with
-    digits set to zero; None if digits matter.
+    of it that cannot be split over two words ("" = none). ``quiet``: texts without news so far, with digits set to
+    zero; None if digits matter.
     """
 
     literals: tuple[str, ...]
@@ -135,7 +135,7 @@ _SPACED = bytes.maketrans(b":,.=/|[]()-_'\"{}<>\r", b" " * 19)
 """Characters between words. Digits are removed: they make most words of a log differ."""
 
 
-def _present(text: str, gates: Gates) -> list[str]:
+def _present_literals(text: str, gates: Gates) -> list[str]:
     """The literals that may be in ``text``: those whose key is part of one of its distinct words.
 
     A log repeats its words, so a search in the few hundred distinct ones replaces one scan of the whole text for each
@@ -149,7 +149,7 @@ def _present(text: str, gates: Gates) -> list[str]:
     return [literal for literal, key in zip(gates.literals, gates.keys, strict=True) if key in words]
 
 
-def says_nothing(done: Finished, gates: Gates) -> bool:
+def is_quiet(done: Finished, gates: Gates) -> bool:
     """True if no segment of a short text passes ``gates``; the answer for texts that differ in digits only is cached.
 
     The redraws of a bar differ in their digits, and no gate holds a digit: the first one answers for the others.
@@ -189,7 +189,7 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
         return
     flat = text.replace("\r", "\n") if "\r" in text else text
     starts: set[int] = set()
-    for literal in _present(flat, gates):
+    for literal in _present_literals(flat, gates):
         at = flat.find(literal)
         while at >= 0:
             starts.add(flat.rfind("\n", 0, at) + 1)

@@ -52,7 +52,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     lossy: bool = False
 
 
-class News(msgspec.Struct):
+class TrainingFields(msgspec.Struct):
     """Fields of one training line; None = not named."""
 
     step: int | None = None
@@ -87,7 +87,7 @@ def finish(reading: Reading) -> Reading:
     return entered if entered.finished_words else msgspec.structs.replace(entered, finished_words=True)
 
 
-def advance(reading: Reading, news: News, counter: str) -> Reading:
+def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old = reading.progress
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
@@ -133,7 +133,7 @@ def advance(reading: Reading, news: News, counter: str) -> Reading:
     )
 
 
-def _count(reading: Reading, news: News, counter: str) -> tuple[int, tuple[Counter, ...]]:
+def _count(reading: Reading, news: TrainingFields, counter: str) -> tuple[int, tuple[Counter, ...]]:
     """Heartbeats and counters after a line of the source ``counter``; its first line counts too."""
     if news.step is None and news.epoch is None:
         return reading.heartbeats, reading.counters

@@ -17,7 +17,7 @@ from .line_fields import (
 )
 from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from .patterns import LazyPattern
-from .reading import Bar, News, Reading, advance, announce, enter
+from .reading import Bar, Reading, TrainingFields, advance, announce, enter
 from .shape_table import CompiledShape, ShapeTable
 
 
@@ -28,7 +28,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
     if not shape.own and loss_text is None and is_evaluation(low, loss):
         return enter(reading, "eval")
-    news = News(loss=loss)
+    news = TrainingFields(loss=loss)
     news.step = parse_count(named("step") or "?")
     news.total = parse_count(named("total_steps") or "?")
     if named("epoch"):
@@ -82,14 +82,14 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         return announce(reading, words, number)
     if lr is not None and loss is None and step is None and epoch is None:
         if reading.progress.phase == "train" and is_only_lr(low):
-            return advance(reading, News(lr=lr), "line")
+            return advance(reading, TrainingFields(lr=lr), "line")
         return reading  # a line of settings
     if step is None and epoch is None and loss is None and reading.progress.phase == "train" and _PACE.search(low):
-        return advance(reading, News(seconds=find_seconds_per_step(low)), "line")
+        return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
     alone = loss is None and lr is None
     if alone and not (_leads(low, step, epoch)):
         return announce(reading, words, number) if words is not None else reading
-    news = News(loss=loss, lr=lr)
+    news = TrainingFields(loss=loss, lr=lr)
     if step is not None or loss is not None:
         news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
     if step is not None:
