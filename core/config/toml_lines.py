@@ -1,9 +1,10 @@
-"""On which line each key of a TOML document stands. The standard library's parser knows but does not tell.
+"""The line of each key of a TOML document. Neither ``tomllib`` nor tomlkit gives positions.
 
-The text must already have been accepted by ``tomllib``: this scanner only looks for keys and skips over values.
+The text must already have been accepted by ``tomllib``: this scanner looks for keys and skips over values.
 """
 
 import re
+import tomllib
 
 KeyPath = tuple[str | int, ...]
 """Keys from the root; an int is the index in an array."""
@@ -18,8 +19,6 @@ _STRINGS = (
     re.compile(r'"(?:[^"\\\n]|\\.)*"'),
     re.compile(r"'[^'\n]*'"),
 )
-_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
@@ -90,8 +89,7 @@ class _Scanner:
         if quote in "\"'":
             start = self.at
             self._string()
-            inner = self.text[start + 1 : self.at - 1]
-            return inner if quote == "'" else _ESCAPE.sub(_unescape, inner)
+            return next(iter(tomllib.loads(f"{self.text[start : self.at]} = 0")))
         start = self.at
         self._skip(_BARE_KEY)
         if self.at == start:
@@ -146,8 +144,3 @@ class _Scanner:
         line = self.text.count("\n", 0, offset) + 1
         for length in range(1, len(path) + 1):
             self.lines.setdefault(path[:length], line)
-
-
-def _unescape(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _ESCAPES.get(found[3], found[3])
