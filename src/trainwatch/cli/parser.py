@@ -8,6 +8,7 @@ code.
 import argparse
 import importlib
 import re
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -56,7 +57,9 @@ class OneLineParser(argparse.ArgumentParser):
 @cache
 def verbs() -> tuple[str, ...]:
     """All verbs, hidden ones included, by the names of their files. Imports none of them."""
-    return tuple(sorted(path.stem.removeprefix(PREFIX) for path in Path(__file__).parent.glob(f"{PREFIX}*.py")))
+    folders = sys.modules["trainwatch.cli"].__path__
+    files = (file for folder in folders for file in Path(folder).glob(f"{PREFIX}*.py"))
+    return tuple(sorted(file.stem.removeprefix(PREFIX) for file in files))
 
 
 def listed_verbs() -> list[str]:

@@ -1,0 +1,238 @@
+"""CONTRIBUTING.md, "Where to add what": the files of each row exist, and following the row is enough."""
+
+import ast
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trainwatch.cli
+from trainwatch.cli import main, parser
+from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
+from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run_card import RunCard
+from trainwatch.core.store import history_schema
+from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views import status
+from trainwatch.core.views.columns import Column
+from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
+from trainwatch.tui.keys import KEYS
+from trainwatch.tui.panes import column_cells
+from trainwatch.tui.ui.glyphs import UNICODE
+
+REPOSITORY = Path(__file__).parents[2]
+HERE = f"{Path(__file__).parent.name}/{Path(__file__).name}"
+
+PROOFS = {
+    "a framework": f"{HERE}::test_a_preset_and_a_profile_are_one_file_each",
+    "a preset key": "unit/test_docs_settings.py::test_every_preset_key_is_read_somewhere",
+    "a profile": f"{HERE}::test_a_preset_and_a_profile_are_one_file_each",
+    "a remedy": f"{HERE}::test_a_remedy_is_named_nowhere_but_in_its_entry",
+    "a failure class": "unit/test_diagnosis_new_class.py",
+    "a failure message": "unit/test_diagnosis_new_class.py",
+    "a log shape (a line that shows progress)": (
+        "unit/test_progress_shapes.py::test_progress_a_shape_is_added_with_one_row"
+    ),
+    "a checkpoint suffix": "unit/test_checkpoint_suffixes.py::test_a_suffix_is_added_in_one_row",
+    "a checkpoint layout": f"{HERE}::test_every_layout_has_one_row_and_a_builder",
+    "a number of hang detection": "unit/test_hang_constants.py",
+    "a stop signal": f"{HERE}::test_a_stop_step_is_made_in_one_function",
+    "a state of a run, or an event": "unit/test_run_machine.py::test_the_page_of_states_is_current",
+    "a notice (what `[notify]` sends)": "unit/test_docs.py::test_every_notified_event_is_documented",
+    "a setting": "unit/test_docs_settings.py::test_the_page_of_settings_is_current",
+    "a check of `trainwatch check`": "unit/test_check_host.py::test_every_check_is_in_one_list_of_checks",
+    "a verb": f"{HERE}::test_a_verb_is_one_file",
+    "a field of `status --json`": f"{HERE}::test_a_field_of_status_is_one_line",
+    "a metric": f"{HERE}::test_a_metric_is_kept_with_one_row_of_columns",
+    "a key of the screen": f"{HERE}::test_a_key_is_one_entry_of_its_screens_table",
+    "a column of the list of runs": f"{HERE}::test_a_column_of_a_list_is_one_entry",
+    "a column of the list of checkpoints": f"{HERE}::test_a_column_of_a_list_is_one_entry",
+    "a kind of journal record": "unit/test_docs.py::test_the_journal_page_shows_every_kind_of_record_as_it_is",
+    "a package in `core/`": "integration/test_import_contracts.py::test_every_package_of_core_is_in_the_contracts",
+}
+"""What is added → the test that proves its row."""
+
+
+def rows() -> dict[str, str]:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text().split("## Where to add what")[1].split("\n## ")[0]
+    found = [line.strip("| ").split(" | ", 1) for line in text.splitlines() if line.startswith("| a ")]
+    return {row[0]: row[1] for row in found}
+
+
+def constants(*folders: str) -> Iterator[tuple[Path, str]]:
+    """(file, string) of all string constants that are no docstring."""
+    for folder in folders:
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                    yield path, node.value
+
+
+def test_every_row_has_a_proof() -> None:
+    assert set(rows()) == set(PROOFS)
+
+
+@pytest.mark.parametrize("proof", sorted(set(PROOFS.values())))
+def test_a_proof_exists(proof: str) -> None:
+    file, _, name = proof.partition("::")
+    defined = {n.name for n in ast.walk(ast.parse((REPOSITORY / "tests" / file).read_text())) if hasattr(n, "name")}
+    assert not name or name in defined
+
+
+@pytest.mark.parametrize("what", rows())
+def test_the_files_of_a_row_exist(what: str) -> None:
+    named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`|\]\(([^)]+)\)", rows()[what])
+    paths = [code or link for code, link in named]
+    assert paths or "pyproject.toml" in rows()[what]
+    for path in paths:
+        assert list(REPOSITORY.glob(path.replace("NAME", "*").rstrip("/"))), f"{path} does not exist"
+
+
+def test_a_preset_and_a_profile_are_one_file_each(tmp_path: Path) -> None:
+    for folder in ("presets", "profiles"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.toml").write_text('title = "Mine"\n')
+    project = tmp_path / "trainwatch.toml"
+    assert load_presets(project)["mine"].title == "Mine"
+    assert load_profiles(project)["mine"].title == "Mine"
+    page = (REPOSITORY / "docs" / "presets.md").read_text()
+    assert all(f"| `{file.stem}` |" in page for file in (REPOSITORY / "configs" / "presets").glob("*.toml"))
+
+
+def test_a_remedy_is_named_nowhere_but_in_its_entry() -> None:
+    settings = {change.key for remedy in load_remedies() for change in remedy.changes}
+    names = {remedy.name for remedy in load_remedies()} - settings
+    assert [f"{path}: {text}" for path, text in constants("core", "tui", "src/trainwatch/cli") if text in names] == []
+
+
+def test_every_layout_has_one_row_and_a_builder() -> None:
+    folder = REPOSITORY / "core" / "checkpoints" / "layouts"
+    table = (folder / "directory.py").read_text()
+    builders = (REPOSITORY / "tests" / "fakes" / "checkpoint_layouts.py").read_text()
+    readers = [
+        (file.stem, node.name)
+        for file in folder.glob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == f"read_{file.stem}"
+    ]
+    assert len(readers) >= 4
+    for name, reader in readers:
+        assert re.search(rf"_LAYOUTS.*\n(?:    .*\n)*    {reader},", table), f"{reader} is in no row of _LAYOUTS"
+        assert name in builders
+
+
+def test_a_stop_step_is_made_in_one_function() -> None:
+    made = [
+        (path.name, function.name)
+        for path in (REPOSITORY / "core").rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "StopStep"
+    ]
+    assert set(made) == {("stop_sequence.py", "stop_steps")}
+
+
+VERB = """
+SECTION = "examine"
+HELP = "greet"
+DESCRIPTION = "Greets."
+EXAMPLE = "you"
+
+def add_arguments(parser):
+    parser.add_argument("whom")
+
+def act(args):
+    print(f"hello {args.whom}")
+    return 0
+"""
+
+
+def test_a_verb_is_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "verb_greet.py").write_text(VERB)
+    monkeypatch.setattr(trainwatch.cli, "__path__", [*trainwatch.cli.__path__, str(tmp_path)])
+    parser.verbs.cache_clear()
+    try:
+        assert main(["greet", "you"]) == 0
+        assert capsys.readouterr().out == "hello you\n"
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        assert "  greet        greet\n" in capsys.readouterr().out
+        with pytest.raises(SystemExit):
+            main(["greet", "--help"])
+        assert "example: trainwatch greet you" in capsys.readouterr().out
+        assert main(["gret"]) == 2
+        assert 'did you mean "greet"?' in capsys.readouterr().err
+    finally:
+        parser.verbs.cache_clear()
+
+
+def test_a_field_of_status_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = RunSpec(id="luca-1", name="luca", command=("c",), cwd=str(tmp_path), created_wall=time.time())
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    RunDirectory.create(tmp_path / "home", spec)
+    original = status.status_object
+
+    def with_one_more(*args: Any, **named: Any) -> dict[str, Any]:
+        return {**original(*args, **named), "mood": "fine"}
+
+    monkeypatch.setattr(status, "status_object", with_one_more)
+    assert main(["status", "luca", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mood"] == "fine"
+
+
+def test_a_metric_is_kept_with_one_row_of_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = (*history_schema.COLUMNS["host"], ("ram_total", "ram_total_bytes"))
+    monkeypatch.setitem(history_schema.COLUMNS, "host", more)
+    writer = HistoryWriter(tmp_path / "history.sqlite")
+    writer.add(HostSample(t=1.0, ram_total_bytes=64e9))
+    writer.commit()
+    writer.close()
+    with HistoryReader(tmp_path / "history.sqlite") as reader:
+        assert [mean for _, _, mean, _ in reader.series("host.ram_total", 0.0, 10.0, 10)] == [64e9]
+
+
+def test_a_key_is_one_entry_of_its_screens_table() -> None:
+    """Bindings, footer, help and palette are made of the tables; only dialogs bind keys themselves."""
+    trees = {path: ast.parse(path.read_text()) for path in sorted((REPOSITORY / "tui").rglob("*.py"))}
+    made = {
+        path.parent.name + "/" + path.name
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"
+    }
+    assert {place for place in made if not place.startswith("dialogs/")} <= {
+        "screens/place_screen.py", "screens/dashboard_screen.py", "tui/app.py",
+    }  # fmt: skip
+    methods = {n.name for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    operations = (REPOSITORY / "tui" / "operations.py").read_text()
+    for key in KEYS:
+        name = key.action.partition("(")[0].rpartition(".")[2]
+        assert f"action_{name}" in methods or f'"{name}"' in operations, f"nothing performs {key.action}"
+
+
+@pytest.mark.parametrize("pane", ["runs_pane.py", "checkpoint_rows.py"])
+def test_a_column_of_a_list_is_one_entry(pane: str) -> None:
+    text = (REPOSITORY / "tui" / "panes" / pane).read_text()
+    (columns,) = set(re.findall(r"\b[A-Z]+_COLUMNS\b", text))
+    assert f"heading_cells({columns}, " in text
+    assert f"row_cells({columns}, " in text
+    card = RunCard(id="a", name="a", state="running", watched=True, created_wall=0.0)
+    row = run_row(card, 1.0)
+    more = (*RUN_COLUMNS, Column(title="moon", text=lambda _row: "full", width=6))
+    heading = "".join(part for _, part in column_cells.heading_cells(more, [row], 200))
+    cells = "".join(part for _, part in column_cells.row_cells(more, row, [row], 200, UNICODE))
+    assert "moon" in heading
+    assert "full" in cells
