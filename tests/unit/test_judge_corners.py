@@ -19,7 +19,7 @@ def test_ends_in_a_row_are_counted_up_to_another_cause() -> None:
     assert in_a_row(trail, "cuda_oom") == 1
 
 
-def test_a_resume_cannot_be_proven_without_a_step_to_compare() -> None:
+def test_resume_is_unclear_without_a_step_to_compare() -> None:
     attempt = AttemptProgress(resume_from="out/checkpoint-40", resume_step=None, step=3)
     assert check_resume(attempt, START.now)[1] == "unclear"
 

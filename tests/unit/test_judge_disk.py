@@ -16,13 +16,13 @@ def after(*free: float, every_s: float = 600.0) -> DiskUse:
     return use
 
 
-def test_a_forecast_needs_three_checkpoints_that_took_something() -> None:
+def test_forecast_needs_three_checkpoints_that_took_space() -> None:
     assert disk_forecast.forecast(after(50 * GB, 45 * GB), 1200.0, 45 * GB) is None
     assert disk_forecast.forecast(after(50 * GB, 50 * GB, 50 * GB), 1800.0, 50 * GB) is None
     assert disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB, every_s=0.0), 0.0, 40 * GB) is None
 
 
-def test_time_to_full_is_free_space_by_size_and_cadence() -> None:
+def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
     coming = disk_forecast.forecast(after(50 * GB, 45 * GB, 40 * GB), 1900.0, 40 * GB)
     assert coming == Forecast(full_s=8 * 600.0 + 500.0, each_bytes=5 * GB, every_s=600.0)
     assert disk_forecast.describe_forecast(coming) == (
@@ -31,13 +31,13 @@ def test_time_to_full_is_free_space_by_size_and_cadence() -> None:
     )
 
 
-def test_the_same_count_teaches_nothing_and_fewer_begins_anew() -> None:
+def test_forecast_restarts_after_a_deletion() -> None:
     use = after(50 * GB, 45 * GB, 40 * GB)
     assert disk_forecast.with_free(use, 5000.0, 1.0, 3) is use
     assert disk_forecast.with_free(use, 5000.0, 45 * GB, 2) == DiskUse(saves=2)
 
 
-def test_short_means_full_before_the_training_is_done() -> None:
+def test_disk_is_short_if_full_before_the_training_is_done() -> None:
     coming = Forecast(full_s=3600.0, each_bytes=GB, every_s=600.0)
     use = after(50 * GB, 45 * GB, 40 * GB)
     assert disk_forecast.is_short(use, coming, 7200.0)
@@ -50,17 +50,17 @@ def test_short_means_full_before_the_training_is_done() -> None:
     assert not disk_forecast.is_enough(use, coming, None)
 
 
-def test_a_burst_of_saves_tells_nothing_unless_the_disk_is_nearly_full() -> None:
+def test_burst_of_saves_is_ignored_unless_the_disk_is_nearly_full() -> None:
     burst = after(50 * GB, 45 * GB, 40 * GB, every_s=2.0)
     assert not disk_forecast.is_short(burst, Forecast(full_s=5000.0, each_bytes=GB, every_s=2.0), 9000.0)
     assert disk_forecast.is_short(burst, Forecast(full_s=300.0, each_bytes=GB, every_s=2.0), 9000.0)
 
 
-def test_after_a_clean_up_a_warning_stays_until_more_is_known() -> None:
+def test_disk_warning_stays_after_a_deletion_until_more_is_known() -> None:
     assert not disk_forecast.is_enough(DiskUse(saves=1), None, None)
 
 
-def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_room() -> None:
+def test_filling_disk_is_reported_once_and_closed_when_there_is_room() -> None:
     world = running()
     free = 100 * GB
     t = world.state.time.t
@@ -78,7 +78,7 @@ def test_a_filling_disk_is_warned_of_once_and_the_warning_ends_when_there_is_roo
     assert [(i.open, i.ending) for i in filling] == [(False, "there is room again")]
 
 
-def test_what_others_wrote_meanwhile_is_no_need_of_a_checkpoint() -> None:
+def test_space_taken_by_other_programs_is_not_counted_as_checkpoints() -> None:
     use = after(50 * GB, 45 * GB, 40 * GB)
     assert disk_forecast.forecast(use, 1900.0, 40 * GB, 40_000.0) is None
     bounded = disk_forecast.forecast(use, 1900.0, 40 * GB, 1.5 * GB)
@@ -87,7 +87,7 @@ def test_what_others_wrote_meanwhile_is_no_need_of_a_checkpoint() -> None:
     assert disk_forecast.forecast(use, 1900.0, 40 * GB, 12 * GB) == disk_forecast.forecast(use, 1900.0, 40 * GB)
 
 
-def test_small_checkpoints_beside_a_busy_disk_fill_nothing() -> None:
+def test_small_checkpoints_on_a_busy_disk_give_no_warning() -> None:
     world = running()
     t = world.state.time.t
     for n in range(1, 9):

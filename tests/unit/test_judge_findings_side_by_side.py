@@ -1,4 +1,4 @@
-"""Findings that are open at the same time end one by one."""
+"""Findings that are open at the same time are closed one by one."""
 
 from tests.builders import World
 from tests.unit.test_judge_recovery import running
@@ -68,7 +68,7 @@ def test_the_end_of_an_epoch_is_not_the_end_where_nobody_says_how_many_there_are
     assert not ended_well(world.state)
 
 
-def test_a_loss_that_comes_and_goes_as_nan_between_two_steps_is_told_once() -> None:
+def test_nan_between_two_steps_is_reported_once() -> None:
     world = running()
     t = world.state.time.t
     for n, text in enumerate(("nan", "0.1", "nan", "0.1", "nan")):
@@ -76,7 +76,7 @@ def test_a_loss_that_comes_and_goes_as_nan_between_two_steps_is_told_once() -> N
     assert open_classes(world) == ["nan"]
 
 
-def test_a_value_beyond_its_band_that_is_still_of_its_level_is_no_news() -> None:
+def test_value_beyond_its_band_but_of_the_same_level_is_not_reported() -> None:
     before = {"ram_used": health_levels.Band(level="warning", low=69.0, high=80.0, outside_t=0.0)}
     table = health_levels.metrics(Settings().health, None)
     bands, changes = health_levels.take(before, iter([("ram_used", "ram_used", 82.0)]), table, 30.0)

@@ -1,4 +1,4 @@
-"""Levels of the machine's vital values: bounds, hysteresis, incidents."""
+"""Health levels: bounds, hysteresis, incidents."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_a_value_that_only_touches_the_bound_does_not_flap() -> None:
     assert levels(world, "swap_used") == ["warning"]
 
 
-def test_a_short_peak_is_no_news() -> None:
+def test_short_peak_changes_no_level() -> None:
     world = World().see(host(0.0, swap_used_bytes=0.0))
     world.see(host(5.0, swap_used_bytes=3e9), host(10.0, swap_used_bytes=0.0), host(30.0, swap_used_bytes=3e9))
     assert levels(world, "swap_used") == ["safe"]
@@ -101,7 +101,7 @@ def gpu(t: float, **fields: object) -> GpuSample:
     return GpuSample(t=t, gpus=(GpuReading(index=0, **fields),))  # type: ignore[arg-type]
 
 
-def test_heat_is_told_at_any_time_and_vram_only_while_training() -> None:
+def test_temperature_is_judged_always_and_vram_only_while_training() -> None:
     world = World()
     for n in range(4):
         world.see(gpu(5.0 * n, temp_c=90.0, mem_used_bytes=1 * GB, mem_total_bytes=16 * GB))
@@ -111,13 +111,13 @@ def test_heat_is_told_at_any_time_and_vram_only_while_training() -> None:
     assert levels(training, "gpu0.vram") == ["safe"]
 
 
-def test_another_ones_gpu_is_not_ours() -> None:
+def test_vram_of_a_gpu_of_another_program_is_ignored() -> None:
     world = running()
     world.see(GpuSample(t=world.t, gpus=(GpuReading(index=3, own=False, mem_used_bytes=1.0, mem_total_bytes=1.0),)))
     assert levels(world, "gpu3.vram") == []
 
 
-def test_underused_is_a_hint_and_no_incident() -> None:
+def test_underused_vram_is_no_incident() -> None:
     world = running()
     for n in range(4):
         world.see(gpu(world.t + 5.0 * n, mem_used_bytes=8 * GB, mem_total_bytes=16 * GB, util_pct=97.0))
@@ -128,7 +128,7 @@ def test_underused_is_a_hint_and_no_incident() -> None:
     assert world.incidents == []
 
 
-def test_trouble_with_the_readings_is_told_once() -> None:
+def test_failing_gpu_readings_are_noted_once() -> None:
     world = World()
     for n in range(3):
         world.see(GpuSample(t=float(n), trouble="no driver"))
@@ -136,7 +136,7 @@ def test_trouble_with_the_readings_is_told_once() -> None:
     assert [n.text for n in world.of(Note)] == ["GPU readings: no driver", "GPU readings are back"]
 
 
-def test_the_stable_profile_of_the_run_counts() -> None:
+def test_stable_profile_of_the_run_selects_its_levels() -> None:
     world = World(judge(Settings(profiles=Profiles(use="stable")))).begin()
     world.watch(Story(meta=False).load(5).train(5))
     for n in range(4):

@@ -1,4 +1,4 @@
-"""Hints: what could be better while the training goes on."""
+"""Hints at what could be better while the training goes on."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def hints(world: World, class_: str) -> list[Incident]:
     return [i for i in world.incidents if i.class_ == class_]
 
 
-def test_tight_ram_names_what_would_ease_it_once_and_stops_nothing() -> None:
+def test_tight_ram_hint_names_remedies_once() -> None:
     world = training(mind("kohya", {"cache_latents": True}, "balanced"))
     ram(ram(ram(world, 26.5), 20.0), 26.5)
     told = hints(world, "ram_tight")
@@ -60,13 +60,13 @@ def test_tight_ram_names_what_would_ease_it_once_and_stops_nothing() -> None:
     assert world.decisions == ["start_attempt"]
 
 
-def test_the_safer_profile_is_named_with_the_verb_that_takes_it() -> None:
+def test_hint_names_the_safer_profile_and_its_command() -> None:
     settled = {"max_data_loader_n_workers": 1, "lowram": True}
     told = hints(ram(training(mind("kohya", settled, "balanced")), 26.5), "ram_tight")
     assert "(`trainwatch profile conservative`)" in told[0].reason
 
 
-def test_a_peak_and_a_small_machine_are_no_news() -> None:
+def test_no_hint_for_a_short_peak_or_a_small_machine() -> None:
     world = ram(ram(training(mind("kohya", {})), 26.5, 20.0), 10.0)
     assert hints(world, "ram_tight") == []
     for n in range(20):
@@ -85,7 +85,7 @@ def test_more_than_three_seconds_a_step_is_slow_for_kohya_alone() -> None:
     assert hints(training(mind("dit", {}), step_s=4.0), "slow_steps") == []
 
 
-def test_a_loss_that_came_to_rest_names_the_learning_rate() -> None:
+def test_loss_plateau_hint_names_the_learning_rate() -> None:
     world = World(mind("dit", {"learning_rate": 1e-4})).begin()
     line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={:.4f}]"
     for n in range(1, 4800):

@@ -68,7 +68,7 @@ def test_a_network_failure_is_waited_out_without_charge() -> None:
     assert world.word == "running"
 
 
-def test_stacks_that_wait_for_data_convict_the_loader() -> None:
+def test_stacks_that_wait_for_data_name_the_loader() -> None:
     world = running(mind({"max_data_loader_n_workers": 4}), steps=100)
     world.answer("capture_stacks", frames={"4242": ["wait (threading.py:320)", "_try_get_data (dataloader.py:1243)"]})
     world.watch(Story(meta=False).dead(200))
@@ -77,7 +77,7 @@ def test_stacks_that_wait_for_data_convict_the_loader() -> None:
     assert world.of(StartAttempt)[-1].changes[0].after == 2
 
 
-def test_a_hang_that_nothing_explains_is_only_started_again() -> None:
+def test_unexplained_hang_is_restarted_without_a_remedy() -> None:
     world = running(mind({"max_data_loader_n_workers": 4}), steps=100).watch(Story(meta=False).dead(200))
     assert world.of(RemedyApplied) == []
     assert len(world.of(StartAttempt)) == 2

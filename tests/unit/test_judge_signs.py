@@ -1,4 +1,4 @@
-"""Signs of life, clocks, trends: each piece by itself."""
+"""Signs of life, step clock, active time, loss and pace, each by itself; hangs that no scenario covers."""
 
 import pytest
 
@@ -58,18 +58,18 @@ NEW = GpuNormal(index=0)
         (GpuNormal(index=0, rest_w=285.0, busy_w=290.0), 100, 115, 320, "spin"),
     ],
 )
-def test_what_a_gpu_says(
+def test_gpu_state_follows_from_utilisation_and_power(
     normal: GpuNormal, util: float | None, power: float | None, limit: float | None, state: str
 ) -> None:
     reading = GpuReading(index=0, util_pct=util, power_w=power, power_limit_w=limit)
     assert gpu_activity.read(normal, reading, idle_util_pct=5.0) == state
 
 
-def test_no_power_has_no_share() -> None:
+def test_power_share_is_unknown_without_power() -> None:
     assert gpu_activity.power_share(LEARNED, GpuReading(index=0)) is None
 
 
-def test_usual_power_is_learned_from_work_that_led_to_steps() -> None:
+def test_usual_power_is_learned_from_samples_before_a_step() -> None:
     normals: tuple[GpuNormal, ...] = ()
     for util, power in [(0, 40.0), *[(97, 300.0)] * 6, (None, None)]:
         normals = gpu_activity.watch(normals, (GpuReading(index=0, util_pct=util, power_w=power),))
@@ -78,24 +78,24 @@ def test_usual_power_is_learned_from_work_that_led_to_steps() -> None:
     assert gpu_activity.drop_samples(gpu_activity.watch((normal,), (GpuReading(index=0, util_pct=90),)))[0].count == 0
 
 
-def test_a_gpu_that_came_late_is_learned_too() -> None:
+def test_gpu_that_appears_later_is_learned_too() -> None:
     two = gpu_activity.watch((LEARNED,), (GpuReading(index=0, util_pct=90), GpuReading(index=1, util_pct=90)))
     assert [n.busy_w for n in two] == [290.0, None]
 
 
-def test_own_gpus_are_those_marked() -> None:
+def test_own_gpus_are_those_marked_as_own() -> None:
     mine, other = GpuReading(index=0, own=True), GpuReading(index=1, own=False)
     assert gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(mine, other))) == (mine,)
     assert len(gpu_activity.own_gpus(GpuSample(t=0.0, gpus=(other, other)))) == 2
 
 
-def test_no_gpu_is_no_sign() -> None:
+def test_sample_without_gpus_changes_nothing() -> None:
     assert liveness.with_gpus(Liveness(), GpuSample(t=1.0), 1.0, Hang()) == Liveness()
     unknown = liveness.with_gpus(Liveness(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
     assert unknown.gpu_at is None
 
 
-def test_a_file_of_the_same_size_has_not_grown() -> None:
+def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
     def seen(world: World, size_bytes: float | None) -> float | None:
         world.see(CheckpointEvent(t=world.t + 2.0, path="a", event="growing", size_bytes=size_bytes))
         return world.state.liveness.file_at
@@ -107,7 +107,7 @@ def test_a_file_of_the_same_size_has_not_grown() -> None:
     assert seen(world, None) == began + 4.0
 
 
-def test_counters_that_fall_back_are_no_bytes() -> None:
+def test_io_counters_that_restart_are_no_sign_of_life() -> None:
     first = liveness.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
     second = liveness.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
     assert second.io_at is None
@@ -125,7 +125,7 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
 # --- time -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_jump_is_a_suspend_and_a_long_period_is_none() -> None:
+def test_jump_in_time_is_a_suspend_and_a_long_sampling_period_is_not() -> None:
     line = ActiveTime(t=10.0, period_s=2.0)
     assert active_time.advance(line, 45.0)[1] == 0.0
     line, slept = active_time.advance(line, 3610.0)
@@ -134,14 +134,14 @@ def test_a_jump_is_a_suspend_and_a_long_period_is_none() -> None:
     assert active_time.advance(ActiveTime(t=10.0, period_s=30.0), 200.0)[1] == 0.0
 
 
-def test_time_does_not_go_back_and_stands_while_stopped() -> None:
+def test_active_time_does_not_go_back_and_stops_with_the_trainer() -> None:
     line = ActiveTime(t=10.0)
     assert active_time.advance(line, 5.0) == (line, 0.0)
     stopped, _ = active_time.advance(ActiveTime(t=10.0, stopped=True), 500.0)
     assert active_time.now(stopped) == 10.0
 
 
-def test_the_period_is_that_of_rounds() -> None:
+def test_sampling_period_is_the_distance_of_rounds() -> None:
     line = ActiveTime()
     for t in (0.0, 0.1, 2.0, 2.1, 4.0, 4.1):
         line, _ = active_time.advance(line, t)
@@ -157,16 +157,16 @@ def beats(intervals: list[float], announced: bool = False) -> StepClock:
     return clock
 
 
-def test_warm_up_teaches_nothing() -> None:
+def test_no_pace_is_learned_from_warm_up_steps() -> None:
     assert beats([200.0, 90.0, 30.0]).slow_s is None
     assert beats([200.0, 90.0, 30.0, *[2.0] * 16]).slow_s == 2.0
 
 
-def test_one_odd_step_does_not_stretch_the_deadline() -> None:
+def test_one_odd_step_does_not_lengthen_the_deadline() -> None:
     assert beats([2.0] * 40 + [7.0] + [2.0] * 40).slow_s == 2.0
 
 
-def test_a_pause_is_remembered_apart() -> None:
+def test_pause_is_learned_apart_from_the_pace() -> None:
     clock = beats([2.0] * 40 + [100.0] + [2.0] * 10)
     assert (clock.slow_s, clock.pause_s) == (2.0, 100.0)
     assert beats([2.0] * 40 + [100.0, 2.0, 50.0]).pause_s == 90.0
@@ -177,7 +177,7 @@ def test_pauses_in_a_row_are_the_new_pace() -> None:
     assert clock.typical_s == 30.0
 
 
-def test_announced_phases_are_no_steps() -> None:
+def test_announced_phase_does_not_change_the_pace() -> None:
     clock = beats([2.0] * 4 + [60.0], announced=True)
     assert (clock.pause_s, clock.slow_s) == (0.0, None)
 
@@ -195,13 +195,13 @@ def test_position_counts_over_epochs_and_attempts() -> None:
     assert with_beat(AttemptProgress(), None, 7.0).beat_t == 7.0
 
 
-def test_lost_steps_are_unknown_when_an_end_is() -> None:
+def test_lost_steps_are_unknown_if_a_position_is_unknown() -> None:
     assert lost_steps(None, 3) is None
     assert lost_steps(3, None) is None
     assert lost_steps(10, 4) == 6
 
 
-def test_a_bar_that_counts_batches_is_measured_by_its_checkpoints() -> None:
+def test_stride_of_a_bar_that_counts_batches_follows_from_checkpoints() -> None:
     attempt = AttemptProgress()
     for position, stored in ((83, 40), (165, 80)):  # two batches a step, each noticed a few batches late
         attempt = with_saved(with_beat(attempt, position, 1.0), stored)
@@ -210,7 +210,7 @@ def test_a_bar_that_counts_batches_is_measured_by_its_checkpoints() -> None:
     assert lost_steps(260, 240, attempt.stride) == 10
 
 
-def test_a_late_notice_is_no_stride() -> None:
+def test_checkpoint_noticed_late_changes_no_stride() -> None:
     attempt = AttemptProgress()
     for position, stored in ((43, 40), (84, 80), (122, 120)):
         attempt = with_saved(with_beat(attempt, position, 1.0), stored)
@@ -218,7 +218,7 @@ def test_a_late_notice_is_no_stride() -> None:
     assert with_saved(AttemptProgress(), 40).saved_at is None
 
 
-def test_eta_comes_from_the_runs_own_pace() -> None:
+def test_eta_follows_from_the_runs_own_pace() -> None:
     pace = eta.Pace()
     progress = Progress(step=10, total_steps=100, eta_s=77.0)
     assert eta.eta_s(pace, progress) == 77.0
@@ -229,14 +229,14 @@ def test_eta_comes_from_the_runs_own_pace() -> None:
     assert eta.begin_attempt(pace).s_per_step == pace.s_per_step
 
 
-def test_waits_may_be_none() -> None:
+def test_backoff_may_be_empty() -> None:
     assert budget.charge(budget.Budget(used=2), Restart(backoff_s=()))[1] == 0.0
 
 
 # --- loss, pace -----------------------------------------------------------------------------------------------------
 
 
-def test_a_lasting_spike_is_told_once() -> None:
+def test_lasting_loss_spike_is_reported_once() -> None:
     trend = loss.Loss()
     for n in range(60):
         trend = loss.with_loss(trend, 0.1 + 0.001 * (n % 3))
@@ -247,7 +247,7 @@ def test_a_lasting_spike_is_told_once() -> None:
     assert told == 1
 
 
-def test_spikes_and_bad_steps_are_findings_not_actions() -> None:
+def test_loss_spike_and_nan_step_stop_nothing() -> None:
     world = World().begin()
     line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={}]"
     for n in range(1, 101):
@@ -259,12 +259,12 @@ def test_spikes_and_bad_steps_are_findings_not_actions() -> None:
     assert world.state.attempt.nan_t is None
 
 
-def test_a_nan_that_is_no_step_counts_too() -> None:
+def test_nan_on_a_line_without_a_step_is_reported() -> None:
     world = running().see(LogChunk(t=120.0, text="\nloss: nan\n"))
     assert [i.class_ for i in world.incidents] == ["nan"]
 
 
-def test_stall_is_named_by_what_the_gpus_show() -> None:
+def test_slow_down_is_classified_by_what_the_gpus_show() -> None:
     seen = Liveness(normals=(LEARNED,), gpu=("spin",))
     assert slow.classify_slow(seen, {"gpu0.vram": Band(level="warning")}) == "spilling"
     assert slow.classify_slow(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
@@ -277,7 +277,7 @@ def test_stall_is_named_by_what_the_gpus_show() -> None:
     assert told == "a progress line every 4 s instead of 1 s; the GPU's clocks are held down: thermal (hardware)"
 
 
-def test_a_stall_is_warned_of_and_ends() -> None:
+def test_slow_down_is_reported_and_closed() -> None:
     story = Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=spin).train(40)
     world = World().begin().watch(story)
     (incident,) = world.incidents
@@ -285,7 +285,7 @@ def test_a_stall_is_warned_of_and_ends() -> None:
     assert world.decisions == ["start_attempt"]
 
 
-def test_a_stall_ends_with_its_attempt() -> None:
+def test_slow_down_is_closed_when_its_attempt_ends() -> None:
     world = World().begin().watch(Story(meta=False).load(10).train(100).train(60, step_s=8.0))
     crash(world)
     assert world.incidents[0].ending == "the attempt ended"
@@ -294,7 +294,7 @@ def test_a_stall_ends_with_its_attempt() -> None:
 # --- hang: what the families do not reach ---------------------------------------------------------------------------
 
 
-def test_an_old_checkpoint_restarts_only_where_asked_and_never_an_advancing_run() -> None:
+def test_old_checkpoint_restarts_only_if_set_and_never_an_advancing_run() -> None:
     asked = Settings(hang=Hang(checkpoint_age_s=300.0))
     story = Story(meta=False).load(10).train(200)
     assert World(judge(asked)).begin().watch(story).incidents == []
@@ -304,7 +304,7 @@ def test_an_old_checkpoint_restarts_only_where_asked_and_never_an_advancing_run(
     assert World().begin().watch(stuck).incidents == []
 
 
-def test_a_restart_for_an_old_checkpoint_says_that_it_looked_busy() -> None:
+def test_restart_for_an_old_checkpoint_mentions_a_busy_gpu() -> None:
     asked = Settings(hang=Hang(checkpoint_age_s=300.0, max_s=300.0))
     stuck = Story(meta=False).load(10).train(200).go(800, gpu=busy, cpu=1.0)
     world = World(judge(asked)).begin().watch(stuck)
@@ -315,13 +315,13 @@ def test_a_restart_for_an_old_checkpoint_says_that_it_looked_busy() -> None:
     assert world.incidents[0].reason.startswith("no step although the CPU is busy")
 
 
-def test_a_checkpoint_in_between_makes_the_age_young() -> None:
+def test_new_checkpoint_resets_the_checkpoint_age() -> None:
     asked = Settings(hang=Hang(checkpoint_age_s=600.0))
     story = Story(meta=False).load(10).train(200).checkpoint("out/a").train(20).go(200, cpu=1.0)
     assert World(judge(asked)).begin().watch(story).incidents == []
 
 
-def test_nothing_to_be_seen_at_all_takes_very_long() -> None:
+def test_hang_without_any_readings_is_found_after_max_s() -> None:
     blind = Story(meta=False, telemetry=False)
     world = World().begin().watch(blind.train(50).ticks(1700))
     assert world.incidents == []
@@ -329,17 +329,17 @@ def test_nothing_to_be_seen_at_all_takes_very_long() -> None:
     assert [i.class_ for i in world.incidents] == ["idle"]
 
 
-def test_a_polling_loop_is_found_in_the_end() -> None:
+def test_polling_loop_on_one_core_is_found_after_max_s() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100).go(2000, cpu=1.0))
     assert [i.reason.split(" (")[0] for i in world.incidents] == ["no step for long, and only one core is busy"]
 
 
-def test_even_on_many_cores() -> None:
+def test_polling_loop_on_many_cores_is_found_after_twice_max_s() -> None:
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100).go(3700, cpu=4.0))
     assert "cores are busy, but no GPU works" in world.incidents[0].reason
 
 
-def test_a_step_that_comes_while_evidence_is_taken_calls_the_stop_off() -> None:
+def test_step_while_evidence_is_taken_cancels_the_stop() -> None:
     world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(144))
     assert world.word == "hung"
     after = Story(meta=False)
@@ -350,13 +350,13 @@ def test_a_step_that_comes_while_evidence_is_taken_calls_the_stop_off() -> None:
     assert "stop_attempt" not in world.decisions
 
 
-def test_evidence_that_does_not_come_is_not_waited_for() -> None:
+def test_stop_does_not_wait_for_evidence_longer_than_30_s() -> None:
     world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(200))
     assert "did not come in time" in world.text()
     assert "stop_attempt" in world.decisions
 
 
-def test_a_hung_trainer_that_ends_by_itself_is_a_crash() -> None:
+def test_hung_trainer_that_exits_is_a_crash() -> None:
     world = World(silent={"capture_stacks"}).begin().watch(Story(meta=False).load(10).train(100).dead(144))
     crash(world)
     assert [(i.kind, i.ending is not None) for i in world.incidents] == [("hang", True), ("crash", False)]
@@ -365,21 +365,21 @@ def test_a_hung_trainer_that_ends_by_itself_is_a_crash() -> None:
 @pytest.mark.parametrize(
     ("save", "words", "word"), [(True, True, "finished"), (True, False, "finished"), (False, False, "given_up")]
 )
-def test_a_crash_after_all_is_done_is_no_crash(save: bool, words: bool, word: str) -> None:
+def test_crash_after_the_training_is_done_counts_as_finished(save: bool, words: bool, word: str) -> None:
     story = Story(meta=False, total=100)
     world = World().begin().watch(story.load(10).train(60).finish(save=save, words=words))
     crash(world, "\n", 139)
     assert world.word == word
 
 
-def test_a_crash_that_says_why_is_one_whenever_it_comes() -> None:
+def test_crash_with_a_known_cause_counts_even_after_the_end() -> None:
     story = Story(meta=False, total=100)
     world = World().begin().watch(story.load(10).train(60).finish(words=True))
     crash(world, "\nRuntimeError: CUDA error: unknown error\n")
     assert world.incidents[0].kind == "crash"
 
 
-def test_killed_by_a_person_is_held() -> None:
+def test_run_killed_by_a_person_is_not_restarted() -> None:
     world = running().see(LogChunk(t=130.0, text="\nKeyboardInterrupt\n"))
     from trainwatch.core.model.observation import Exit
 
@@ -399,7 +399,7 @@ def test_kernel_lines_and_memory_kills_are_kept_for_the_diagnosis() -> None:
     assert world.incidents[0].kind == "crash"
 
 
-def test_further_logs_count_as_progress_too() -> None:
+def test_steps_in_further_logs_are_progress() -> None:
     world = World().begin()
     for n in range(1, 30):
         text = f"Step {n}, Loss: 0.1{n}, LR: 1.00e-04\n"
@@ -409,7 +409,7 @@ def test_further_logs_count_as_progress_too() -> None:
     assert world.state.attempt.step == 29
 
 
-def test_a_removed_checkpoint_that_nobody_knew_is_no_news() -> None:
+def test_removal_of_an_unknown_checkpoint_is_ignored() -> None:
     world = World().see(CheckpointEvent(t=0.0, path="x", event="removed"))
     assert world.entries == []
 
@@ -423,7 +423,7 @@ def test_a_rescan_that_finds_the_same_file_changes_nothing() -> None:
     assert checkpoint_index.find(world.state.checkpoints, None) is None
 
 
-def test_ticks_make_waits_due() -> None:
+def test_tick_without_a_wait_does_nothing() -> None:
     world = World().see(Tick(t=5.0))
     assert world.entries == []
 
@@ -437,7 +437,7 @@ def watched(normal: GpuNormal, *, util_pct: float, power_w: float, power_limit_w
     return seen
 
 
-def test_the_usual_power_belongs_to_a_power_limit() -> None:
+def test_usual_power_is_forgotten_with_another_power_limit() -> None:
     known = GpuNormal(index=0, rest_w=40.0, busy_w=300.0)
     limited = watched(known, util_pct=100.0, power_w=299.0, power_limit_w=320.0)
     assert (limited.busy_w, limited.limit_w) == (300.0, 320.0)
@@ -447,7 +447,7 @@ def test_the_usual_power_belongs_to_a_power_limit() -> None:
     assert (lowered.busy_w, lowered.limit_w, lowered.rest_w) == (None, 200.0, 40.0)
 
 
-def test_power_near_100_percent_is_smoothed_until_it_leaps_or_the_gpu_rests() -> None:
+def test_power_near_100_percent_is_smoothed_until_it_jumps_or_the_gpu_rests() -> None:
     known = GpuNormal(index=0, rest_w=40.0, busy_w=300.0)
     first = watched(known, util_pct=100.0, power_w=180.0)
     assert first.steady_w == 180.0

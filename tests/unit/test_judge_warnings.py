@@ -1,4 +1,4 @@
-"""Warnings: whatever is wrong while the training goes on is told to people, once."""
+"""Warnings while the training goes on: people are notified once."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def losses(world: World, *values: object, every_s: float = 2.0) -> World:
     return world
 
 
-def test_a_nan_is_told_once_and_again_only_when_it_comes_back_late() -> None:
+def test_nan_is_notified_once_and_again_only_after_again_s() -> None:
     world = losses(running(), *[0.1, "nan"] * 20)
     assert len([i for i in world.incidents if i.class_ == "nan"]) > 5
     assert warnings(world) == ["the loss is not a number at step 42"]
@@ -32,18 +32,18 @@ def test_a_nan_is_told_once_and_again_only_when_it_comes_back_late() -> None:
     assert world.of(NotifyPeople)[0].incident == world.incidents[0].id
 
 
-def test_a_warning_that_comes_back_may_be_asked_for_each_time() -> None:
+def test_warning_is_notified_each_time_if_again_s_is_zero() -> None:
     world = losses(running(judge(Settings(notify=Notify(again_s=0.0)))), *[0.1, "nan"] * 5)
     assert len(warnings(world)) == len([i for i in world.incidents if i.class_ == "nan"]) > 2
 
 
-def test_a_spike_that_wavers_is_told_once() -> None:
+def test_wavering_loss_spike_is_notified_once() -> None:
     world = losses(running(steps=80), *[*[9.0] * 12, 0.1] * 5)
     assert [(i.class_, i.severity) for i in world.incidents] == [("spike", "warning")]
     assert [title[:24] for title in warnings(world)] == ["the loss is 9, far above"]
 
 
-def test_checkpoints_found_damaged_together_are_told_together() -> None:
+def test_checkpoints_found_damaged_together_are_one_incident() -> None:
     world = save(running(), "out/step-20", 20)
     for n in (30, 40):
         world.see(
@@ -71,9 +71,7 @@ def see_vram(world: World, used_gb: float, times: int = 6) -> World:
 
 
 @pytest.mark.parametrize(("profile", "used_gb"), [(None, 15.9), ("stable", 15.4)])
-def test_memory_of_a_gpu_that_is_nearly_full_is_a_warning_until_there_is_room(
-    profile: str | None, used_gb: float
-) -> None:
+def test_nearly_full_gpu_memory_is_a_warning_until_there_is_room(profile: str | None, used_gb: float) -> None:
     world = see_vram(running(judge(Settings(profiles=Profiles(use=profile)))), used_gb)
     assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
         ("health", "gpu0.vram", "warning", True)
@@ -89,7 +87,7 @@ def test_97_per_cent_is_well_used_without_the_stable_profile() -> None:
     assert see_vram(running(), 15.5).incidents == []
 
 
-def test_what_was_told_of_gpu_memory_ends_with_the_trainer() -> None:
+def test_gpu_memory_warning_is_closed_when_the_trainer_ends() -> None:
     world = see_vram(running(), 15.9)
     world.see(Exit(t=world.t + 1.0, code=0))
     assert [i for i in world.incidents if i.open] == []
@@ -98,7 +96,7 @@ def test_what_was_told_of_gpu_memory_ends_with_the_trainer() -> None:
     assert [i.class_ for i in world.incidents if i.open] == []
 
 
-def test_what_is_wrong_beside_the_gpu_memory_does_not_end_with_the_trainer() -> None:
+def test_other_warnings_stay_open_when_the_trainer_ends() -> None:
     world = see_vram(running(), 15.9)
     for _ in range(3):
         world.see(HostSample(t=world.t + 11.0, disk_free_bytes=1.0))
@@ -106,7 +104,7 @@ def test_what_is_wrong_beside_the_gpu_memory_does_not_end_with_the_trainer() -> 
     assert [i.class_ for i in world.incidents if i.open] == ["disk_free"]
 
 
-def test_a_loss_that_came_to_rest_is_a_finding_and_tells_nobody() -> None:
+def test_loss_plateau_is_an_incident_and_notifies_nobody() -> None:
     world = losses(running(), *(2.0,) * 100, *(1.0,) * 3300)
     found = [i for i in world.incidents if i.class_ == "plateau"]
     assert [(i.kind, i.severity, i.open) for i in found] == [("loss", "info", False)]

@@ -17,14 +17,14 @@ def after(*saves_s: float) -> SaveClock:
     return clock
 
 
-def test_nothing_is_overdue_within_three_hours_where_no_distance_is_known() -> None:
+def test_no_save_is_overdue_within_three_hours_if_no_distance_is_known() -> None:
     assert save_overdue.overdue(SaveClock(), 10700.0, 0.0) is None
     assert save_overdue.overdue(SaveClock(), 10900.0, 0.0) == "no checkpoint for 3.0 h of training"
     assert save_overdue.overdue(after(5.0), 10700.0, 0.0) is None
     assert save_overdue.overdue(after(7200.0), 7200.0 + 10900.0, 0.0) is None
 
 
-def test_three_times_the_usual_distance_is_overdue_but_never_before_half_an_hour() -> None:
+def test_save_is_overdue_after_three_usual_distances_and_half_an_hour() -> None:
     clock = after(600.0, 1200.0, 1800.0)
     assert save_overdue.overdue(clock, 1800.0 + 1799.0, 0.0) is None
     assert save_overdue.overdue(clock, 1800.0 + 1800.0, 0.0) == "no checkpoint for 30 min, usually one every 10 min"
@@ -33,24 +33,24 @@ def test_three_times_the_usual_distance_is_overdue_but_never_before_half_an_hour
     assert save_overdue.overdue(slow, 8400.0 + 3 * 4210.0, 0.0) == "no checkpoint for 3.5 h, usually one every 70 min"
 
 
-def test_distances_of_long_ago_are_forgotten() -> None:
+def test_old_distances_are_forgotten() -> None:
     clock = after(*[3 * 3600.0 * n for n in range(1, 6)], *[15 * 3600.0 + 1800.0 * n for n in range(1, 10)])
     now = 15 * 3600.0 + 9 * 1800.0
     assert save_overdue.overdue(clock, now + 5500.0, 0.0) == "no checkpoint for 92 min, usually one every 30 min"
 
 
-def test_shards_of_one_save_that_are_written_one_after_another_are_no_habit() -> None:
+def test_shards_written_one_after_another_are_one_save() -> None:
     clock = after(*[hour * 3600.0 + 20.0 * shard for hour in (3, 6, 9) for shard in range(4)])
     assert save_overdue.overdue(clock, 14 * 3600.0, 0.0) is None
 
 
-def test_several_files_of_one_save_and_one_of_step_0_are_no_habit() -> None:
+def test_files_of_one_save_and_a_save_at_step_0_teach_no_distance() -> None:
     assert after(1.0, 2.0, 3.0).gaps == ()
     pairs = after(2.0, 4.0, 2400.0, 2402.0)
     assert save_overdue.overdue(pairs, 2400.0 + 7000.0, 0.0) is None
 
 
-def test_the_time_before_an_attempt_is_no_waiting() -> None:
+def test_time_before_an_attempt_does_not_count() -> None:
     clock = after(600.0, 1200.0)
     assert save_overdue.overdue(clock, 9000.0, 8000.0) is None
     assert save_overdue.saved(clock, 8100.0, 8000.0).gaps[-1] == 100.0
@@ -71,7 +71,7 @@ def told(world: World) -> list[str]:
     return [n.title for n in world.of(NotifyPeople) if n.event == "warning"]
 
 
-def test_saves_that_stop_are_told_once_until_one_comes() -> None:
+def test_overdue_save_is_reported_once_until_one_comes() -> None:
     world = running(steps=3)
     for n in range(1, 4):
         save(train(world, 600.0), n)
@@ -85,13 +85,13 @@ def test_saves_that_stop_are_told_once_until_one_comes() -> None:
     assert [(i.open, i.ending) for i in world.incidents] == [(False, "a checkpoint came")]
 
 
-def test_what_was_missing_ends_with_the_attempt() -> None:
+def test_overdue_save_is_closed_when_the_attempt_ends() -> None:
     world = train(save(train(save(train(running(steps=3), 600.0), 1), 600.0), 2), 3000.0)
     world.see(Exit(t=world.t, code=0))
     assert [i.class_ for i in world.incidents if i.open] == []
 
 
-def test_none_is_missed_where_nobody_watches_for_them() -> None:
+def test_no_save_is_overdue_without_an_output_directory() -> None:
     mind = judge()
     assert mind.knowledge.output_dir is None
     assert train(running(mind, steps=3), 12000.0).incidents == []

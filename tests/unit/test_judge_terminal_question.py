@@ -18,7 +18,7 @@ def wait(world: World, seconds: float, asks: Any) -> World:
     return world
 
 
-def test_a_question_is_told_and_never_taken_for_a_hang() -> None:
+def test_question_at_the_terminal_is_reported_and_is_no_hang() -> None:
     world = World().begin().see(LogChunk(t=1.0, text="loading\nUse wandb? (1/2/3) "))
     wait(world, 7200.0, "yes")
     assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [("stall", "asks", "warning", True)]
@@ -30,7 +30,7 @@ def test_a_question_is_told_and_never_taken_for_a_hang() -> None:
     assert world.word == "starting"
 
 
-def test_after_the_answer_the_clock_begins_anew() -> None:
+def test_step_clock_restarts_after_the_answer() -> None:
     world = wait(running(), 3600.0, "yes")
     wait(world, 60.0, None)
     assert [(i.class_, i.open, i.ending) for i in world.incidents] == [("asks", False, "it was answered")]
@@ -38,12 +38,12 @@ def test_after_the_answer_the_clock_begins_anew() -> None:
     assert [i.kind for i in world.incidents][:2] == ["stall", "hang"]
 
 
-def test_who_answers_at_once_is_not_disturbed() -> None:
+def test_question_that_is_answered_at_once_is_not_reported() -> None:
     world = wait(wait(running(), 10.0, "yes"), 10.0, None)
     assert world.incidents == []
 
 
-def test_where_the_kernel_says_less_the_last_line_must_ask() -> None:
+def test_last_log_line_must_end_like_a_prompt_if_the_kernel_is_not_sure() -> None:
     silent = wait(running().see(LogChunk(t=0.0, text="\nfetching the model\n")), 60.0, "maybe")
     assert silent.incidents == []
     asked = wait(running().see(LogChunk(t=0.0, text="\nOverwrite the cache [y/N]: ")), 60.0, "maybe")

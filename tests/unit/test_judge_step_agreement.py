@@ -1,4 +1,4 @@
-"""The step in a checkpoint against the steps in the log."""
+"""Whether the step in a checkpoint agrees with the steps in the log."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> Attem
         pytest.param(at(2000, (1000, 900)), 1100, id="a counter that falls behind is another counter"),
     ],
 )
-def test_what_agrees_is_left_in_peace(attempt: AttemptProgress, stored: int) -> None:
+def test_stored_step_that_agrees_is_not_reported(attempt: AttemptProgress, stored: int) -> None:
     assert disagreement(attempt, stored) is None
 
 
@@ -39,11 +39,11 @@ def test_what_agrees_is_left_in_peace(attempt: AttemptProgress, stored: int) -> 
         (at(1000, (500, 500)), 3, "it holds step 3, no more than one before it"),
     ],
 )
-def test_what_disagrees_is_said(attempt: AttemptProgress, stored: int, says: str) -> None:
+def test_stored_step_that_disagrees_is_described(attempt: AttemptProgress, stored: int, says: str) -> None:
     assert says in (disagreement(attempt, stored) or "")
 
 
-def test_a_disagreement_is_a_finding_and_no_alarm() -> None:
+def test_disagreement_is_information_and_notifies_nobody() -> None:
     # Given a training whose second save holds the state of the first
     world = World().begin().watch(Story(meta=False, period_s=5.0).load(10).train(100))
     world.see(CheckpointEvent(t=world.t, path="out/checkpoint-100", event="complete", step=100, size_bytes=1e6))
@@ -58,7 +58,7 @@ def test_a_disagreement_is_a_finding_and_no_alarm() -> None:
     assert world.word == "running"
 
 
-def test_steps_that_are_faster_than_the_log_is_read_prove_nothing() -> None:
+def test_steps_faster_than_the_log_is_read_prove_nothing() -> None:
     attempt = AttemptProgress(number=1, step=14, position=14, offset=0, saved_at=(10, 10))
     assert disagreement(attempt, 20) is not None
     assert disagreement(attempt, 20, step_s=0.025) is None

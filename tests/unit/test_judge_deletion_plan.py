@@ -1,4 +1,4 @@
-"""Which older checkpoints a run may delete by itself: decided one by one, and never one that may be needed."""
+"""Which older checkpoints a run deletes itself: each is a decision, and none that may be needed."""
 
 from typing import Any
 
@@ -49,11 +49,11 @@ def deleted(world: World) -> list[str]:
     return [d.checkpoint.name for d in world.of(DeleteCheckpoint)]
 
 
-def test_nothing_is_ever_deleted_without_the_setting() -> None:
+def test_nothing_is_deleted_without_keep_last() -> None:
     assert saved(keeper(0), 5, 10, 15, 20).of(PlanRetention) == []
 
 
-def test_a_plan_is_asked_for_after_a_save_and_each_deletion_is_a_decision() -> None:
+def test_each_deletion_of_a_plan_is_a_decision() -> None:
     world = plan(saved(keeper(), 5, 10), 5)
     assert world.of(PlanRetention) == []
     saved(world, 15)
@@ -63,31 +63,31 @@ def test_a_plan_is_asked_for_after_a_save_and_each_deletion_is_a_decision() -> N
     assert "2 newer verified ones are kept" in world.of(DeleteCheckpoint)[0].reason
 
 
-def test_quick_verdicts_where_the_settings_want_no_more() -> None:
+def test_plan_verifies_quickly_if_the_setting_is_quick() -> None:
     assert not saved(keeper(verify="quick"), 5, 10, 15).of(PlanRetention)[0].deep
 
 
-def test_one_plan_at_a_time() -> None:
+def test_only_one_plan_at_a_time() -> None:
     world = keeper()
     world.silent = {"plan_retention"}
     saved(world, 5, 10, 15, 20, 25)
     assert len(world.of(PlanRetention)) == 1
 
 
-def test_the_users_own_files_from_before_are_never_deleted() -> None:
+def test_files_from_before_the_run_are_never_deleted() -> None:
     world = saved(keeper(), 1, mtime=10.0)
     plan(saved(world, 5, 10), 1, 5)
     saved(world, 15)
     assert deleted(world) == ["step-5"]
 
 
-def test_unknown_ones_and_the_resume_point_are_never_deleted() -> None:
+def test_unknown_checkpoints_and_the_resume_point_are_never_deleted() -> None:
     world = plan(saved(keeper(), 5, 10), 3, 15, 10)
     saved(world, 15)
     assert deleted(world) == ["step-10"]
 
 
-def test_what_this_attempt_resumed_from_stays() -> None:
+def test_checkpoint_that_this_attempt_resumed_from_is_kept() -> None:
     world = crash(saved(keeper(1), 5)).wait(5.0)
     assert world.state.attempt.resume_from == "out/step-5"
     world.watch(_more(6))
@@ -105,7 +105,7 @@ def _more(first: int) -> Any:
     return further.train(5)
 
 
-def test_while_something_is_wrong_nothing_goes() -> None:
+def test_nothing_is_deleted_while_an_incident_is_open() -> None:
     world = keeper()
     saved(world, 5, 10)
     from tests.builders import Story
@@ -118,13 +118,13 @@ def test_while_something_is_wrong_nothing_goes() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"delete": "x"}, {"delete": [{"path": 3}]}])
-def test_an_odd_plan_deletes_nothing(data: dict[str, Any]) -> None:
+def test_malformed_plan_deletes_nothing(data: dict[str, Any]) -> None:
     world = saved(keeper(), 5, 10).answer("plan_retention", **data)
     saved(world, 15)
     assert deleted(world) == []
 
 
-def test_a_plan_that_fails_is_said_and_tried_again_at_the_next_save() -> None:
+def test_failed_plan_is_noted_and_made_again_at_the_next_save() -> None:
     world = saved(keeper(), 5, 10).answer("plan_retention", ok=False, detail="out: Permission denied")
     saved(world, 15)
     assert any("no checkpoint was deleted: out: Permission denied" in n.text for n in world.of(Note))
@@ -147,11 +147,11 @@ def planned_late(world: World, *meanwhile: Observation) -> list[str]:
     return deleted(world)
 
 
-def test_a_plan_that_comes_when_something_is_wrong_is_left() -> None:
+def test_plan_that_arrives_during_an_incident_is_not_carried_out() -> None:
     assert planned_late(keeper()) == ["step-5"]
     bar = "\rsteps: 1%| | 45/10260 [00:10<10:00, 1.00s/it, avr_loss=nan]"
     assert planned_late(keeper(), LogChunk(t=0.0, text=bar)) == []
 
 
-def test_one_that_is_being_written_anew_is_left() -> None:
+def test_checkpoint_that_is_being_rewritten_is_kept() -> None:
     assert planned_late(keeper(), CheckpointEvent(t=0.0, path="out/step-5", event="growing", size_bytes=10.0)) == []

@@ -1,4 +1,4 @@
-"""What earlier runs of a command taught: how it is learned, handed on, and what it does to patience."""
+"""What earlier runs of a command taught: how it is learned and passed on, and how it changes deadlines."""
 
 import msgspec
 import pytest
@@ -53,7 +53,7 @@ def evaluated(seconds: float) -> Story:
     return s.train(20)
 
 
-def test_a_run_learns_its_start_its_phases_and_its_normal() -> None:
+def test_run_learns_start_phases_and_usual_power() -> None:
     habits = taught(evaluated(300.0))
     assert habits.runs == 1
     assert habits.start.times == 1
@@ -65,19 +65,19 @@ def test_a_run_learns_its_start_its_phases_and_its_normal() -> None:
     assert habits.gpus[0].busy_w is not None
 
 
-def test_nothing_is_handed_on_before_a_step() -> None:
+def test_no_habits_before_the_first_step() -> None:
     assert habits_of(JudgeState()) is None
     assert habits_of(replayed(story().start().load()).state) is None
 
 
-def test_habits_go_round() -> None:
+def test_habits_of_one_run_are_the_start_of_the_next() -> None:
     first = taught(evaluated(300.0))
     state = replayed(Story(seed=1), first).state
     assert habits_of(msgspec.structs.replace(state, failed_position=1)) == msgspec.structs.replace(first, runs=2)
     assert from_snapshot(to_snapshot(state)) == state
 
 
-def test_what_a_run_knows_by_itself_stays() -> None:
+def test_habits_do_not_replace_what_a_run_learned_itself() -> None:
     known = replayed(begun()).state
     own = habits_of(known)
     mind = judge()
@@ -92,21 +92,21 @@ def test_what_a_run_knows_by_itself_stays() -> None:
     assert habits_of(after) == msgspec.structs.replace(own, runs=8)
 
 
-def test_a_start_known_to_be_short_is_not_waited_for_as_long() -> None:
+def test_known_short_start_shortens_the_startup_deadline() -> None:
     dead = story().start().load().go(1300, gpu=idle, cpu=0.0)
     known = Habits(runs=1, start=PhaseHabit(times=1, longest_s=60.0, quiet_s=10.0))
     assert hangs(replayed(dead))[0] > 1000.0
     assert 500.0 < hangs(replayed(dead, known))[0] < 700.0
 
 
-def test_a_start_known_to_be_long_and_silent_is_waited_for() -> None:
+def test_known_long_silent_start_lengthens_the_startup_deadline() -> None:
     slow = story().start().go(1500, gpu=idle, cpu=0.0).train(50)
     assert hangs(replayed(slow))
     known = Habits(runs=1, start=PhaseHabit(times=1, longest_s=1400.0, quiet_s=1390.0))
     assert hangs(replayed(slow, known)) == []
 
 
-def test_a_silent_evaluation_known_from_an_earlier_run_is_waited_for() -> None:
+def test_known_silent_evaluation_lengthens_its_deadline() -> None:
     silent = begun()
     silent.log("\nRunning validation\n").go(800, gpu=idle, cpu=0.0)
     silent.train(20)
@@ -115,13 +115,13 @@ def test_a_silent_evaluation_known_from_an_earlier_run_is_waited_for() -> None:
     assert hangs(replayed(silent, known)) == []
 
 
-def test_pauses_known_from_an_earlier_run_are_waited_for() -> None:
+def test_known_pauses_lengthen_the_deadline() -> None:
     pause = begun().go(200, gpu=idle, cpu=0.0).train(50)
     assert hangs(replayed(pause))
     assert hangs(replayed(pause, Habits(runs=1, lull_s=110.0))) == []
 
 
-def test_evaluations_seen_do_not_make_a_spin_of_unknown_power_wait() -> None:
+def test_evaluations_do_not_lengthen_the_deadline_of_a_spin_with_unknown_power() -> None:
     s = story(power=False).start().load().train(120)
     for _ in range(2):
         s.log("\nRunning validation\n").go(700, gpu=evaluating, cpu=1.0)
@@ -131,14 +131,14 @@ def test_evaluations_seen_do_not_make_a_spin_of_unknown_power_wait() -> None:
     assert hangs(replayed(s))[0] - began < 900.0
 
 
-def test_words_of_a_dead_trainer_teach_nothing() -> None:
+def test_phases_printed_by_a_dead_trainer_are_not_learned() -> None:
     s = begun().go(100, gpu=idle, cpu=0.0)
     s.log("\nRunning validation\n").go(20, gpu=idle, cpu=0.0)
     s.log("\nsaving checkpoint\n").go(20, gpu=idle, cpu=0.0)
     assert replayed(s).state.phase_times.phases.keys() <= {"load", "unknown"}
 
 
-def test_lengths_fade_from_run_to_run() -> None:
+def test_learned_lengths_fade_from_run_to_run() -> None:
     habit = PhaseHabit(times=2, longest_s=100.0, quiet_s=50.0)
     habits = Habits(runs=1, start=habit, phases={"save": habit}, lull_s=10.0, pause_s=20.0, spin_s=30.0, line_s=2.0)
     less = faded(habits)
@@ -146,7 +146,7 @@ def test_lengths_fade_from_run_to_run() -> None:
     assert (less.lull_s, less.pause_s, less.spin_s, less.line_s) == (FADE * 10.0, FADE * 20.0, FADE * 30.0, 2.0)
 
 
-def test_another_config_keeps_lengths_and_drops_the_pace() -> None:
+def test_changed_config_keeps_lengths_and_drops_the_pace() -> None:
     habits = Habits(
         runs=1,
         start=PhaseHabit(times=2, longest_s=9.0, quiet_s=5.0),
@@ -158,7 +158,7 @@ def test_another_config_keeps_lengths_and_drops_the_pace() -> None:
     assert without_pace(habits) == Habits(runs=1, start=PhaseHabit(quiet_s=5.0), lull_s=10.0)
 
 
-def test_habits_are_said_to_people() -> None:
+def test_habits_are_described_in_a_sentence() -> None:
     said = describe_habits(
         Habits(
             runs=2,
@@ -173,25 +173,25 @@ def test_habits_are_said_to_people() -> None:
     assert describe_habits(Habits(runs=1)) == "1 earlier run of this command taught: its pauses"
 
 
-def test_a_phase_is_quiet_for_no_longer_than_it_lasts() -> None:
+def test_silence_of_a_phase_is_no_longer_than_the_phase() -> None:
     known = phase_times.ended(phase_times.PhaseTimes(), "save", 10.0, 300.0)
     assert known.phases["save"] == PhaseHabit(times=1, longest_s=10.0, quiet_s=10.0)
 
 
-def test_another_card_has_another_usual_power() -> None:
+def test_usual_power_of_another_gpu_is_not_used() -> None:
     known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=60.0, busy_w=640.0, util_pct=98.0, limit_w=700.0),))
     s = story().start().load().go(600, gpu=busy, cpu=0.02).train(30)
     assert hangs(replayed(s, known)) == []
     assert replayed(s, known).state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=10.0)
 
 
-def test_the_first_lesson_of_a_run_takes_the_place_of_what_it_was_told() -> None:
+def test_usual_power_of_earlier_runs_is_replaced_by_this_runs_first() -> None:
     known = Habits(runs=1, gpus=(GpuHabit(index=0, rest_w=40.0, busy_w=200.0, util_pct=98.0, limit_w=320.0),))
     fold = replayed(story().start().load().train(8), known)
     assert fold.state.liveness.normals[0].busy_w == pytest.approx(290.0, abs=12.0)
 
 
-def test_a_spin_before_the_first_step_is_known_by_the_power_of_earlier_runs() -> None:
+def test_spin_before_the_first_step_is_measured_by_power_of_earlier_runs() -> None:
     s = story().start().load()
     began = s.t
     s.go(1300, gpu=spin, cpu=1.0)

@@ -1,4 +1,4 @@
-"""A resume is proven by what the trainer says; one that did not take is ended before it wastes a night."""
+"""Whether a resume was taken, and what follows if it was not."""
 
 from typing import Any
 
@@ -38,11 +38,11 @@ def proof_after(attempt: AttemptProgress, *steps: int, **reading: object) -> str
         ((380,), "taken"),  # noticed late, named a little off
     ],
 )
-def test_the_step_goes_on_or_it_does_not(steps: tuple[int, ...], proof: str) -> None:
+def test_resume_verdict_follows_from_the_first_printed_steps(steps: tuple[int, ...], proof: str) -> None:
     assert proof_after(RESUMED, *steps) == proof
 
 
-def test_a_bar_that_counts_what_is_left_is_a_resume() -> None:
+def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
     attempt = with_beat(with_beat(AttemptProgress(**fields(total_before=1000)), 1, 1.0), 2, 2.0)
     after, proof = check_resume(attempt, Reading(progress=Progress(step=2, total_steps=600)))
     assert proof == "taken"
@@ -50,7 +50,7 @@ def test_a_bar_that_counts_what_is_left_is_a_resume() -> None:
     assert proof_after(attempt, 3, progress=Progress(step=3, total_steps=1000)) == "ignored"
 
 
-def test_a_bar_that_begins_anew_in_each_epoch_is_judged_by_the_epoch() -> None:
+def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
     late = AttemptProgress(**fields(resume_epoch=7))
     assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "ignored"
     assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=8), per_epoch=True) == "taken"
@@ -58,7 +58,7 @@ def test_a_bar_that_begins_anew_in_each_epoch_is_judged_by_the_epoch() -> None:
     assert proof_after(first, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "unclear"
 
 
-def test_little_was_resumed_so_that_nothing_is_proven() -> None:
+def test_resume_at_a_low_step_is_unclear() -> None:
     assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1) == "unclear"
 
 
@@ -77,7 +77,7 @@ def resumed_but_started_over(world: World) -> World:
     return crash(save(world)).watch(story(6))
 
 
-def test_a_resume_that_did_not_take_is_ended_and_a_person_called() -> None:
+def test_resume_that_was_not_taken_ends_the_attempt_and_gives_up() -> None:
     world = resumed_but_started_over(running())
     assert world.word == "given_up"
     assert world.decisions[-3:] == ["stop_attempt", "give_up", "end_watch"]
@@ -87,19 +87,19 @@ def test_a_resume_that_did_not_take_is_ended_and_a_person_called() -> None:
     assert [n.event for n in world.of(NotifyPeople)] == ["incident", "restart", "incident", "give_up"]
 
 
-def test_or_trains_on_where_asked_to() -> None:
+def test_resume_that_was_not_taken_only_warns_if_the_setting_is_go_on() -> None:
     world = resumed_but_started_over(running(judge(quick(if_resume_not_taken="go_on"))))
     assert world.word == "running"
     assert [(i.kind, i.severity) for i in world.incidents] == [("crash", "danger"), ("resume", "warning")]
 
 
-def test_asked_to_begin_anew_nothing_is_to_be_proven() -> None:
+def test_start_from_the_beginning_needs_no_resume_check() -> None:
     world = save(running()).command("restart", fresh=True).watch(story(10))
     assert world.word == "running"
     assert world.incidents == []
 
 
-def test_a_command_that_cannot_be_told_starts_over_and_says_what_is_missing() -> None:
+def test_command_without_a_place_for_the_resume_path_warns_that_it_started_over() -> None:
     world = save(running())
     world.answer("start_attempt", told_resume=False, resume="none")
     crash(world).watch(story(10))
@@ -107,7 +107,7 @@ def test_a_command_that_cannot_be_told_starts_over_and_says_what_is_missing() ->
     assert "write {resume} where its path belongs" in world.incidents[-1].reason
 
 
-def test_a_command_that_cannot_be_told_is_named_at_its_launch_and_no_resume_is_claimed() -> None:
+def test_command_without_a_place_for_the_resume_path_is_reported_at_launch() -> None:
     # Given a resume point so early that the printed steps prove nothing
     world = save(running(steps=10), "out/step-8", 8)
     world.answer("start_attempt", told_resume=False, resume="none", order={"resume_from": "out/step-8"})
@@ -123,7 +123,7 @@ def test_a_command_that_cannot_be_told_is_named_at_its_launch_and_no_resume_is_c
     assert ending.startswith("recovered: started over")
 
 
-def test_a_resume_that_took_is_written_down() -> None:
+def test_resume_that_was_taken_is_noted_in_the_journal() -> None:
     world = save(running())
     world.answer("start_attempt", told_resume=True, resume="state")
     bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
@@ -131,7 +131,7 @@ def test_a_resume_that_took_is_written_down() -> None:
     assert "resume proven: step-40 holds step 40, and the training goes on at 41" in _notes(world)
 
 
-def test_the_last_save_of_an_attempt_that_started_over_is_not_resumed_from() -> None:
+def test_last_save_of_an_attempt_that_started_over_is_no_resume_point() -> None:
     world = save(running())
     crash(world)
     world.silent = {"stop_attempt"}
@@ -142,7 +142,7 @@ def test_the_last_save_of_an_attempt_that_started_over_is_not_resumed_from() -> 
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
-def test_weights_are_proven_by_the_name_in_the_derived_config() -> None:
+def test_weights_named_in_the_derived_config_were_resumed() -> None:
     world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
     world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["derived config"])
     crash(world).watch(story(5))
@@ -153,7 +153,7 @@ def test_weights_are_proven_by_the_name_in_the_derived_config() -> None:
 
 
 @pytest.mark.parametrize("every", [1, 10])
-def test_weights_of_a_script_whose_counter_goes_on(every: int) -> None:
+def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) -> None:
     # Given a script that is told the step, and counts on from it
     world = World(judge(preset=KOHYA)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(60, every=every))
     save(world, "out/m-step000060.safetensors", 60)
@@ -172,7 +172,7 @@ def test_weights_of_a_script_whose_counter_goes_on(every: int) -> None:
     assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
 
 
-def test_a_new_count_whose_lines_are_far_apart_is_not_taken_for_one_that_goes_on() -> None:
+def test_new_count_with_distant_lines_is_no_continued_count() -> None:
     world = World(judge(preset=KOHYA)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(100, every=50))
     save(world, "out/m-step000040.safetensors", 40)
     world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["command line"])
@@ -181,7 +181,7 @@ def test_a_new_count_whose_lines_are_far_apart_is_not_taken_for_one_that_goes_on
     assert world.state.attempt.step_offset > 0
 
 
-def test_or_by_the_name_in_the_log() -> None:
+def test_weights_named_in_the_log_were_resumed() -> None:
     world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
     world.answer("start_attempt", told_resume=True, resume="weights")
     crash(world).see(LogChunk(t=world.t, text="load network weights from: out/net-000004.safetensors\n"))
@@ -189,7 +189,7 @@ def test_or_by_the_name_in_the_log() -> None:
     assert "named in the log" in _notes(world)
 
 
-def test_weights_that_nothing_names_were_not_resumed() -> None:
+def test_weights_named_nowhere_were_not_resumed() -> None:
     world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
     world.answer("start_attempt", told_resume=True, resume="weights")
     crash(world).watch(story(5))
@@ -197,14 +197,14 @@ def test_weights_that_nothing_names_were_not_resumed() -> None:
     assert "neither the derived config nor the log names net-000004.safetensors" in world.of(GiveUp)[0].reason
 
 
-def test_a_state_directory_of_a_weights_framework_must_go_on() -> None:
+def test_whole_state_of_a_weights_framework_must_continue_the_count() -> None:
     world = save(running(judge(preset=KOHYA)), "out/net-000004-state")
     world.answer("start_attempt", told_resume=True, resume="state", resume_named=["command line"])
     crash(world).watch(story(6))
     assert world.word == "given_up"
 
 
-def test_epochs_are_counted_on_over_attempts_of_weights() -> None:
+def test_epochs_add_up_over_attempts_that_resume_weights() -> None:
     world = running(judge(preset=KOHYA))
     for n in range(2):
         world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["derived config"])
@@ -219,7 +219,7 @@ def _notes(world: World) -> str:
     return "\n".join(n.text for n in world.of(Note))
 
 
-def test_where_the_log_counts_batches_the_checkpoint_holds_its_own_step() -> None:
+def test_checkpoint_keeps_its_own_step_if_the_log_counts_batches() -> None:
     # Given two batches a step: checkpoint 10 comes at batch 20, checkpoint 20 at batch 40
     world = save(running(steps=20), "out/step-10", 10)
     on = Story(meta=False, period_s=5.0)

@@ -1,4 +1,4 @@
-"""What captured stacks say about a hang."""
+"""The kind of a hang, from captured stacks."""
 
 from typing import Any
 
@@ -26,27 +26,27 @@ def seen(**data: Any) -> list[tuple[str, str]]:
         (["synchronize (torch/cuda/__init__.py:985)", "step (train.py:8)"], "spin"),
     ],
 )
-def test_frames_that_convict(frames: list[str], kind: str) -> None:
+def test_stack_frames_show_the_kind_of_hang(frames: list[str], kind: str) -> None:
     ((found, what),) = seen(frames={"42": frames}, moved={"42": False})
     assert found == kind
     assert what.startswith("process 42 waits ")
 
 
-def test_native_frames_count_too() -> None:
+def test_native_frames_are_read_too() -> None:
     found = seen(frames={"42": ["item (train.py:3)"]}, native={"42": ["cuEventSynchronize (libcuda.so.1)"]})
     assert found == [("spin", "process 42 waits for the GPU to finish its kernels: cuEventSynchronize (libcuda.so.1)")]
 
 
-def test_a_loader_convicts_before_a_gpu() -> None:
+def test_waiting_for_a_loader_outweighs_waiting_for_a_gpu() -> None:
     frames = {"1": ["cudaStreamSynchronize (libcudart.so.12)"], "2": LOADER}
     assert [kind for kind, _ in seen(frames=frames)] == ["starved", "spin"]
 
 
-def test_who_moved_says_nothing() -> None:
+def test_stack_of_a_process_that_moved_is_ignored() -> None:
     assert seen(frames={"42": LOADER}, moved={"42": True}) == []
 
 
 @pytest.mark.parametrize("data", [{}, {"frames": None}, {"frames": {"42": ["sleep (train.py:3)"]}}])
-def test_nothing_said_is_nothing_read(data: dict[str, Any]) -> None:
+def test_no_stacks_give_no_evidence(data: dict[str, Any]) -> None:
     assert seen(**data) == []
     assert signs_of(None) == ()
