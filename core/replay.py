@@ -1,10 +1,11 @@
-"""The judge over a recorded trace, under a virtual clock: what it would have seen and decided.
+"""Runs the judge over a recorded trace with the trace's times: what it would have detected and decided.
 
-The trace is what happened; decisions are what we would have done. Actions that the trace holds no outcome for are taken
-to succeed at once, so that the whole answer to a trouble is shown (evidence, stop, GPU, checkpoint, launch); after a
-launch of ours the judge waits for a ``start`` of the trace, because what follows is still the old attempt.
+The observations are those of the trace; the decisions are those of this judge. Actions without an outcome in the trace
+count as succeeded at once, so that all stages of a restart are shown (evidence, stop, GPU, checkpoint, launch). After a
+launch decision the judge waits for a ``start`` in the trace, because the observations until then are of the old
+attempt.
 
-Remedies are left out: whether one fits depends on the trainer's own settings, and those stand in no trace.
+Remedies are left out, because whether one applies depends on the trainer's own settings, which are not in a trace.
 """
 
 from collections import deque
@@ -35,7 +36,7 @@ _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)
 
 
 class TraceError(ValueError):
-    """No line is an observation. The text is ``LINE: why`` of the first one."""
+    """No line is an observation. The message is ``LINE: reason`` for the first one."""
 
 
 def replay(
@@ -46,9 +47,9 @@ def replay(
     settings: Settings | None = None,
     preset: Preset | None = None,
 ) -> dict[str, Any]:
-    """Feed a trace (JSON lines) to the judge; returns the object that ``trainwatch replay --json`` prints.
+    """Replay a trace (JSON lines); returns the object that ``trainwatch replay --json`` prints.
 
-    Lines that cannot be read are skipped and counted there (``unreadable_lines``, absent when there are none).
+    Lines that cannot be read are skipped and counted in it (``unreadable_lines``, absent if there are none).
 
     ``shapes``: forms of log lines. ``catalogue``: failure classes. Settings in the trace's ``meta`` line apply where
     ``settings`` has the default. Raises TraceError.
@@ -79,7 +80,7 @@ def replay(
 
 
 class Replay:
-    """One trace being replayed: the judge, a world in which all actions succeed, and what was said so far."""
+    """A replay in progress: the judge, the outcomes of its decisions, and all entries so far."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -88,11 +89,11 @@ class Replay:
         self.observations = 0
 
     def feed(self, observation: Observation) -> None:
-        """Take one observation of the trace."""
+        """Judge one observation of the trace."""
         self.feed_all((observation,))
 
     def feed_all(self, observations: Iterable[Observation]) -> None:
-        """Take observations of the trace, in order."""
+        """Judge observations of the trace, in order."""
         step = self._judge.step
         for observation in observations:
             self.observations += 1
@@ -144,7 +145,7 @@ class Replay:
 
 
 def merge(given: Settings, recorded: dict[str, Any]) -> Settings:
-    """``given`` with what the trace recorded where ``given`` has the default; what does not fit is left out."""
+    """``given``, with recorded settings where it has the default. Invalid recorded settings are left out."""
     defaults = msgspec.to_builtins(Settings())
     built = msgspec.to_builtins(given)
     for section, values in recorded.items():

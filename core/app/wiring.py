@@ -25,7 +25,7 @@ from ..model.profile import Profile
 from ..model.record import Record
 from ..model.run import RunSpec
 from ..model.story import RunStory
-from ..sense.files.checkpoint_directory import CheckpointDir
+from ..sense.files.checkpoint_directory import CheckpointDirectory
 from ..sense.gpu.gpu_sensor import GpuSensor
 from ..sense.gpu.simulated_gpu import SimulatedGpu
 from ..sense.host.filesystem_type import is_network_filesystem
@@ -175,7 +175,7 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
 
 
 def _sensors(
-    spec: RunSpec, checkpoint_globs: Sequence[str], inbox: Inbox, clock: RunClock, on_trouble: Callable[[str], None]
+    spec: RunSpec, checkpoint_globs: Sequence[str], inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
 ) -> list[Sensor]:
     watch = spec.settings.watch
     catalogue = _catalogue(spec)
@@ -184,9 +184,9 @@ def _sensors(
         clock=clock,
         logs=spec.logs,
         is_news=lambda line: is_news(line, catalogue),
-        on_trouble=on_trouble,
+        on_problem=on_problem,
     )
-    checkpoints = CheckpointDir(
+    checkpoints = CheckpointDirectory(
         inbox=inbox,
         clock=clock,
         watch=watch,
@@ -194,7 +194,7 @@ def _sensors(
         inspect=inspect,
         list_directory=lambda folder: list_checkpoints(folder, checkpoint_globs).checkpoints,
         globs=checkpoint_globs,
-        on_trouble=on_trouble,
+        on_problem=on_problem,
     )
 
     def last_look() -> None:
@@ -205,16 +205,16 @@ def _sensors(
     return [
         log,
         checkpoints,
-        ExitWatch(inbox=inbox, clock=clock, before_exit=last_look, on_trouble=on_trouble),
-        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_trouble=on_trouble),
+        ExitWatch(inbox=inbox, clock=clock, before_exit=last_look, on_problem=on_problem),
+        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_problem=on_problem),
         Host(
             inbox=inbox,
             clock=clock,
             interval_s=watch.interval_s,
             output_dir=spec.output_dir or spec.cwd,
-            on_trouble=on_trouble,
+            on_problem=on_problem,
         ),
-        KernelLog(inbox=inbox, clock=clock, on_trouble=on_trouble),
+        KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
         SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
         if spec.labels.get("simulated_gpu")
         else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus),

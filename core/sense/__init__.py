@@ -1,1 +1,1 @@
-"""How the world is read: each sensor turns bytes into frozen observations."""
+"""Sensors: each reads one part of the system and puts frozen observations into the supervisor's inbox."""

@@ -1,43 +1,43 @@
-"""A sensor that looks at its part of the world once per period, in its own thread."""
+"""Base class of sensors that take a sample once per period, in a thread of their own."""
 
 import threading
 import time
 
 from ..model.ports import AttemptTarget
-from .sensor_problem import OnTrouble, TroubleReport, unheard
+from .sensor_problem import OnProblem, ProblemReport, ignore_problem
 
 JOIN_S = 1.0
-"""Longest wait for a sensor's thread at its end: a stuck file system must not hold the supervisor (daemon threads)."""
+"""Longest wait for a sensor's thread at its end. Threads are daemons, so a stuck file system delays nothing else."""
 
 
 class Sampler:
     """Calls ``sample`` every ``interval_s``, and at once when another attempt is followed.
 
-    ``sample`` may be called directly (tests do). What it raises is reported through ``on_trouble`` and tried again.
+    An exception of ``sample`` is reported by ``on_problem``, and the next sample is taken after the interval.
     """
 
     name = "sensor"
 
-    def __init__(self, *, interval_s: float, on_trouble: OnTrouble = unheard) -> None:
+    def __init__(self, *, interval_s: float, on_problem: OnProblem = ignore_problem) -> None:
         self._interval_s = interval_s
-        self._trouble = TroubleReport(on_trouble)
+        self._problems = ProblemReport(on_problem)
         self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
         self.target: AttemptTarget | None = None
 
     def start(self) -> None:
-        """Begin. Returns at once."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name=f"sense-{self.name}", daemon=True)
         self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """Another attempt is live from now on."""
+        """Set the attempt that samples are taken of."""
         self.target = target
         self._wake.set()
 
     def stop(self) -> None:
-        """End and join."""
+        """End the thread and join it."""
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
@@ -45,11 +45,11 @@ class Sampler:
 
     @property
     def stopping(self) -> bool:
-        """Whether ``stop`` was called; a long ``sample`` looks at it."""
+        """Whether ``stop`` was called. A long ``sample`` checks it."""
         return self._stopping
 
     def sample(self) -> None:
-        """Look once and put what was seen into the inbox."""
+        """Take one sample and put it into the inbox."""
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -58,11 +58,11 @@ class Sampler:
             self._wake.clear()
             try:
                 self.sample()
-                self._trouble.clear(self.name)
+                self._problems.clear(self.name)
             except Exception as fault:
-                self._trouble.say(
+                self._problems.report(
                     self.name,
-                    f"{self.name} cannot be read ({fault!r}); it is tried again every "
+                    f"{self.name} cannot be read ({fault!r}); it is read again every "
                     f"{self._interval_s:g} s and the training goes on",
                 )
             due = max(due + self._interval_s, time.monotonic())

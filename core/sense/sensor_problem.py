@@ -1,28 +1,28 @@
-"""How a sensor says what keeps it from seeing: one sentence for people, each only once in a row."""
+"""Sentences of a sensor about what it cannot read, without repetitions."""
 
 from collections.abc import Callable
 
-OnTrouble = Callable[[str], None]
-"""Takes one sentence (what, where, what to do next). Called from the sensor's own thread; must not block."""
+OnProblem = Callable[[str], None]
+"""Receives a sentence (what, where, what to do next) in the sensor's thread. Must not block."""
 
 
-def unheard(_sentence: str) -> None:
-    """Where nobody listens."""
+def ignore_problem(_sentence: str) -> None:
+    """For sensors without a receiver."""
 
 
-class TroubleReport:
-    """Passes a sentence on when it differs from the last one about the same subject, so that a fault speaks once."""
+class ProblemReport:
+    """Passes a sentence on if it differs from the last one about the same subject."""
 
-    def __init__(self, on_trouble: OnTrouble) -> None:
-        self._on_trouble = on_trouble
+    def __init__(self, on_problem: OnProblem) -> None:
+        self._on_problem = on_problem
         self._said: dict[str, str] = {}
 
-    def say(self, subject: str, sentence: str) -> None:
-        """Report ``sentence`` about ``subject`` unless it was the last one said about it."""
+    def report(self, subject: str, sentence: str) -> None:
+        """Report ``sentence`` about ``subject`` unless it was the last one about it."""
         if self._said.get(subject) != sentence:
             self._said[subject] = sentence
-            self._on_trouble(sentence)
+            self._on_problem(sentence)
 
     def clear(self, subject: str) -> None:
-        """Forget the subject: it works again, and its next trouble is news."""
+        """Forget the subject's last sentence, because it works again."""
         self._said.pop(subject, None)

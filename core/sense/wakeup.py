@@ -1,4 +1,4 @@
-"""Waking a thread that waits in ``poll``: a pipe that becomes readable."""
+"""A pipe that wakes a thread which waits in ``poll``."""
 
 import os
 import threading
@@ -6,25 +6,25 @@ import threading
 from .sampler import JOIN_S
 
 
-class Bell:
-    """``poll.register(bell, POLLIN)`` in one thread, ``ring`` from any other. Holds two descriptors until ``close``."""
+class Wakeup:
+    """``poll.register(wakeup, POLLIN)`` in one thread, ``wake`` from any other. Has two descriptors until closed."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
-        """What to wait for."""
+        """The descriptor to poll."""
         return self._read
 
-    def ring(self) -> None:
-        """Wake whoever waits, now or at its next wait. Never blocks."""
+    def wake(self) -> None:
+        """Wake the waiting thread, now or at its next wait. Does not block."""
         try:
             os.write(self._write, b"!")
         except OSError:
             return  # full: it is awake already; or closed: it has ended
 
-    def quieten(self) -> None:
-        """Forget all rings so far."""
+    def clear(self) -> None:
+        """Clear all wakeups so far."""
         try:
             while os.read(self._read, 4096):
                 pass
@@ -32,7 +32,7 @@ class Bell:
             return
 
     def close_after(self, thread: threading.Thread | None) -> None:
-        """Join the thread that waits for it, then let go. A thread that does not end keeps the descriptors."""
+        """Join the waiting thread, then close the descriptors. They stay open if the thread does not end."""
         if thread is not None:
             thread.join(JOIN_S)
             if thread.is_alive():

@@ -131,7 +131,7 @@ def test_an_invalid_notify_url_is_a_config_error_without_the_url(tmp_path: Path,
 
 
 def test_notify_urls_of_a_run_are_not_shown_anywhere(world: World, desk: Desk) -> None:
-    dead = "json://127.0.0.1:9/unheard-of-secret"
+    dead = "json://127.0.0.1:9/ignore_problem-of-secret"
     world.write("--steps", "25", more={"notify": {"urls": [desk.url, dead], "timeout_s": 25}})
     assert world.headless().ends(60.0) == 0
     until(lambda: desk.heard, "the finish")
@@ -139,5 +139,5 @@ def test_notify_urls_of_a_run_are_not_shown_anywhere(world: World, desk: Desk) -
     journal = world.run.journal.read_text()
     assert "url 2 (JSON): not delivered" in journal
     shown = journal + world.do("report").out + world.do("status", "--json").out + world.do("events").out
-    for secret in (SECRET, TOPIC, "unheard-of-secret"):
+    for secret in (SECRET, TOPIC, "ignore_problem-of-secret"):
         assert secret not in shown

@@ -16,7 +16,7 @@ from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.sense.files.checkpoint_directory import CheckpointDir
+from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -59,7 +59,7 @@ def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec) -> N
     inbox = ListInbox()
     globs = definitions_of(spec).preset_of(spec).checkpoint_globs
     sensors = _sensors(spec, globs, inbox, RunClock(), lambda _text: None)  # type: ignore[arg-type]
-    [sensor] = [sensor for sensor in sensors if isinstance(sensor, CheckpointDir)]
+    [sensor] = [sensor for sensor in sensors if isinstance(sensor, CheckpointDirectory)]
     sensor.start()
     assert sensor.drain(10.0)
     sensor.stop()

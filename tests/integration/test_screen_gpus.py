@@ -85,7 +85,7 @@ def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
     assert " 0 W" not in pane(person.text)
 
     driver.show("gpus = 8\nhang = 600000\n")
-    person.until(lambda t: re.search(r"not answered for \d+ s|silent for \d+ s", pane(t)), "all are silent")
+    person.until(lambda t: re.search(r"not answered for \d+ s|no answer for \d+ s", pane(t)), "all are silent")
     began = steps_of(person.text)
     person.until(lambda t: steps_of(t) > began, "the rest of the screen goes on")
     leave(person)

@@ -15,7 +15,7 @@ from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.files import directory_events
-from trainwatch.core.sense.files.checkpoint_directory import CheckpointDir
+from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
 from trainwatch.core.sense.files.checkpoint_entries import candidates, signature
 
 WATCH = Watch(settle_s=0.1, rescan_s=0.3)
@@ -73,15 +73,15 @@ def out(tmp_path: Path) -> Path:
     return folder
 
 
-Make = Callable[..., CheckpointDir]
+Make = Callable[..., CheckpointDirectory]
 
 
 @pytest.fixture
 def make(inbox: ListInbox, structure: Structure, out: Path) -> Iterator[Make]:
-    made: list[CheckpointDir] = []
+    made: list[CheckpointDirectory] = []
 
-    def build(watch: Watch = EVENTS_ONLY, **settings: object) -> CheckpointDir:
-        sensor = CheckpointDir(
+    def build(watch: Watch = EVENTS_ONLY, **settings: object) -> CheckpointDirectory:
+        sensor = CheckpointDirectory(
             inbox=inbox,
             clock=RunClock(),
             watch=watch,
@@ -230,14 +230,14 @@ def test_lost_file_events_are_found_by_the_periodic_scan(
 
     monkeypatch.setattr(directory_events.DirectoryEvents, "open", no_watch_left)
     trouble: list[str] = []
-    sensor = make(WATCH, on_trouble=trouble.append)
+    sensor = make(WATCH, on_problem=trouble.append)
     wait_until(lambda: sensor.means == "rescan", "the first look")
     (out / "a.pt").write_bytes(WHOLE)
     wait_for(inbox, "a.pt", "complete/complete")
     (out / "a.pt").unlink()
     wait_for(inbox, "a.pt", "removed")
     assert len(trouble) == 1
-    assert trouble[0].startswith(f"{out}: no file events (inotify instance limit reached); it is looked at every 0.3 s")
+    assert trouble[0].startswith(f"{out}: no file events (inotify instance limit reached); it is scanned every 0.3 s")
 
 
 def test_links_that_leave_the_output_directory_are_not_followed(
@@ -269,13 +269,13 @@ def test_unchanged_checkpoints_are_not_inspected_again(
     sensor = make(Watch(settle_s=0.05, rescan_s=0.05), mountinfo=lambda: "")
     wait_for(inbox, "a.pt", "complete/complete")
     asked = len(structure.asked)
-    look = sensor._look
+    look = sensor._scan
 
     def counted(*arguments: Any) -> None:
         look(*arguments)
         looks.append(None)
 
-    sensor._look = counted  # type: ignore[method-assign,assignment]
+    sensor._scan = counted  # type: ignore[method-assign,assignment]
     wait_until(lambda: len(looks) > 5, "some full looks")
     assert len(structure.asked) == asked
     (out / "samples" / "picture.png").write_bytes(b"")
@@ -295,14 +295,14 @@ def test_an_unreadable_checkpoint_is_reported_and_watching_goes_on(
         return structure.inspect(path)
 
     trouble: list[str] = []
-    sensor = CheckpointDir(
+    sensor = CheckpointDirectory(
         inbox=inbox,
         clock=RunClock(),
         watch=WATCH,
         directory=str(out),
         inspect=failing,
         list_directory=structure.list_directory,
-        on_trouble=trouble.append,
+        on_problem=trouble.append,
     )
     with running(sensor):
         wait_until(lambda: sensor.means == "events", "the watch")
@@ -326,7 +326,7 @@ def test_a_directory_signature_changes_with_its_content(out: Path) -> None:
 
 
 def test_a_run_without_output_directory_watches_nothing(inbox: ListInbox, structure: Structure) -> None:
-    sensor = CheckpointDir(
+    sensor = CheckpointDirectory(
         inbox=inbox,
         clock=RunClock(),
         watch=WATCH,
@@ -340,7 +340,7 @@ def test_a_run_without_output_directory_watches_nothing(inbox: ListInbox, struct
 
 
 def test_checkpoints_are_verified_with_the_real_readers(inbox: ListInbox, out: Path) -> None:
-    sensor = CheckpointDir(
+    sensor = CheckpointDirectory(
         inbox=inbox,
         clock=RunClock(),
         watch=EVENTS_ONLY,

@@ -99,7 +99,7 @@ def test_an_exit_record_is_reported(inbox: ListInbox, worlds: list[World], tmp_p
 
 def test_a_trainers_end_is_seen_if_its_runner_is_stuck(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
     worlds.append(world := World(STUCK_RUNNER, "", tmp_path))
-    with running(sensor := watch(inbox, runner_patience_s=0.2)):
+    with running(sensor := watch(inbox, runner_report_s=0.2)):
         sensor.follow(world.target)
         world.let_trainer_end()
         end = only_exit(inbox)
@@ -109,7 +109,7 @@ def test_a_trainers_end_is_seen_if_its_runner_is_stuck(inbox: ListInbox, worlds:
 
 def test_the_signal_of_a_zombie_is_read_from_proc(inbox: ListInbox, worlds: list[World], tmp_path: Path) -> None:
     worlds.append(world := World(STUCK_RUNNER, "", tmp_path))
-    with running(sensor := watch(inbox, runner_patience_s=0.2)):
+    with running(sensor := watch(inbox, runner_report_s=0.2)):
         sensor.follow(world.target)
         os.kill(world.trainer_pid, signal.SIGKILL)
         end = only_exit(inbox)
@@ -156,7 +156,7 @@ def test_a_damaged_exit_record_is_reported_and_read_again(inbox: ListInbox, tmp_
     (tmp_path / "exit.json").write_text('{"attempt": 1, "wa')
     gone = ProcessIdentity(boot_id="another boot", pid=1, start_ticks=1)
     trouble: list[str] = []
-    sensor = ExitWatch(inbox=inbox, clock=RunClock(), grace_s=0.1, on_trouble=trouble.append)
+    sensor = ExitWatch(inbox=inbox, clock=RunClock(), grace_s=0.1, on_problem=trouble.append)
     with running(sensor):
         sensor.follow(target(gone, runner=gone, directory=str(tmp_path)))
         end = only_exit(inbox)

@@ -50,7 +50,7 @@ def _empty(fd: int) -> bool:
 
 def test_an_unreadable_kernel_log_is_reported_once(tmp_path: Path) -> None:
     trouble: list[str] = []
-    sensor = KernelLog(inbox=ListInbox(), clock=RunClock(), device=str(tmp_path / "none"), on_trouble=trouble.append)
+    sensor = KernelLog(inbox=ListInbox(), clock=RunClock(), device=str(tmp_path / "none"), on_problem=trouble.append)
     with running(sensor):
         wait_until(lambda: trouble, "a word about it")
     assert len(trouble) == 1

@@ -25,7 +25,7 @@ def trouble() -> list[str]:
 @pytest.fixture
 def tail(inbox: ListInbox, trouble: list[str], tmp_path: Path) -> Iterator[LogTail]:
     sensor = LogTail(
-        inbox=inbox, clock=RunClock(), logs=[str(tmp_path / "extra.log")], poll_s=0.01, on_trouble=trouble.append
+        inbox=inbox, clock=RunClock(), logs=[str(tmp_path / "extra.log")], poll_s=0.01, on_problem=trouble.append
     )
     with running(sensor):
         yield sensor

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.integration.sense_world import HandClock, ListInbox, identity, target
 from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.sense.log.burst_reduction import BurstReduction
-from trainwatch.core.sense.log.followed_file import ROTATION_LOOKS
+from trainwatch.core.sense.log.followed_file import ROTATION_POLLS
 from trainwatch.core.sense.log.log_pages import LogPages
 from trainwatch.core.sense.log.log_tail import LogTail
 
@@ -67,8 +67,8 @@ def test_same_text_is_read_for_any_chunking_and_rotation(actions: list[tuple[str
         tail.follow(target(identity(os.getpid()), log=str(log.path)))
 
         def look() -> None:
-            for _ in range(ROTATION_LOOKS + 1):
-                tail.look()
+            for _ in range(ROTATION_POLLS + 1):
+                tail.read_waiting()
 
         for number, (what, data) in enumerate(actions):
             if what == "look":

@@ -9,9 +9,9 @@ import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, python, said, target
 from trainwatch.core.model.observation import GpuSample
-from trainwatch.core.sense.gpu.gpu_readings import Device, Devices, GpuPicture
+from trainwatch.core.sense.gpu.gpu_readings import Device, Devices, GpuList
 from trainwatch.core.sense.gpu.nvml_child import GETTERS, _memory
-from trainwatch.core.sense.gpu.nvml_codes import driver_trouble, gpu_trouble, throttle_reasons
+from trainwatch.core.sense.gpu.nvml_codes import driver_message, gpu_message, throttle_reasons
 from trainwatch.core.sense.gpu.simulated_gpu import (
     IDLE_BYTES,
     TRAINING_BYTES,
@@ -27,26 +27,26 @@ def device(index: int = 0, **values: Any) -> Device:
     return Device(index=index, **{**fields, **values})
 
 
-def picture(picture: GpuPicture, *devices: Device, pids: frozenset[int] | None = None) -> Any:
+def picture(picture: GpuList, *devices: Device, pids: frozenset[int] | None = None) -> Any:
     own_pids = None if pids is None else lambda: pids
     return picture.answered(Devices(gpus=devices), limit_s=3.0, choice=None, own_pids=own_pids)
 
 
 def test_outdated_values_are_unknown_and_the_gpu_stays_listed() -> None:
-    gpus = GpuPicture()
+    gpus = GpuList()
     picture(gpus, device(0, util=50.0))
     (reading,) = picture(gpus, device(0, util=50.0, age_s=2.0))
     assert (reading.util_pct, reading.trouble) == (50.0, None)
     (reading,) = picture(gpus, device(0, util=50.0, age_s=12.3))
-    assert (reading.util_pct, reading.trouble, reading.name) == (None, "silent for 12 s", "RTX")
+    assert (reading.util_pct, reading.trouble, reading.name) == (None, "no answer for 12 s", "RTX")
 
 
 def test_gpu_that_the_driver_no_longer_lists_stays_with_a_message() -> None:
-    gpus = GpuPicture()
+    gpus = GpuList()
     picture(gpus, device(0), device(1))
     first, second = picture(gpus, device(0))
     assert first.trouble is None
-    assert second.trouble == "gone: the driver no longer lists it"
+    assert second.trouble == "missing: the driver no longer lists it"
     assert second.mem_total_bytes == 16e9
 
 
@@ -66,15 +66,15 @@ def test_gpu_that_the_driver_no_longer_lists_stays_with_a_message() -> None:
 def test_own_memory_is_unknown_if_it_could_be_wrong(
     procs: Any, pids: frozenset[int] | None, memory: float | None
 ) -> None:
-    (reading,) = picture(GpuPicture(), device(0, procs=procs), pids=pids)
+    (reading,) = picture(GpuList(), device(0, procs=procs), pids=pids)
     assert reading.own_mem_bytes == memory
 
 
 def test_nvml_codes_become_sentences() -> None:
     assert throttle_reasons(0x0) == throttle_reasons(0x1) == ()
     assert throttle_reasons(0x64) == ("power cap", "thermal (driver)", "thermal (hardware)")
-    assert "NVML 77" in driver_trouble(77, "Strange")
-    assert "NVML 77" in gpu_trouble(77)
+    assert "NVML 77" in driver_message(77, "Strange")
+    assert "NVML 77" in gpu_message(77)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_real_process_at_a_real_terminal_is_detected(code: str, seen: set[str | 
             stat = read_stat(trainer.pid)
             assert stat is not None
             if stat.state == "S":
-                found = look.look([stat])
+                found = look.check([stat])
         assert found in seen
     finally:
         trainer.kill()
@@ -43,7 +43,7 @@ def test_process_without_a_terminal_does_not_wait_for_input() -> None:
     try:
         stat = read_stat(sleeper.pid)
         assert stat is not None
-        assert TerminalWait().look([stat._replace(state="S")]) is None
+        assert TerminalWait().check([stat._replace(state="S")]) is None
     finally:
         sleeper.kill()
         sleeper.communicate()
@@ -75,6 +75,6 @@ def test_wait_for_input_is_detected_from_proc(
     stat = read_stat(os.getpid())
     assert stat is not None
     look = TerminalWait(str(tmp_path), "x86_64")
-    assert look.look([stat._replace(pid=7, state="S")]) == said
-    assert look.look([stat._replace(pid=7, state="R")]) is None
-    assert look.look([stat._replace(pid=8, state="S")]) is None
+    assert look.check([stat._replace(pid=7, state="S")]) == said
+    assert look.check([stat._replace(pid=7, state="R")]) is None
+    assert look.check([stat._replace(pid=8, state="S")]) is None

@@ -13,46 +13,46 @@ def member(
 
 def test_first_sample_has_all_work_and_the_next_only_what_was_added() -> None:
     tree = TreeActivity()
-    assert tree.look(dict([member(TRAINER, 50, read=1000)])) == Work(50, 0, 1000, 0)
-    assert tree.look(dict([member(TRAINER, 80, read=1500)])) == Work(30, 0, 500, 0)
+    assert tree.update(dict([member(TRAINER, 50, read=1000)])) == Work(50, 0, 1000, 0)
+    assert tree.update(dict([member(TRAINER, 80, read=1500)])) == Work(30, 0, 500, 0)
     assert tree.total == Work(80, 0, 1500, 0)
 
 
 def test_a_loader_that_ends_is_not_counted_again_by_its_parent() -> None:
     tree = TreeActivity()
-    tree.look(dict([member(TRAINER, 50, read=100), member(LOADER, 60_000, parent=TRAINER, read=9_000_000)]))
+    tree.update(dict([member(TRAINER, 50, read=100), member(LOADER, 60_000, parent=TRAINER, read=9_000_000)]))
     # The trainer waited for it: its time and bytes are the trainer's now, and it did a little since the last look.
-    done = tree.look(dict([member(TRAINER, 60, children=60_007, read=9_000_150)]))
+    done = tree.update(dict([member(TRAINER, 60, children=60_007, read=9_000_150)]))
     assert done == Work(10, 7, 50, 0)
 
 
 def test_work_inherited_one_sample_later_is_not_counted_again() -> None:
     tree = TreeActivity()
-    tree.look(dict([member(TRAINER, 50), member(LOADER, 60_000, parent=TRAINER)]))
-    assert tree.look(dict([member(TRAINER, 60)])).ticks == 10
-    assert tree.look(dict([member(TRAINER, 70, children=60_000)])).ticks == 10
+    tree.update(dict([member(TRAINER, 50), member(LOADER, 60_000, parent=TRAINER)]))
+    assert tree.update(dict([member(TRAINER, 60)])).ticks == 10
+    assert tree.update(dict([member(TRAINER, 70, children=60_000)])).ticks == 10
 
 
 def test_work_of_a_child_that_is_not_waited_for_is_counted_soon() -> None:
     tree = TreeActivity()
-    tree.look(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=10**12)]))
+    tree.update(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=10**12)]))
     for look in range(1, 6):
-        tree.look(dict([member(TRAINER, 0, read=look * 1000)]))
-    assert tree.look(dict([member(TRAINER, 0, read=6000)])).read_bytes == 1000
+        tree.update(dict([member(TRAINER, 0, read=look * 1000)]))
+    assert tree.update(dict([member(TRAINER, 0, read=6000)])).read_bytes == 1000
 
 
 def test_a_reused_pid_is_another_process() -> None:
     tree = TreeActivity()
-    tree.look(dict([member(TRAINER, 50), member(LOADER, 500, parent=TRAINER, start=100)]))
-    done = tree.look(dict([member(TRAINER, 50), member(LOADER, 3, parent=TRAINER, start=900)]))
+    tree.update(dict([member(TRAINER, 50), member(LOADER, 500, parent=TRAINER, start=100)]))
+    done = tree.update(dict([member(TRAINER, 50), member(LOADER, 3, parent=TRAINER, start=900)]))
     assert done.ticks == 3
 
 
 def test_a_zombie_whose_io_cannot_be_read_keeps_its_bytes() -> None:
     tree = TreeActivity()
-    tree.look(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=700)]))
-    assert tree.look(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=None)])).read_bytes == 0
-    assert tree.look(dict([member(TRAINER, 0, read=700)])).read_bytes == 0
+    tree.update(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=700)]))
+    assert tree.update(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=None)])).read_bytes == 0
+    assert tree.update(dict([member(TRAINER, 0, read=700)])).read_bytes == 0
     assert tree.total.read_bytes == 700
 
 
@@ -60,6 +60,6 @@ def test_the_total_never_falls() -> None:
     tree = TreeActivity()
     totals = []
     for members in ([member(1, 9, read=9), member(2, 9, parent=1, read=9)], [member(1, 9, read=9)], [], [member(3, 1)]):
-        tree.look(dict(members))
+        tree.update(dict(members))
         totals.append(tree.total)
     assert totals == sorted(totals)

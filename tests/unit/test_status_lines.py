@@ -13,5 +13,5 @@ def test_each_gpu_and_the_memory_have_a_line() -> None:
 
 
 def test_what_is_unknown_is_left_out() -> None:
-    gpus = [{"index": 0}, {"index": 1, "temp": 50.0}, {"index": 2, "trouble": "silent for 9 s"}]
-    assert machine_lines({"gpus": gpus, "host": {}}) == ["GPU 1  50 °C", "GPU 2  silent for 9 s"]
+    gpus = [{"index": 0}, {"index": 1, "temp": 50.0}, {"index": 2, "trouble": "no answer for 9 s"}]
+    assert machine_lines({"gpus": gpus, "host": {}}) == ["GPU 1  50 °C", "GPU 2  no answer for 9 s"]

@@ -92,7 +92,7 @@ def test_unknown_kinds_are_skipped_and_their_numbers_not_given_again(tmp_path: P
 
 def test_a_newer_major_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    line = b'{"v":2,"seq":1,"t":0,"wall":0,"shape":"unheard of"}\n'
+    line = b'{"v":2,"seq":1,"t":0,"wall":0,"shape":"ignore_problem of"}\n'
     path.write_bytes(line)
     for attempt in (lambda: JournalWriter(path), lambda: load_story(path), JournalFollower(path).poll):
         with pytest.raises(JournalTooNew, match=r"journal version 2, this one reads 1\); update trainwatch"):

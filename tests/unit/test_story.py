@@ -114,7 +114,7 @@ def test_what_was_decided_is_told_with_how_it_went() -> None:
         {"decision": ClearGpu(id=3, reason="wait for the GPU", incident=1, attempt=1)},
         {"outcome": Outcome(t=4.0, decision=2, action="stop_attempt", ok=True, detail="nothing was left")},
         {"outcome": Outcome(t=4.0, decision=1, action="notify", ok=True)},
-        {"outcome": Outcome(t=4.0, decision=9, action="unheard of", ok=False)},
+        {"outcome": Outcome(t=4.0, decision=9, action="ignore_problem of", ok=False)},
     ]
     for seq, body in enumerate(bodies, 1):
         story = apply(story, Record(seq=seq, t=float(seq), wall=1000.0 + seq, **body))

@@ -1,1 +1,1 @@
-"""The run's output directory: checkpoints and sample images that appear in it."""
+"""Sensors of the run's output directory: checkpoints and sample images."""

@@ -1,4 +1,4 @@
-"""The directory that checkpoints appear in."""
+"""The sensor of the directory into which a trainer saves checkpoints."""
 
 import threading
 import time
@@ -12,28 +12,28 @@ from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..sampler import JOIN_S
-from ..sensor_problem import OnTrouble, TroubleReport, unheard
+from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .checkpoint_entries import Signature, candidates, is_candidate, signature
 from .directory_events import DirectoryEvents, Means
 
 COALESCE_S = 0.1
-"""A save fires hundreds of events; they become one look."""
+"""A save causes hundreds of events; events within this time cause one scan."""
 LATE_S = 1.0
-"""Period of looking for a directory that does not exist yet."""
+"""Period of checking for a directory that does not exist yet."""
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
 DRAIN_S = 0.5
-"""Longest wait for a last look before an exit is reported: a network disk must not hide a death."""
+"""Longest wait for a last scan before an exit is reported. A slow network disk must not delay it."""
 HOT_S = 2.0
-"""Period of a look at the directories that changed last: what happens inside them fires no events here."""
+"""Period of scanning the directories that changed last, because changes inside them cause no events."""
 HOT_DIRECTORIES = 16
 
 
 class _Entry(msgspec.Struct):
-    """What is known of one entry. ``changed_s``: when its signature last differed (monotonic seconds).
+    """State of one entry. ``changed_s``: time of its last change (monotonic seconds).
 
-    ``checkpoint`` None: it is none (of a directory then only the top is looked at: a folder of pictures costs one
-    call). ``judged``: it stood still and was inspected.
+    ``checkpoint`` None: it is not a checkpoint (of such a directory only the top is scanned, so a folder of pictures
+    costs one call). ``judged``: it has not changed for the settle time and was inspected.
     """
 
     signature: Signature
@@ -44,15 +44,15 @@ class _Entry(msgspec.Struct):
     reported_s: float = 0.0
 
 
-class CheckpointDir:
+class CheckpointDirectory:
     """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
 
-    created: it appeared (verdict "writing"), or it stands still and is not whole (verdict and reason say why).
-    growing: its size changes. complete: it stood still for ``watch.settle_s`` and its structure is whole. removed: it
-    is gone. Those that are there at the start are reported at once. Structure is judged by ``inspect`` (None = no
-    checkpoint) and, for the first look, ``list_directory``; both may raise OSError. ``globs``: names to watch, empty =
-    all that may be checkpoints. File events tell when to look; a full look every ``watch.rescan_s`` and a second look
-    at what changed need no events.
+    created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
+    growing: its size changes. complete: it has not changed for ``watch.settle_s`` and its structure is complete.
+    removed: it was deleted. Existing checkpoints are reported at once. The structure is checked by ``inspect`` (None:
+    not a checkpoint) and for the first scan by ``list_directory``; both may raise OSError. ``globs``: names to watch;
+    empty: all that may be checkpoints. Scans are caused by file events; a full scan every ``watch.rescan_s``, and a
+    second scan of what changed, need no events.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class CheckpointDir:
         list_directory: Callable[[Path], tuple[Checkpoint, ...]],
         globs: Sequence[str] = (),
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
-        on_trouble: OnTrouble = unheard,
+        on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
@@ -75,7 +75,7 @@ class CheckpointDir:
         self._inspect = inspect
         self._list_directory = list_directory
         self._globs = tuple(globs)
-        self._trouble = TroubleReport(on_trouble)
+        self._problems = ProblemReport(on_problem)
         self._mountinfo = mountinfo
         self._events: DirectoryEvents | None = None
         self._inode: tuple[int, int] | None = None
@@ -90,24 +90,24 @@ class CheckpointDir:
 
     @property
     def means(self) -> Means | None:
-        """How changes are noticed; None while there is no directory."""
+        """How changes are detected; None while there is no directory."""
         return None if self._events is None else self._events.means
 
     def start(self) -> None:
-        """Begin. Returns at once."""
+        """Start the thread."""
         if self._directory is not None:
             self._thread = threading.Thread(target=self._run, name="sense-checkpoints", daemon=True)
             self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """A change of attempt is a good moment for a full look."""
+        """Start a full scan."""
         del target
         self._wake.set()
 
     def drain(self, timeout_s: float = DRAIN_S) -> bool:
-        """Block until all that is there now was judged without waiting for it to settle: its writer is dead.
+        """Block until all entries were inspected without the settle time, because their writer is dead.
 
-        False when it takes longer; then it is told later.
+        False: it takes longer than ``timeout_s``, and events follow later.
         """
         if self._thread is None:
             return True
@@ -118,7 +118,7 @@ class CheckpointDir:
             return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
 
     def stop(self) -> None:
-        """End and join."""
+        """End the thread and join it."""
         self._stopping = True
         self._wake.set()
         with self._drained:
@@ -139,19 +139,19 @@ class CheckpointDir:
                     self._open()
                     rescan_due = now + self._watch.rescan_s
                 elif now >= rescan_due or drains:
-                    self._look(None)
+                    self._scan(None)
                     rescan_due = now + self._watch.rescan_s
                 else:
                     hot = self._hot() if now >= hot_due else set()
                     hot_due = now + HOT_S if now >= hot_due else hot_due
-                    self._look(self._taken() | self._unsettled() | hot)
+                    self._scan(self._taken() | self._unsettled() | hot)
                 if drains:
-                    self._look(self._unsettled(), settle_s=0.0)
-                self._trouble.clear("directory")
+                    self._scan(self._unsettled(), settle_s=0.0)
+                self._problems.clear("directory")
             except Exception as fault:
-                self._trouble.say(
+                self._problems.report(
                     "directory",
-                    f"{self._directory}: checkpoints cannot be looked at ({fault}); it is tried again",
+                    f"{self._directory}: checkpoints cannot be read ({fault}); retrying",
                 )
             with self._drained:
                 self._drains_done = asked
@@ -160,7 +160,7 @@ class CheckpointDir:
         self._close()
 
     def _wait(self, due: float) -> None:
-        """Until something changed, something may have settled, or a look is due."""
+        """Wait until something changed, something may have settled, or a scan is due."""
         limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
         if self._unsettled():
             limit = min(limit, self._watch.settle_s / 2)
@@ -183,7 +183,7 @@ class CheckpointDir:
         return {name for _, name in sorted(directories)[-HOT_DIRECTORIES:]}
 
     def _on_change(self, name: str, is_directory: bool) -> None:
-        """Called by the observer's thread. Logs and pictures do not wake ours."""
+        """Called by the observer's thread. Logs and pictures cause no scan."""
         if is_candidate(name, is_directory=is_directory, globs=self._globs):
             with self._lock:
                 self._changed.add(name)
@@ -192,14 +192,14 @@ class CheckpointDir:
     # --- the directory ---
 
     def _is_open(self) -> bool:
-        """Whether the directory is still the one that is watched."""
+        """Whether the path is still the directory that is watched."""
         if self._events is None or self._directory is None:
             return False
         if self._directory_key() == self._inode:
             return True
         self._close()
         for name in list(self._entries):
-            self._forget(name)
+            self._remove(name)
         return False
 
     def _directory_key(self) -> tuple[int, int] | None:
@@ -210,7 +210,7 @@ class CheckpointDir:
         return None if status is None else (status.st_dev, status.st_ino)
 
     def _open(self) -> None:
-        """Begin to watch a directory that exists: events first, then the first look, so that nothing falls between."""
+        """Begin to watch an existing directory: events first, then the first scan, so that no change is missed."""
         self._inode = self._directory_key()
         if self._inode is None or self._directory is None:
             return
@@ -218,12 +218,12 @@ class CheckpointDir:
         try:
             self._events.open()
         except OSError as fault:
-            self._trouble.say(
+            self._problems.report(
                 "events",
-                f"{self._directory}: no file events ({fault.strerror or fault}); it is looked at every "
+                f"{self._directory}: no file events ({fault.strerror or fault}); it is scanned every "
                 f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
             )
-        self._first_look(self._directory)
+        self._scan_first(self._directory)
 
     def _close(self) -> None:
         if self._events is not None:
@@ -232,8 +232,8 @@ class CheckpointDir:
 
     # --- looking ---
 
-    def _first_look(self, directory: Path) -> None:
-        """Report what is there. What changed in the last moment may still be written and goes the usual way."""
+    def _scan_first(self, directory: Path) -> None:
+        """Report existing checkpoints. Those that changed within the settle time are reported as usual."""
         present = candidates(directory, self._globs)
         signatures = {name: signature(directory / name) for name in present}
         known = {checkpoint.name: checkpoint for checkpoint in self._list_directory(directory)}
@@ -242,13 +242,13 @@ class CheckpointDir:
             if found is None:
                 continue
             if found.mtime_ns > recent_ns:
-                self._appeared(name, found, is_directory=present[name])
+                self._add(name, found, is_directory=present[name])
                 continue
             entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
-            self._judge(name, entry, known.get(name))
+            self._settle(name, entry, known.get(name))
 
-    def _look(self, names: set[str] | None, settle_s: float | None = None) -> None:
-        """Look at the named entries, or (None) at all, present and known. ``settle_s``: instead of the setting."""
+    def _scan(self, names: set[str] | None, settle_s: float | None = None) -> None:
+        """Scan the named entries, or if None all existing and known ones. ``settle_s``: instead of the setting."""
         if self._directory is None:
             return
         present: dict[str, bool] | None = None
@@ -260,51 +260,51 @@ class CheckpointDir:
                 return
             entry = self._entries.get(name)
             if present is not None and name not in present:
-                self._forget(name)
+                self._remove(name)
             elif entry is not None:
-                self._look_again(name, entry, self._watch.settle_s if settle_s is None else settle_s)
+                self._check_entry(name, entry, self._watch.settle_s if settle_s is None else settle_s)
             elif present is not None:
                 found = signature(self._directory / name)
                 if found is not None:
-                    self._appeared(name, found, is_directory=present[name])
+                    self._add(name, found, is_directory=present[name])
 
-    def _look_again(self, name: str, entry: _Entry, settle_s: float) -> None:
+    def _check_entry(self, name: str, entry: _Entry, settle_s: float) -> None:
         found = self._signature(name, entry)
         now = time.monotonic()
         if found is None:
-            self._forget(name)
+            self._remove(name)
         elif found != entry.signature:
-            self._moved(name, entry)
+            self._change(name, entry)
         elif not entry.judged and now - entry.changed_s >= settle_s:
-            self._judge(name, entry, self._inspected(name))
+            self._settle(name, entry, self._inspect_entry(name))
 
     def _signature(self, name: str, entry: _Entry) -> Signature | None:
         return signature(Path(str(self._directory), name), shallow=entry.judged and entry.checkpoint is None)
 
     # --- what becomes of an entry ---
 
-    def _appeared(self, name: str, found: Signature, *, is_directory: bool) -> None:
+    def _add(self, name: str, found: Signature, *, is_directory: bool) -> None:
         entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False)
-        entry.checkpoint = self._inspected(name)
+        entry.checkpoint = self._inspect_entry(name)
         if entry.checkpoint is not None:
             self._report(entry, "created", entry.checkpoint, verdict="writing")
 
-    def _moved(self, name: str, entry: _Entry) -> None:
+    def _change(self, name: str, entry: _Entry) -> None:
         now = time.monotonic()
         was_judged, entry.judged = entry.judged, False
         found = self._signature(name, entry)
         if found is None:
-            self._forget(name)
+            self._remove(name)
             return
         grew = found.size_bytes != entry.signature.size_bytes
         entry.signature, entry.changed_s = found, now
         if entry.checkpoint is None:
-            self._appeared(name, found, is_directory=entry.is_directory)
+            self._add(name, found, is_directory=entry.is_directory)
         elif was_judged or (grew and now - entry.reported_s >= GROWING_S):
             self._report(entry, "growing", entry.checkpoint, verdict="writing")
 
-    def _judge(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
-        """It stands still."""
+    def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
+        """Handle an entry that no longer changes."""
         entry.checkpoint, entry.judged = checkpoint, True
         if checkpoint is None:
             entry.signature = self._signature(name, entry) or entry.signature
@@ -313,21 +313,23 @@ class CheckpointDir:
         else:
             self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
 
-    def _forget(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         entry = self._entries.pop(name, None)
         if entry is not None and entry.checkpoint is not None:
             self._report(entry, "removed", entry.checkpoint)
 
-    def _inspected(self, name: str) -> Checkpoint | None:
+    def _inspect_entry(self, name: str) -> Checkpoint | None:
         path = Path(str(self._directory), name)
         try:
             checkpoint = self._inspect(path)
         except FileNotFoundError:
             return None
         except OSError as fault:
-            self._trouble.say(name, f"{path}: cannot be inspected ({fault.strerror or fault}); it is not resumed from")
+            self._problems.report(
+                name, f"{path}: cannot be inspected ({fault.strerror or fault}); it is not resumed from"
+            )
             return None
-        self._trouble.clear(name)
+        self._problems.clear(name)
         return checkpoint
 
     def _report(

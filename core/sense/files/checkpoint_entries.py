@@ -1,4 +1,4 @@
-"""The entries of a checkpoint directory by size and time, cheap enough to look at often."""
+"""Entries of a checkpoint directory with size and time, without opening files, so that frequent scans are cheap."""
 
 import os
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.text.path_globs import matches
 
 FILES_PER_DIRECTORY = 4096
-"""Files of one checkpoint directory that are looked at (a sharded one of a thousand ranks has about two thousand)."""
+"""Most files of one checkpoint directory that are read. A sharded one of a thousand ranks has about two thousand."""
 DEPTH = 3
-"""Levels of a checkpoint directory that are looked at: ``checkpoint-500/unet/model.safetensors`` is two."""
+"""Levels of a checkpoint directory that are read: ``checkpoint-500/unet/model.safetensors`` has two."""
 
 
 class Signature(NamedTuple):
-    """Changes when the entry does. Bytes, newest modification time (ns), number of files, inode of the top."""
+    """Bytes, newest modification time (ns), number of files, inode of the top. It differs if the entry has changed."""
 
     size_bytes: int
     mtime_ns: int
@@ -36,9 +36,9 @@ def is_candidate(name: str, *, is_directory: bool, globs: Sequence[str] = ()) ->
 
 
 def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
-    """Name → is it a directory, of all entries that may be checkpoints. Links that leave ``directory`` are left out.
+    """All entries that may be checkpoints: name → whether it is a directory. Links out of ``directory`` are left out.
 
-    Raises OSError when the directory cannot be read.
+    Raises OSError if the directory cannot be read.
     """
     found = {}
     with os.scandir(directory) as entries:
@@ -49,12 +49,12 @@ def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
                 if possible and not (entry.is_symlink() and leaves(entry)):
                     found[entry.name] = is_directory
             except OSError:
-                continue  # it vanished, or its file system does not answer: the next look tells
+                continue  # it vanished, or its file system does not answer
     return found
 
 
 def leaves(entry: os.DirEntry[str]) -> bool:
-    """Whether a link leads out of its directory (or nowhere)."""
+    """Whether a link points out of its directory or to nothing."""
     link = Path(entry.path)
     try:
         return not link.resolve(strict=True).is_relative_to(link.parent.resolve(strict=True))
@@ -63,7 +63,7 @@ def leaves(entry: os.DirEntry[str]) -> bool:
 
 
 def signature(path: Path, *, shallow: bool = False) -> Signature | None:
-    """Signature of a file, or of a directory with what is in it (``shallow``: the top only). None = not there."""
+    """Signature of a file, or of a directory with its content (``shallow``: without). None: it does not exist."""
     try:
         top = path.stat()
         if not path.is_dir():

@@ -1,4 +1,4 @@
-"""File events of one directory (not below it): inotify, or polling where events never come."""
+"""File events of one directory, not of its subdirectories: inotify, or polling on file systems without events."""
 
 import os
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from ..host.filesystem_type import is_network_filesystem
 POLL_S = 5.0
 """Period on file systems without events. 1.5 s cost 8 % of a core on 9p (jamie8johnson/cqs#1091)."""
 IGNORED = frozenset({"opened", "closed_no_write"})
-"""Reading changes nothing."""
+"""Events of reading."""
 
 OnChange = Callable[[str, bool], None]
 Means = Literal["events", "polling", "rescan"]
 
 
 class DirectoryEvents:
-    """Calls ``on_change(name of the entry, is it a directory)`` from a thread of its own, once ``open``."""
+    """After ``open``, calls ``on_change(name of the entry, whether it is a directory)`` in a thread of its own."""
 
     def __init__(self, directory: Path, on_change: OnChange, mountinfo: Callable[[], str]) -> None:
         self._directory = directory
@@ -32,7 +32,7 @@ class DirectoryEvents:
         self.means: Means = "rescan"
 
     def open(self) -> None:
-        """Begin. Raises OSError when the kernel has no watch left (``means`` stays "rescan")."""
+        """Begin. Raises OSError if the kernel has no inotify watch left (``means`` stays "rescan")."""
         polling = is_network_filesystem(os.path.realpath(self._directory), self._mountinfo())
         observer: BaseObserver = PollingObserver(timeout=POLL_S) if polling else Observer()
         observer.daemon = True
@@ -41,7 +41,7 @@ class DirectoryEvents:
         self._observer, self.means = observer, "polling" if polling else "events"
 
     def close(self) -> None:
-        """End; does not wait for a stuck file system."""
+        """End without waiting for a stuck file system."""
         if self._observer is not None:
             self._observer.stop()
             self._observer.join(0.5)
@@ -54,7 +54,7 @@ class _Handler(FileSystemEventHandler):
         self._on_change = on_change
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """Name both ends of a rename."""
+        """Report the entry, and both names of a rename."""
         if event.event_type in IGNORED:
             return
         for path in (event.src_path, event.dest_path):

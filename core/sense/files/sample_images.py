@@ -1,4 +1,4 @@
-"""Finding the sample images of a run below its output directory, within bounds, and their step by their name."""
+"""Finds the sample images of a run below its output directory, within limits, and parses their step from the name."""
 
 import os
 import re
@@ -14,7 +14,7 @@ SAMPLE_FOLDER = re.compile(r"sample|preview|validation|^val$|^eval|generated|^im
 """Kohya writes into ``sample``, DiT and most others into ``samples``; trackers into ``images``."""
 DEPTH = 4
 ENTRIES = 50_000
-"""A training that saves its data set below its output directory must not keep the screen waiting."""
+"""Most entries that are read, for output directories that contain a data set."""
 NEWEST = 300
 
 _KOHYA = re.compile(r"_(e?)(\d{6})_\d{2}_\d{14}")
@@ -32,7 +32,7 @@ def find_samples(directory: Path, globs: Sequence[str] = (), newest: int = NEWES
 
     Those whose path matches one of ``globs`` (``sample_globs`` of a preset); if none does, those of folders named for
     samples; if there are none, all.
-    Links are not followed. A directory that is not there (yet) holds none. Raises OSError when it cannot be read.
+    Links are not followed. A directory that does not exist has none. Raises OSError if it cannot be read.
     """
     if not directory.is_dir():
         return ()
@@ -61,7 +61,7 @@ def find_samples(directory: Path, globs: Sequence[str] = (), newest: int = NEWES
 
 
 def _walk(directory: Path) -> Iterator[tuple["os.DirEntry[str]", bool]]:
-    """(picture, whether it lies in a folder named for samples), breadth first, within DEPTH and ENTRIES."""
+    """(picture, whether it is in a folder named for samples), breadth first, within DEPTH and ENTRIES."""
     folders: list[tuple[str, int, bool]] = [(str(directory), 0, False)]
     seen = 0
     first = True
@@ -86,7 +86,7 @@ def _walk(directory: Path) -> Iterator[tuple["os.DirEntry[str]", bool]]:
 
 
 def moment_of(path: Path) -> tuple[int | None, int | None]:
-    """(step, epoch) that a name tells, else that of the folder it lies in; ``path`` relative to the output directory.
+    """(step, epoch) in the name, else in the name of its folder. ``path``: relative to the output directory.
 
     >>> moment_of(Path("sample/luca_000500_00_20251121232000_42.png"))
     (500, None)

@@ -1,18 +1,18 @@
-"""What the GPU child tells, and the readings it becomes. Pure."""
+"""Messages of the NVML child, and the readings that they become. Pure."""
 
 from collections.abc import Callable
 
 import msgspec
 
 from ...model.observation import GpuReading
-from .nvml_codes import gpu_trouble, throttle_reasons
+from .nvml_codes import gpu_message, throttle_reasons
 from .visible_devices import GpuChoice, is_own
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU as the child read it ``age_s`` ago (``read`` False: not yet, and it asks since then).
+    """One GPU as the child read it ``age_s`` ago (``read`` False: the first reading has taken that long so far).
 
-    ``code``: NVML's, when the GPU could not be read. ``procs``: [pid, bytes] of each process on it.
+    ``code``: NVML's error code if the GPU could not be read. ``procs``: [pid, bytes] of each process on it.
     """
 
     index: int
@@ -33,7 +33,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="opening"):
-    """The child lives, the driver has not answered yet."""
+    """The child runs, and the driver has not answered yet."""
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="gpus"):
@@ -52,8 +52,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 Message = Opening | Devices | Refusal
 
 
-class GpuPicture:
-    """The GPUs as last seen: one that is lost or silent stays on the list."""
+class GpuList:
+    """The GPUs with their last readings. A GPU that is lost or does not answer stays in the list."""
 
     def __init__(self) -> None:
         self._known: dict[int, GpuReading] = {}
@@ -66,12 +66,12 @@ class GpuPicture:
         choice: GpuChoice,
         own_pids: Callable[[], frozenset[int]] | None,
     ) -> tuple[GpuReading, ...]:
-        """Readings after a report. Values older than ``limit_s`` are unknown. ``own_pids`` None: pids say nothing."""
+        """Readings after a message. Values older than ``limit_s`` are unknown. ``own_pids`` None: not comparable."""
         listed = any(device.procs for device in devices.gpus)
         pids = None if own_pids is None else own_pids() if listed else frozenset[int]()
         readings = {d.index: self._reading(d, limit_s, is_own(choice, d.index, d.uuid), pids) for d in devices.gpus}
         for index in self._known.keys() - readings.keys():
-            readings[index] = self._without_values(index, "gone: the driver no longer lists it")
+            readings[index] = self._without_values(index, "missing: the driver no longer lists it")
         self._known = readings
         return self.readings()
 
@@ -80,14 +80,14 @@ class GpuPicture:
         return tuple(self._known[index] for index in sorted(self._known))
 
     def silent(self, trouble: str) -> tuple[GpuReading, ...]:
-        """The same GPUs with nothing known but what they are."""
+        """The same GPUs without values."""
         self._known = {index: self._without_values(index, trouble) for index in self._known}
         return self.readings()
 
     def _reading(self, device: Device, limit_s: float, own: bool | None, pids: frozenset[int] | None) -> GpuReading:
         known = self._known.get(device.index)
         if device.age_s > limit_s:
-            return self._without_values(device.index, f"silent for {device.age_s:.0f} s", own=own)
+            return self._without_values(device.index, f"no answer for {device.age_s:.0f} s", own=own)
         if own is None and device.uuid is None and known is not None:
             own = known.own  # its UUID was read before it was lost
         return GpuReading(
@@ -105,7 +105,7 @@ class GpuPicture:
             clock_mhz=device.clock_mhz,
             throttle=None if device.throttle is None else throttle_reasons(device.throttle),
             own_mem_bytes=_own_memory(device.procs, pids),
-            trouble=None if device.code is None else gpu_trouble(device.code),
+            trouble=None if device.code is None else gpu_message(device.code),
         )
 
     def _without_values(self, index: int, trouble: str, *, own: bool | None = None) -> GpuReading:
@@ -116,7 +116,7 @@ class GpuPicture:
 
 
 def _own_memory(procs: tuple[tuple[int, int | None], ...] | None, pids: frozenset[int] | None) -> float | None:
-    """Memory held by our processes; None when the driver lists none, hides the amount, or pids cannot be compared."""
+    """Memory of the trainer's processes; None if the driver lists none or no amounts, or pids are not comparable."""
     if procs is None or pids is None:
         return None
     ours = [memory for pid, memory in procs if pid in pids]

@@ -1,4 +1,4 @@
-"""GPU telemetry through a child process that may be stuck, killed and replaced at any time."""
+"""The GPU sensor. It reads NVML in a child process, which is killed and replaced if the driver hangs."""
 
 import os
 import select
@@ -15,28 +15,29 @@ from ...model.observation import GpuReading, GpuSample
 from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..process.process_tree import tree_pids
-from ..wakeup import Bell
-from .gpu_readings import Devices, GpuPicture, Message, Refusal
-from .nvml_codes import driver_trouble, silence
+from ..wakeup import Wakeup
+from .gpu_readings import Devices, GpuList, Message, Refusal
+from .nvml_codes import driver_message, no_answer
 from .visible_devices import GpuChoice, parse_visible_devices, visible_devices_of
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.nvml_child")
-"""``-P``: the working directory is the user's; a ``json.py`` of theirs must not become ours."""
+"""``-P``: do not import a ``json.py`` from the user's working directory."""
 BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""Wait before the n-th new child without an answer in between; the last repeats."""
+"""Wait before the n-th new child without an answer; the last value repeats."""
 REPLACE_FACTOR = 4.0
-"""A child is replaced when no GPU answered for this many time limits: shorter, and slow drivers would never answer."""
+"""A child is replaced if no GPU answers for this many time limits. With a shorter time slow drivers never answer."""
 START_LIMIT_S = 30.0
-"""Longest wait for the driver's first answer: without persistence it takes 1.5 s a GPU (pop-os/system76-power#492)."""
+"""Longest wait for the driver's first answer. Without persistence mode it takes 1.5 s per GPU
+(pop-os/system76-power#492)."""
 STUCK_CHILDREN = 3
-"""Children that even SIGKILL does not end (they wait inside the driver) before no more are started."""
+"""If this many children survive SIGKILL (they hang in the driver), no more are started."""
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 
 Ending = Literal["answered", "refused", "silent", "stopped"]
 
 
 def pids_are_comparable() -> bool:
-    """Whether the driver's pids are ours: not in a container (it tells the host's), not under WSL2 (it tells none)."""
+    """Whether the driver reports pids of this namespace. In a container it reports the host's, under WSL2 none."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
         kernel = Path("/proc/sys/kernel/osrelease").read_text("ascii", errors="replace").lower()
@@ -48,9 +49,9 @@ def pids_are_comparable() -> bool:
 class GpuSensor:
     """Puts a GpuSample every ``watch.interval_s``.
 
-    A GPU that hangs or is lost stays in the sample with ``trouble``; the others go on. When none answers, or there is
-    no driver, the sample's ``trouble`` says so, and another child tries with growing waits. ``own_gpus`` None: what
-    the trainer's ``CUDA_VISIBLE_DEVICES`` says, else all. ``trust_pids`` None: where pids can be compared.
+    A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
+    is no driver, the sample has ``trouble``, and new children are started with growing waits. ``own_gpus`` None: the
+    trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``trust_pids`` None: use the driver's pids if they are comparable.
     """
 
     def __init__(
@@ -75,31 +76,31 @@ class GpuSensor:
         self._backoff_s = backoff_s
         self._command = command
         self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-        self._picture = GpuPicture()
+        self._picture = GpuList()
         self._target: AttemptTarget | None = None
         self._answered_s = 0.0
         self._said_s = 0.0
         self._abandoned: list[subprocess.Popen[bytes]] = []
-        self._bell = Bell()
+        self._wakeup = Wakeup()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin. Returns at once."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="sense-gpu", daemon=True)
         self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """Whose memory is ours, and which GPUs."""
+        """Set the attempt whose GPUs and memory are marked as own."""
         self._target = target
         if self._configured is None and target is not None:
             self._choice = parse_visible_devices(visible_devices_of(target.trainer.pid))
 
     def stop(self) -> None:
-        """End and join."""
+        """End the thread and join it."""
         self._stopping = True
-        self._bell.ring()
-        self._bell.close_after(self._thread)
+        self._wakeup.wake()
+        self._wakeup.close_after(self._thread)
 
     # --- the thread ---
 
@@ -110,7 +111,7 @@ class GpuSensor:
         while not self._stopping:
             self._abandoned = [child for child in self._abandoned if child.poll() is None]
             if ending == "refused":
-                self._answered_s = time.monotonic()  # a refusal is an answer; the silence begins anew
+                self._answered_s = time.monotonic()  # a refusal counts as an answer
             ending = "silent"
             if len(self._abandoned) < STUCK_CHILDREN:
                 try:
@@ -122,21 +123,21 @@ class GpuSensor:
             self._rest(self._backoff_s[min(failures, len(self._backoff_s) - 1)], silent=ending != "refused")
 
     def _rest(self, seconds: float, *, silent: bool) -> None:
-        """Wait; a silence is told of meanwhile, a refusal was told once."""
+        """Wait before the next child. ``silent``: report meanwhile that there is no answer."""
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
             self._wait(None, min(left, self._watch.interval_s))
             if silent:
-                self._tell_silence()
+                self._put_no_answer()
 
     def _use_child(self) -> Ending:
-        """Start one and listen until it has to be replaced. Raises OSError when it cannot be started."""
+        """Start a child and read it until it has to be replaced. Raises OSError if it cannot be started."""
         child = subprocess.Popen(
             [*self._command, str(os.getpid()), str(self._watch.interval_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in the supervisor's terminal is not for it
+            start_new_session=True,  # Ctrl-C in the supervisor's terminal does not reach it
         )
         try:
             return self._listen(child)
@@ -156,23 +157,23 @@ class GpuSensor:
             for line in lines:
                 message = self._decoder.decode(line)
                 if isinstance(message, Refusal):
-                    trouble = driver_trouble(message.code, message.text)
+                    trouble = driver_message(message.code, message.text)
                     self._put(self._picture.silent(trouble), trouble)
                     return "refused"
                 if isinstance(message, Devices):
                     answered = self._take(message) or answered
             if data == b"":
-                self._tell_silence()
+                self._put_no_answer()
                 return "answered" if answered else "silent"
             silent_s = time.monotonic() - max(self._answered_s, started_s)
             limit_s = REPLACE_FACTOR * self._watch.gpu_timeout_s if answered else self._start_limit_s
             if silent_s > limit_s:
                 return "answered" if answered else "silent"
-            self._tell_silence()
+            self._put_no_answer()
         return "stopped"
 
     def _take(self, devices: Devices) -> bool:
-        """Put what was read; whether a GPU answered."""
+        """Put a sample of these readings. Returns whether a GPU answered."""
         limit_s = self._watch.gpu_timeout_s
         target = self._target
         readings = self._picture.answered(
@@ -191,12 +192,12 @@ class GpuSensor:
             return True
         return False
 
-    def _tell_silence(self) -> None:
-        """Once an interval, when nothing was heard for longer than the time limit."""
+    def _put_no_answer(self) -> None:
+        """Put a sample without values once per interval, if there was no answer for longer than the time limit."""
         now = time.monotonic()
         silent_s = now - self._answered_s
         if silent_s > self._watch.gpu_timeout_s and now - self._said_s >= self._watch.interval_s:
-            self._put(self._picture.silent(f"silent for {silent_s:.0f} s"), silence(silent_s))
+            self._put(self._picture.silent(f"no answer for {silent_s:.0f} s"), no_answer(silent_s))
 
     def _put(self, readings: tuple[GpuReading, ...], trouble: str | None) -> None:
         self._said_s = time.monotonic()
@@ -206,20 +207,20 @@ class GpuSensor:
 
     def _wait(self, fd: int | None, seconds: float) -> None:
         poll = select.poll()
-        poll.register(self._bell, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
         if fd is not None:
             poll.register(fd, select.POLLIN)
         poll.poll(max(0.0, seconds) * 1000)
 
     def _read(self, fd: int) -> bytes | None:
-        """What came; b"" at the child's end; None when nothing came."""
+        """Output of the child; b"" at its end; None if there is none."""
         try:
             return os.read(fd, 65536)
         except BlockingIOError:
             return None
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
-        """Kill it without waiting for one that cannot die now."""
+        """Kill the child, without waiting if it hangs in the driver."""
         child.kill()
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:

@@ -1,13 +1,13 @@
-"""The process that asks the NVIDIA driver, so that a call that never returns takes only this process with it.
+"""Program that reads the GPUs through NVML, so that a call of the driver that never returns blocks only this process.
 
-Run as ``python -P -m trainwatch.core.sense.gpu.nvml_child PARENT_PID INTERVAL_S``. Writes one JSON object a line:
+``python -P -m trainwatch.core.sense.gpu.nvml_child PARENT_PID INTERVAL_S`` writes one JSON object per line:
 
 - ``{"kind": "opening"}`` while the driver has not answered the first call yet,
-- ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer shows a growing ``age_s``,
-- ``{"kind": "error", "code": NVML code, "text": …}`` as last words.
+- ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer has a growing ``age_s``,
+- ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
-One thread for each GPU: one that hangs leaves the others readable. Imports nothing of trainwatch and ends with its
-parent. A reading that the driver refuses is null, never 0.
+Each GPU has a thread of its own, so one that hangs leaves the others readable. The program imports nothing of
+trainwatch and ends with its parent. A value that the driver refuses is null, never 0.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ from typing import Any
 
 import pynvml
 
-PATIENCE_S = 0.5
-"""Wait for slow GPUs before a line is written without news of them."""
+REPORT_WAIT_S = 0.5
+"""Wait for slow GPUs before a line is written with their last values."""
 DRIVER_WIDE = frozenset({1, 9, 18, 999})
-"""Uninitialized, driver not loaded, version mismatch, unknown: when every GPU says it, begin anew in a new process
-(the library stays loaded in this one)."""
+"""Uninitialized, driver not loaded, version mismatch, unknown: if every GPU returns one of them, end, so that a new
+process loads the library again."""
 GPU_GONE = frozenset({1, 9, 15, 16, 18})
-"""After these no other getter needs to be tried: the above, GPU lost, reset required."""
+"""After these codes the other getters of a GPU are skipped: the above, GPU lost, reset required."""
 DRIVER_WIDE_POLLS = 3
 NOT_SUPPORTED = 3
 
 
 def _memory(handle: Any) -> dict[str, float]:
-    """v2 counts reserved memory apart; under WSL2 and old drivers there is only v1."""
+    """Version 2 reports reserved memory separately; WSL2 and old drivers have only version 1."""
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as fault:
@@ -70,7 +70,7 @@ def _throttle(handle: Any) -> dict[str, int]:
 
 
 def _processes(handle: Any) -> dict[str, list[tuple[int, int | None]]]:
-    """[pid, bytes or null] of each."""
+    """[pid, bytes or null] of each process."""
     try:
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
     except pynvml.NVMLError as fault:
@@ -95,7 +95,7 @@ GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
 
 
 class Reader:
-    """Reads one GPU in a thread of its own whenever it is asked to."""
+    """Reads one GPU in a thread of its own, each time ``ask`` is called."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -109,12 +109,12 @@ class Reader:
         threading.Thread(target=self._run, name=f"gpu-{index}", daemon=True).start()
 
     def ask(self) -> None:
-        """Read once more, unless the last reading is not finished."""
+        """Start a reading, unless the last one is not finished."""
         self.fresh.clear()
         self._asked.set()
 
     def report(self) -> dict[str, Any]:
-        """The last reading with its age."""
+        """The last reading and its age."""
         age_s = 0.0 if self.fresh.is_set() else time.monotonic() - self._answered_s
         return {
             "index": self.index,
@@ -156,7 +156,7 @@ class Reader:
 
 
 class Opening:
-    """The first calls, in a thread of their own."""
+    """The first NVML calls, in a thread of their own."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -176,12 +176,12 @@ class Opening:
 
 
 def write(message: dict[str, Any]) -> None:
-    """One line to the parent."""
+    """Write one line to the parent."""
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
 def end_with(parent: int) -> None:
-    """Die when the parent does, however it dies: by the kernel's word, and by the end of our input."""
+    """End when the parent dies: by the kernel's signal (PDEATHSIG), and at the end of standard input."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
@@ -196,7 +196,7 @@ def end_with(parent: int) -> None:
 
 
 def main(parent: int, interval_s: float) -> int:
-    """Read and write until the parent ends or the driver is gone."""
+    """Read and write until the parent ends or the driver fails."""
     end_with(parent)
     opening = Opening()
     while not opening.done.wait(interval_s):
@@ -210,7 +210,7 @@ def main(parent: int, interval_s: float) -> int:
         due = time.monotonic() + interval_s
         for reader in readers:
             reader.ask()
-        patience_until = time.monotonic() + min(PATIENCE_S, interval_s)
+        patience_until = time.monotonic() + min(REPORT_WAIT_S, interval_s)
         for reader in readers:
             reader.fresh.wait(max(0.0, patience_until - time.monotonic()))
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
@@ -224,5 +224,5 @@ def main(parent: int, interval_s: float) -> int:
 
 
 if __name__ == "__main__":
-    # No clean-up: a thread that is stuck in the driver must not keep the process alive.
+    # No clean-up: a thread that hangs in the driver must not keep the process alive.
     os._exit(main(int(sys.argv[1]), float(sys.argv[2])))

@@ -1,4 +1,4 @@
-"""A GPU that is not there, for the demo: it follows what the trainer's processes really do. Always marked simulated."""
+"""A simulated GPU for the demo. It follows the activity of the trainer's processes and is marked as simulated."""
 
 import math
 
@@ -10,24 +10,24 @@ from ..process.proc_stat import read_all
 from ..process.process_tree import tree_of
 from ..process.tree_activity import Member, TreeActivity
 from ..sampler import Sampler
-from ..sensor_problem import OnTrouble, unheard
+from ..sensor_problem import OnProblem, ignore_problem
 
 NAME = "Simulated GPU 16 GB"
 TOTAL_BYTES = 16_376 * 2**20
 IDLE_BYTES = 400 * 2**20
 TRAINING_BYTES = 14_900 * 2**20
-"""What the SDXL run of REQUIREMENTS holds on a 16 GB card: 91 %, well used."""
+"""Memory of a typical SDXL LoRA training on a 16 GB GPU: 91 %."""
 POWER_LIMIT_W = 320.0
 IDLE_W, BUSY_W = 22.0, 285.0
 AMBIENT_C, BUSY_C = 34.0, 67.0
 BUSY_S = 2.0
-"""A trainer that was given CPU within this time is busy: the demo's waits between its steps and uses one clock tick in
-half a second, a hung one none."""
+"""A trainer that used CPU within this time is busy. The demo's trainer uses a clock tick every half second, a hung one
+none."""
 WARMING_S, FILLING_S, DRAINING_S = 12.0, 1.5, 0.6
 
 
 class SimulatedState(msgspec.Struct, frozen=True, kw_only=True):
-    """The card at one moment."""
+    """State of the GPU at one time."""
 
     util_pct: float = 0.0
     mem_used_bytes: float = float(IDLE_BYTES)
@@ -36,7 +36,7 @@ class SimulatedState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advance(state: SimulatedState, *, seconds: float, t: float, alive: bool, busy: bool) -> SimulatedState:
-    """The card ``seconds`` later, at time ``t``. Memory is held while the attempt lives and soon released after."""
+    """The state ``seconds`` later, at time ``t``. Memory is released soon after the attempt's end."""
     wave = 3.0 * math.sin(t * 0.9) + 2.0 * math.sin(t * 0.23)
     util = min(100.0, max(0.0, 94.0 + wave)) if busy and alive else 0.0
     held = TRAINING_BYTES if alive else IDLE_BYTES
@@ -59,9 +59,9 @@ class SimulatedGpu(Sampler):
     name = "simulated GPU"
 
     def __init__(
-        self, *, inbox: Inbox, clock: Clock, interval_s: float, count: int = 1, on_trouble: OnTrouble = unheard
+        self, *, inbox: Inbox, clock: Clock, interval_s: float, count: int = 1, on_problem: OnProblem = ignore_problem
     ) -> None:
-        super().__init__(interval_s=interval_s, on_trouble=on_trouble)
+        super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._inbox = inbox
         self._clock = clock
         self._count = count
@@ -72,14 +72,14 @@ class SimulatedGpu(Sampler):
         self._busy_until_t = 0.0
 
     def sample(self) -> None:
-        """Look at the trainer and move the card on."""
+        """Read the trainer's activity and advance the state."""
         target, t = self.target, self._clock.now()
         if target != self._followed:
             self._followed, self._activity = target, TreeActivity()
             self._looked_t = None
             self._busy_until_t = 0.0
         tree = {} if target is None else tree_of(target, read_all())
-        done = self._activity.look({pid: Member(stat, None) for pid, stat in tree.items()})
+        done = self._activity.update({pid: Member(stat, None) for pid, stat in tree.items()})
         seconds = self._interval_s if self._looked_t is None else t - self._looked_t
         if done.ticks > 0:
             self._busy_until_t = t + BUSY_S

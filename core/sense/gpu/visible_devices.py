@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 GpuChoice = tuple[int | str, ...] | None
-"""Indices and UUIDs (or beginnings of UUIDs, as CUDA takes them); None = all."""
+"""Indices and UUIDs (or prefixes of UUIDs, as CUDA accepts them); None: all."""
 
 
 def parse_visible_devices(value: str | None) -> GpuChoice:
-    """``CUDA_VISIBLE_DEVICES`` as CUDA reads it: the list ends at the first entry that names no device.
+    """Parse ``CUDA_VISIBLE_DEVICES`` as CUDA does: the list ends at the first entry that is not a device.
 
-    Not set: all. CUDA counts in its own order (fastest first) unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``; on machines
-    with unequal GPUs the indices may differ from the driver's.
+    Not set: all. CUDA's order is the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so on machines with
+    different GPUs the indices may differ from the driver's.
     """
     if value is None:
         return None
@@ -27,7 +27,7 @@ def parse_visible_devices(value: str | None) -> GpuChoice:
 
 
 def visible_devices_of(pid: int) -> str | None:
-    """``CUDA_VISIBLE_DEVICES`` with which a process was started; None where it is not set or may not be seen."""
+    """``CUDA_VISIBLE_DEVICES`` of a process at its start; None if it is not set or not readable."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -40,7 +40,7 @@ def visible_devices_of(pid: int) -> str | None:
 
 
 def is_own(choice: GpuChoice, index: int, uuid: str | None) -> bool | None:
-    """Whether the choice names this GPU; None = cannot be said (a MIG slice, or its UUID is not known)."""
+    """Whether the choice includes this GPU; None: unknown (a MIG slice, or an unknown UUID)."""
     if choice is None:
         return True
     names = [entry for entry in choice if isinstance(entry, str)]

@@ -1,4 +1,4 @@
-"""The machine: memory, swap, disk, processor, pressure."""
+"""The sensor of the machine: memory, swap, disk, processor, pressure."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ...model.observation import HostSample
 from ...model.ports import Clock, Inbox
 from ..sampler import Sampler
-from ..sensor_problem import OnTrouble, unheard
+from ..sensor_problem import OnProblem, ignore_problem
 from .disk_space import DiskSpace
 from .memory_limit import MemoryLimit, memory_limit
 
@@ -14,7 +14,7 @@ KIB = 1024
 
 
 class HostMemory(NamedTuple):
-    """``/proc/meminfo`` in bytes; None where the kernel does not say."""
+    """``/proc/meminfo`` in bytes; None: not reported."""
 
     total: float | None
     available: float | None
@@ -23,7 +23,7 @@ class HostMemory(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Memory that the training can count on."""
+    """Memory that the training may use."""
 
     total: float | None
     used: float | None
@@ -53,16 +53,16 @@ def parse_pressure(text: str) -> float | None:
 
 
 def parse_busy(text: str) -> tuple[int, int] | None:
-    """(busy, all) processor ticks since boot from ``/proc/stat``; waiting for disks is not busy."""
+    """(busy, all) processor ticks since boot from ``/proc/stat``. Waiting for disks does not count as busy."""
     first = text.partition("\n")[0].split()
     if len(first) < 6 or first[0] != "cpu":
         return None
-    ticks = [int(t) for t in first[1:9]]  # guest time is part of user time already
+    ticks = [int(t) for t in first[1:9]]  # guest time is part of user time
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 def share_of(memory: HostMemory, limit: MemoryLimit | None) -> Share:
-    """The cgroup's view where its limit is tighter than the host, else the host's. Used = what is not available."""
+    """Memory of the cgroup if its limit is tighter than the host's memory, else of the host. Used: not available."""
     total, available = memory.total, memory.available
     if limit is None or (total is not None and limit.limit_bytes >= total):
         return Share(total, _difference(total, available), available)
@@ -77,8 +77,8 @@ def _difference(whole: float | None, part: float | None) -> float | None:
 class Host(Sampler):
     """Puts a ``HostSample`` every ``interval_s``.
 
-    Disk free is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's where an attempt is
-    followed, else our own. ``proc`` is another place to read from, for tests.
+    Free disk space is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's if an attempt
+    is followed, else that of this process. ``proc``: another place than ``/proc``, for tests.
     """
 
     name = "host"
@@ -91,9 +91,9 @@ class Host(Sampler):
         interval_s: float,
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
-        on_trouble: OnTrouble = unheard,
+        on_problem: OnProblem = ignore_problem,
     ) -> None:
-        super().__init__(interval_s=interval_s, on_trouble=on_trouble)
+        super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._inbox = inbox
         self._clock = clock
         self._proc = proc
@@ -101,7 +101,7 @@ class Host(Sampler):
         self._busy: tuple[int, int] | None = None
 
     def sample(self) -> None:
-        """Look once."""
+        """Take one sample."""
         memory = parse_meminfo(self._read("meminfo"))
         limit = self._limit()
         share = share_of(memory, limit)

@@ -1,4 +1,4 @@
-"""What the kernel says about GPUs and memory: ``/dev/kmsg``, where we may read it."""
+"""The sensor of kernel messages about GPUs and memory (``/dev/kmsg``)."""
 
 import contextlib
 import os
@@ -10,21 +10,21 @@ from collections import deque
 
 from ...model.observation import KernelLine
 from ...model.ports import AttemptTarget, Clock, Inbox
-from ..sensor_problem import OnTrouble, TroubleReport, unheard
-from ..wakeup import Bell
+from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ..wakeup import Wakeup
 
-OF_NOTE = re.compile(
+RELEVANT = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"
     r"I/O error|segfault at|general protection",
 )
 RECORD_BYTES = 8192
-"""The kernel gives one record per read and refuses a buffer that is too small for it."""
+"""The kernel returns one record per read and refuses a buffer that is too small for it."""
 LINES_PER_S = 50
-"""A flood (a failing disk writes thousands of lines a second) must not fill the inbox."""
+"""Most lines per second that are put into the inbox. A failing disk causes thousands."""
 
 
 def parse_record(record: bytes) -> str | None:
-    r"""Message of one record ``prio,sequence,time,flags;text\n KEY=value…``; None when it is none."""
+    r"""Message of a record ``prio,sequence,time,flags;text\n KEY=value…``; None if it is invalid."""
     head, separator, text = record.decode("utf-8", "replace").partition(";")
     if not separator or not head[:1].isdigit():
         return None
@@ -33,7 +33,7 @@ def parse_record(record: bytes) -> str | None:
 
 
 def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
-    """The last lines that the kernel remembers, seconds since boot in front. Raises OSError where we may not read."""
+    """The last lines of the kernel's buffer, with seconds since boot. Raises OSError if it is not readable."""
     kept: deque[str] = deque(maxlen=lines)
     fd = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -43,7 +43,7 @@ def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
             except BlockingIOError:
                 break
             except BrokenPipeError:
-                continue  # overwritten while we read
+                continue  # overwritten during the read
             text = parse_record(record) if record else None
             if text is None:
                 break
@@ -56,38 +56,38 @@ def kernel_tail(lines: int, device: str = "/dev/kmsg") -> list[str]:
 
 
 class KernelLog:
-    """Puts a KernelLine for each new line of note. Where the log may not be read it says so once and rests."""
+    """Puts a KernelLine for each new relevant line. If the log is not readable, it reports that once."""
 
     def __init__(
-        self, *, inbox: Inbox, clock: Clock, device: str = "/dev/kmsg", on_trouble: OnTrouble = unheard
+        self, *, inbox: Inbox, clock: Clock, device: str = "/dev/kmsg", on_problem: OnProblem = ignore_problem
     ) -> None:
         self._inbox = inbox
         self._clock = clock
         self._device = device
-        self._trouble = TroubleReport(on_trouble)
-        self._bell = Bell()
+        self._problems = ProblemReport(on_problem)
+        self._wakeup = Wakeup()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin with what is logged from now on. Returns at once."""
+        """Start the thread. Only later messages are read."""
         self._thread = threading.Thread(target=self._run, name="sense-kernel", daemon=True)
         self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """The kernel's log is the same for all attempts."""
+        """Do nothing: the kernel's log is the same for all attempts."""
 
     def stop(self) -> None:
-        """End and join."""
+        """End the thread and join it."""
         self._stopping = True
-        self._bell.ring()
-        self._bell.close_after(self._thread)
+        self._wakeup.wake()
+        self._wakeup.close_after(self._thread)
 
     def _run(self) -> None:
         try:
             fd = os.open(self._device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as fault:
-            self._trouble.say(
+            self._problems.report(
                 "kernel log",
                 f"{self._device}: the kernel log cannot be read ({fault.strerror}); GPU faults (Xid) and OOM kills are "
                 "known only from the training's own log (sysctl kernel.dmesg_restrict=0 or group adm may allow it)",
@@ -96,16 +96,18 @@ class KernelLog:
         try:
             self._follow(fd)
         except Exception as fault:
-            self._trouble.say("kernel log", f"{self._device}: reading ended ({fault!r}); kernel messages are not seen")
+            self._problems.report(
+                "kernel log", f"{self._device}: reading ended ({fault!r}); kernel messages are not seen"
+            )
         finally:
             os.close(fd)
 
     def _follow(self, fd: int) -> None:
-        with contextlib.suppress(OSError):  # not the real device: a pipe holds only what is new
+        with contextlib.suppress(OSError):  # a pipe (in tests) cannot seek and has only new lines
             os.lseek(fd, 0, os.SEEK_END)
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        poll.register(self._bell, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
         second, lines = time.monotonic(), 0
         while not self._stopping:
             poll.poll()
@@ -115,11 +117,11 @@ class KernelLog:
                 except BlockingIOError:
                     break
                 except BrokenPipeError:
-                    continue  # records were overwritten before we read them; the next read goes on behind them
+                    continue  # records were overwritten before they were read; the next read continues after them
                 if not record:
-                    return  # the end of a pipe; the real device has none
+                    return  # the end of a pipe; the device has none
                 text = parse_record(record)
-                if text is None or OF_NOTE.search(text) is None:
+                if text is None or RELEVANT.search(text) is None:
                     continue
                 if time.monotonic() - second > 1.0:
                     second, lines = time.monotonic(), 0

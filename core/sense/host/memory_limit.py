@@ -1,17 +1,17 @@
 """The memory limit of a control group (a container, a systemd unit), v2 and v1.
 
-A process that grows past it is killed although the host has memory to spare; ``virtual_memory()`` shows the host.
+A process that exceeds it is killed although the host has free memory; psutil's ``virtual_memory()`` shows the host.
 """
 
 from pathlib import Path
 from typing import NamedTuple
 
 UNLIMITED_BYTES = 1 << 60
-"""v1 writes "no limit" as a number close to 2^63; no machine has an exbibyte."""
+"""v1 writes "no limit" as a number close to 2^63. No machine has an exbibyte."""
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest limit on the way up to the root. ``used_bytes`` without cache that can be dropped at once."""
+    """The tightest limit of the group and its parents. ``used_bytes``: without cache that can be dropped at once."""
 
     limit_bytes: int
     used_bytes: int
@@ -32,7 +32,7 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
-    """Limit that applies to a process, or None (no limit, no cgroups, not readable)."""
+    """The limit of a process, or None (no limit, no cgroups, not readable)."""
     limits = []
     for layout, base, group in _groups(pid, proc):
         found = [limit for folder in _upwards(base, group) if (limit := _read(folder, layout)) is not None]
@@ -49,7 +49,7 @@ def _groups(pid: int | str, proc: Path) -> list[tuple[_Layout, Path, str]]:
         layout = _V2 if number == "0" and not controllers else _V1 if "memory" in controllers.split(",") else None
         if layout is not None and layout in mounts:
             root, point = mounts[layout]
-            # In a container the mount shows only a part of the hierarchy; paths are given from its top.
+            # In a container the mount shows only a part of the hierarchy, but paths begin at its root.
             below = path[len(root) :] if root != "/" and path.startswith(root) else path
             groups.append((layout, point, below))
     return groups
@@ -71,7 +71,7 @@ def _mounts(proc: Path) -> dict[_Layout, tuple[str, Path]]:
 
 
 def _upwards(base: Path, group: str) -> list[Path]:
-    """Folders from the group up to the mount point. A path outside the mount (``/../…``) leaves the mount point."""
+    """Folders from the group up to the mount point. For a path outside the mount (``/../…``) only the mount point."""
     parts = [part for part in group.split("/") if part]
     if ".." in parts:
         parts = []

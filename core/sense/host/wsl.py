@@ -1,4 +1,4 @@
-"""Whether this is Linux on Windows (WSL2), where the GPU is lent by the host over a channel that breaks easily."""
+"""Detects WSL2 (Linux on Windows), where the GPU is reached over a channel that breaks easily."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ GPU_CHANNEL = "dev/dxg"
 
 
 def is_wsl(root: Path = Path("/")) -> bool:
-    """By the kernel's own name; with a self-built kernel, by the GPU channel. ``root``: tests have another one."""
+    """Detect WSL2 by the kernel's name, or for a self-built kernel by the GPU channel. ``root``: for tests."""
     for name in KERNEL_NAMES:
         try:
             if "microsoft" in (root / name).read_text(errors="replace").lower():

@@ -1,6 +1,6 @@
-"""A stretch of log that came faster than it can be judged, reduced to what matters. Pure.
+"""Reduces a stretch of log that was written faster than it can be judged. Pure.
 
-Kept: lines with news, the last state of a progress bar, and the last lines. The file is the lossless store.
+It keeps lines with news, the last state of a progress bar, and the last lines. The file itself has everything.
 """
 
 from collections.abc import Callable
@@ -11,35 +11,35 @@ NEWS_WORDS = (
     *(b"nccl", b"nan", b"memory", b"space", b"corrupt", b"denied", b"time", b"terminated"),
     *(b"checkpoint", b"saved", b"epoch"),
 )
-"""Lines without any of these (in small letters) are never asked about. Plain words: searching each one is ten times
-as fast as one regular expression for all (measured: 77 against 6 MB/s)."""
+"""Lines without any of these (in lower case) are not checked for news. Searching each word is ten times as fast as one
+regular expression for all (measured: 77 against 6 MB/s)."""
 NEWS_LINES = 200
-"""Most lines with news kept of one stretch, the first ones: the cause comes before its consequences."""
+"""Most lines with news that are kept of one stretch: the first ones, because the cause precedes its consequences."""
 CONTEXT_LINES = 15
-"""Lines kept behind one with news: a traceback says what happened at its end."""
+"""Lines that are kept after one with news, because the exception is at the end of a traceback."""
 LINE_BYTES = 8192
-"""Longest kept piece of news with its context."""
+"""Most bytes of one line with its context."""
 TAIL_LINES = 200
 TAIL_BYTES = 32768
 HELD_BYTES = 65536
-"""A line without an end is looked at in pieces of about this size, so that it cannot fill the memory."""
+"""A line without an end is handled in pieces of about this size, so that it cannot fill the memory."""
 SHAPES = 20000
-"""Line shapes remembered; beyond that they are forgotten and asked again."""
+"""Most line shapes that are remembered as checked; then they are forgotten."""
 BAR = b"%|"
-"""What every tqdm-like bar contains."""
+"""Part of every bar in tqdm's format."""
 _LINES = bytes.maketrans(b"\r", b"\n")
 
 
 class Piece(NamedTuple):
-    """Bytes to keep, and what lay between the piece before and this one (``skipped_lines``: line ends in it)."""
+    """Bytes to keep, and what was skipped before them (``skipped_lines``: line ends in it)."""
 
     data: bytes
     skipped_bytes: int
     skipped_lines: int
 
 
-class _Kept(NamedTuple):
-    """``data`` stands for the bytes from ``start`` to ``end`` of the stretch, behind ``lines`` line ends."""
+class _KeptRange(NamedTuple):
+    """``data`` represents the bytes from ``start`` to ``end`` of the stretch, after ``lines`` line ends."""
 
     start: int
     end: int
@@ -48,25 +48,25 @@ class _Kept(NamedTuple):
 
 
 class BurstReduction:
-    r"""Feed it the blocks of a stretch in order, then ``finish``. Memory does not grow with the stretch.
+    r"""Call ``feed`` with the blocks of a stretch in order, then ``finish``. Memory does not grow with the stretch.
 
-    Lines that differ only in digits are asked about once: floods repeat themselves (measured: 200 MB/s for those,
-    70 MB/s for lines that all differ). ``\r`` ends a line like ``\n``.
+    Lines that differ only in digits are checked once, because floods repeat lines (measured: 200 MB/s for those, 70
+    MB/s for lines that all differ). ``\r`` ends a line like ``\n``.
     """
 
     def __init__(self, is_news: Callable[[str], bool]) -> None:
         self._is_news = is_news
         self._shapes: set[bytes] = set()
-        self._head: _Kept | None = None
-        self._news: list[_Kept] = []
-        self._bar: _Kept | None = None
+        self._head: _KeptRange | None = None
+        self._news: list[_KeptRange] = []
+        self._bar: _KeptRange | None = None
         self._held = b""
         self._recent = b""
         self._position = 0
         self._lines = 0
 
     def feed(self, block: bytes) -> None:
-        """Take the next block."""
+        """Add the next block."""
         self._recent = (self._recent + block[-TAIL_BYTES:])[-TAIL_BYTES:]
         data = self._held + block
         whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
@@ -93,7 +93,7 @@ class BurstReduction:
         return pieces
 
     def _take(self, body: bytes) -> None:
-        """Look through whole lines."""
+        """Reduce whole lines."""
         if self._head is None and body:
             self._head = self._keep(body, 0, _line_end(body, 0))
         self._take_news(body)
@@ -123,7 +123,7 @@ class BurstReduction:
             start += len(line) + 1
 
     def _fresh(self, lines: bytes) -> set[bytes]:
-        """Shapes (lines without their digits) that were not met before."""
+        """Shapes (lines without their digits) that were not checked before."""
         shapes = set(lines.translate(None, b"0123456789").split(b"\n"))
         fresh = shapes - self._shapes
         if len(self._shapes) > SHAPES:
@@ -135,8 +135,8 @@ class BurstReduction:
         small = line.lower()
         return any(word in small for word in NEWS_WORDS) and self._is_news(line[:LINE_BYTES].decode(errors="replace"))
 
-    def _keep(self, body: bytes, start: int, end: int) -> _Kept:
-        """A long one is cut, and the cut hides the bytes but not their line ends."""
+    def _keep(self, body: bytes, start: int, end: int) -> _KeptRange:
+        """Keep a range. A long one is cut; the line ends of the cut part still count."""
         data = body[start:end]
         if len(data) > LINE_BYTES:
             end = max(_line_end(body, start), start + data.rfind(b"\n", 0, LINE_BYTES) + 1)
@@ -144,20 +144,20 @@ class BurstReduction:
         if len(data) > LINE_BYTES:
             data = data[: LINE_BYTES - 1] + data[-1:]
         before = self._lines + body.count(b"\n", 0, start)
-        return _Kept(self._position + start, self._position + end, data, before)
+        return _KeptRange(self._position + start, self._position + end, data, before)
 
-    def _tail(self) -> _Kept:
+    def _tail(self) -> _KeptRange:
         recent = self._recent
         ends = [at + 1 for at, byte in enumerate(recent) if byte in b"\n\r" and at + 1 < len(recent)]
         first = 0 if self._position <= len(recent) else (ends[0] if ends else 0)
         if len(ends) > TAIL_LINES:
             first = ends[-TAIL_LINES]
         data = recent[first:]
-        return _Kept(self._position - len(data), self._position, data, self._lines - data.count(b"\n"))
+        return _KeptRange(self._position - len(data), self._position, data, self._lines - data.count(b"\n"))
 
 
 def _line_end(data: bytes, start: int) -> int:
-    """Position behind the line that holds ``start``."""
+    """Position after the line that contains ``start``."""
     newline = data.find(b"\n", start)
     carriage = data.find(b"\r", start, newline if newline >= 0 else len(data))
     if carriage >= 0:

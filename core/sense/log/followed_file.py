@@ -1,4 +1,4 @@
-"""One growing file, followed by name through late creation, rotation and truncation."""
+"""Follows one growing file by name through late creation, rotation and truncation."""
 
 import os
 import stat
@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 FINGERPRINT_BYTES = 32
-"""Bytes before the reading position that are looked at again: a file that was cut and has already grown past the
-position (``logrotate copytruncate``) differs there."""
-ROTATION_LOOKS = 2
-"""Looks at which a renamed file must stand at its end before the new one is taken: its writer may not know yet."""
+"""Bytes before the reading position that are compared at each poll. They differ if the file was truncated and has
+grown past the position again (``logrotate copytruncate``)."""
+ROTATION_POLLS = 2
+"""Polls without new data after which a renamed file is left for the new one. Its writer may still have it open."""
 ALIGN_BYTES = 65536
-"""How far a beginning inside the file looks for the end of a line."""
+"""Most bytes in which a beginning inside the file is moved to the next line end."""
 
 
-class Look(NamedTuple):
-    """What ``refresh`` saw: bytes that wait to be read, and at a new beginning how many were left out before them.
+class Refresh(NamedTuple):
+    """Result of ``refresh``: bytes that wait to be read, and at a new beginning how many were skipped before them.
 
-    ``left_out`` None: the file goes on where it was. A number: another file, a cut one, or the first look; what was
+    ``left_out`` None: the file continues. A number: another file, a truncated one, or the first poll; the text that was
     read before is complete.
     """
 
@@ -26,26 +26,26 @@ class Look(NamedTuple):
 
 
 class FollowedFile:
-    """Bytes of the file that is called ``path``, each exactly once and in order.
+    """Returns the bytes of the file ``path``, each once and in order.
 
-    ``begin_within_bytes``: begin at most so many bytes before the end of what is there at the first look (0: at its
-    end; None: at its start); a file that appears later is read from its start. Faults of the file system are raised
-    as OSError by ``refresh`` and ``read``; a missing file is none.
+    ``begin_within_bytes``: begin at most so many bytes before the end of a file that exists at the first poll (0: at
+    its end; None: at its start); a file that appears later is read from its start. ``refresh`` and ``read`` raise
+    OSError, but not for a missing file.
     """
 
     def __init__(self, path: str, *, begin_within_bytes: int | None = None) -> None:
         self.path = path
         self._begin_within_bytes = begin_within_bytes
-        self._first_look = True
+        self._scan_first = True
         self._fd: int | None = None
         self._key = (0, 0)
         self._offset = 0
         self._fingerprint = b""
         self._ended_looks = 0
 
-    def refresh(self) -> Look:
-        """Look at the file."""
-        first, self._first_look = self._first_look, False
+    def refresh(self) -> Refresh:
+        """Poll the file."""
+        first, self._scan_first = self._scan_first, False
         if self._fd is None:
             return self._open(first=first)
         waiting = os.fstat(self._fd).st_size - self._offset
@@ -53,15 +53,15 @@ class FollowedFile:
             return self._restart()
         if waiting == 0 and self._was_replaced():
             self._ended_looks += 1
-            if self._ended_looks >= ROTATION_LOOKS:
+            if self._ended_looks >= ROTATION_POLLS:
                 self.close()
                 return self._open(first=False)
         else:
             self._ended_looks = 0
-        return Look(waiting, None)
+        return Refresh(waiting, None)
 
     def read(self, size: int) -> bytes:
-        """The next at most ``size`` bytes; b"" at the end (or when the file was cut meanwhile)."""
+        """The next bytes, at most ``size``; b"" at the end, or if the file was truncated meanwhile."""
         if self._fd is None:
             return b""
         data = os.pread(self._fd, size, self._offset)
@@ -70,17 +70,17 @@ class FollowedFile:
         return data
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
-    def _open(self, *, first: bool) -> Look:
+    def _open(self, *, first: bool) -> Refresh:
         try:
-            # A pipe or terminal of that name must not block us.
+            # A pipe or terminal with that name must not block.
             fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         except FileNotFoundError:
-            return Look(0, None)
+            return Refresh(0, None)
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             os.close(fd)
@@ -89,21 +89,21 @@ class FollowedFile:
         waiting = self._restart().waiting
         if first and self._begin_within_bytes is not None and waiting > self._begin_within_bytes:
             return self._skip(waiting - self._begin_within_bytes, waiting)
-        return Look(waiting, 0)
+        return Refresh(waiting, 0)
 
-    def _restart(self) -> Look:
+    def _restart(self) -> Refresh:
         self._offset, self._fingerprint, self._ended_looks = 0, b"", 0
-        return Look(os.fstat(self._fd).st_size if self._fd is not None else 0, 0)
+        return Refresh(os.fstat(self._fd).st_size if self._fd is not None else 0, 0)
 
-    def _skip(self, size: int, waiting: int) -> Look:
-        """Begin after the first line that ends behind ``size``."""
+    def _skip(self, size: int, waiting: int) -> Refresh:
+        """Begin after the first line end after ``size``."""
         self._offset = size
         if size < waiting:
             ahead = os.pread(self._fd or 0, ALIGN_BYTES, size)
             self._offset += ahead.find(b"\n") + 1
         before = max(0, self._offset - FINGERPRINT_BYTES)
         self._fingerprint = os.pread(self._fd or 0, self._offset - before, before)
-        return Look(waiting - self._offset, self._offset)
+        return Refresh(waiting - self._offset, self._offset)
 
     def _was_rewritten(self) -> bool:
         size = len(self._fingerprint)
@@ -113,5 +113,5 @@ class FollowedFile:
         try:
             status = Path(self.path).stat()
         except FileNotFoundError:
-            return False  # renamed, and the new one is not there yet
+            return False  # renamed, and the new one does not exist yet
         return (status.st_dev, status.st_ino) != self._key

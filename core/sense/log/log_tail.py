@@ -1,4 +1,4 @@
-"""What the trainer writes, as it writes it."""
+"""The sensor of the trainer's log."""
 
 import codecs
 import threading
@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from ...model.observation import LogChunk
 from ...model.ports import AttemptTarget, Clock, Inbox
 from ..sampler import JOIN_S
-from ..sensor_problem import OnTrouble, TroubleReport, unheard
+from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .burst_reduction import BurstReduction
 from .followed_file import FollowedFile
 
 POLL_S = 0.1
-"""Reading by the clock works on every file system; a look at an idle file costs two system calls."""
+"""Polling works on every file system and costs two system calls for an idle file."""
 CHUNK_BYTES = 65536
 BURST_BYTES = 262144
-"""More than this at one look is faster than can be judged line by line (2.6 MB/s) and is reduced."""
+"""More bytes than this at one poll (2.6 MB/s) are too many to judge line by line and are reduced."""
 STRETCH_BYTES = 64 << 20
-"""Longest stretch that becomes one reduction, so that a flood without end is told of while it lasts."""
+"""Longest stretch for one reduction, so that an endless flood is reported while it lasts."""
 BLOCK_BYTES = 1 << 20
 ADOPTED_BYTES = 4 << 20
-"""How far before its end a log that is already long is begun at: an adopting supervisor must not read 10 GB again."""
+"""An adopting supervisor reads at most this much of an existing log, from its end."""
 
 
 def all_news(_line: str) -> bool:
-    """Every line that contains one of the words of log_burst is kept."""
+    """Keep every line that contains one of burst_reduction's NEWS_WORDS."""
     return True
 
 
@@ -38,7 +38,7 @@ class FollowedLog:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def read(self, t: Callable[[], float]) -> Iterator[LogChunk]:
-        """All that waits now. Raises OSError as the file does."""
+        """All bytes that wait now. Raises OSError."""
         waiting, left_out = self.file.refresh()
         if left_out is not None:
             yield from self._chunks(t, b"", final=True)
@@ -55,7 +55,7 @@ class FollowedLog:
     def _chunks(
         self, t: Callable[[], float], data: bytes, *, skipped: int = 0, lines: int = 0, final: bool = False
     ) -> Iterator[LogChunk]:
-        if skipped:  # the rest of a character before a gap will not come
+        if skipped:  # the rest of a character before a gap is missing
             yield from self._chunks(t, b"", final=True)
         text = self._decoder.decode(data, final)
         if final:
@@ -75,9 +75,9 @@ class FollowedLog:
 class LogTail:
     """Puts LogChunks of the followed attempt's log (``source`` None) and of ``logs`` (``source`` = path).
 
-    A log that exists when its attempt is first followed begins at most ``begin_within_bytes`` before its end, each of
-    ``logs`` at its end: what an earlier training wrote into it is not ours. Chunks are at most 64 kB. A chunk with
-    ``skipped_bytes`` begins a line. Files that cannot be read are told of through ``on_trouble`` and tried again.
+    A log that exists when its attempt is first followed is read from at most ``begin_within_bytes`` before its end,
+    each of ``logs`` from its end, because an earlier training may have written it. Chunks have at most 64 kB. A chunk
+    with ``skipped_bytes`` begins a line. Files that cannot be read are reported by ``on_problem`` and read again.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class LogTail:
         is_news: Callable[[str], bool] = all_news,
         begin_within_bytes: int = ADOPTED_BYTES,
         poll_s: float = POLL_S,
-        on_trouble: OnTrouble = unheard,
+        on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
         self._is_news = is_news
         self._begin_within_bytes = begin_within_bytes
         self._poll_s = poll_s
-        self._trouble = TroubleReport(on_trouble)
+        self._problems = ProblemReport(on_problem)
         self._extra = [FollowedLog(FollowedFile(path, begin_within_bytes=0), path, is_news) for path in logs]
         self._main: FollowedLog | None = None
         self._followed: AttemptTarget | None = None
@@ -109,17 +109,17 @@ class LogTail:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin. Returns at once."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="sense-log", daemon=True)
         self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """Read this attempt's log from now on. After None the last one is still read to its end once."""
+        """Set the attempt whose log is read. After None the last log is read to its end once."""
         self._target = target
         self._wake.set()
 
     def drain(self, timeout_s: float = 1.0) -> bool:
-        """Block until all that was written before the call is in the inbox; False when it takes longer."""
+        """Block until all that was written before the call is in the inbox. False: it takes longer."""
         with self._passes:
             self._wanted += 1
             wanted = self._wanted
@@ -127,7 +127,7 @@ class LogTail:
             return self._passes.wait_for(lambda: self._finished >= wanted or self._stopping, timeout_s)
 
     def stop(self) -> None:
-        """End and join."""
+        """End the thread and join it."""
         self._stopping = True
         self._wake.set()
         with self._passes:
@@ -137,8 +137,8 @@ class LogTail:
         else:
             self._close()
 
-    def look(self) -> None:
-        """Read all that waits now. Called by the thread; tests call it directly."""
+    def read_waiting(self) -> None:
+        """Read all that waits now."""
         if self._target != self._followed:
             self._leave()
         main = self._main
@@ -154,9 +154,9 @@ class LogTail:
             with self._passes:
                 wanted = self._wanted
             try:
-                self.look()
+                self.read_waiting()
             except Exception as fault:
-                self._trouble.say("log", f"the log cannot be followed ({fault!r}); it is tried again")
+                self._problems.report("log", f"the log cannot be followed ({fault!r}); retrying")
             with self._passes:
                 self._finished = wanted
                 self._passes.notify_all()
@@ -169,7 +169,7 @@ class LogTail:
                 log.file.close()
 
     def _leave(self) -> None:
-        """Read the last attempt's log to its end, then turn to the next one's."""
+        """Read the last attempt's log to its end, then switch to the next one's."""
         before, self._followed = self._followed, self._target
         path = None if self._followed is None else self._followed.log
         if self._main is not None and before is not None and path == before.log:
@@ -189,10 +189,10 @@ class LogTail:
                 self._inbox.put(chunk)
                 if self._stopping:
                     return
-            self._trouble.clear(log.file.path)
+            self._problems.clear(log.file.path)
         except OSError as fault:
             why = fault.strerror or str(fault)
-            self._trouble.say(
+            self._problems.report(
                 log.file.path,
                 f"{log.file.path}: the log cannot be read ({why}); progress is judged without it until it can",
             )

@@ -1,7 +1,7 @@
-"""The end of an attempt: how, and when.
+"""The sensor of an attempt's end: exit code or signal, and time.
 
-The runner waits for the trainer and writes ``exit.json`` atomically. Where the runner is gone, stuck, or there never
-was one, the kernel still tells the time of death, and of a zombie the status (``/proc/PID/stat``, field 52).
+The runner waits for the trainer and writes ``exit.json`` atomically. If there is no runner, or it is dead or stuck,
+the kernel still shows when the trainer died, and for a zombie its status (``/proc/PID/stat``, field 52).
 """
 
 import os
@@ -16,23 +16,23 @@ import msgspec
 from ...model.attempt import ExitRecord
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget, Clock, Inbox
-from ..sensor_problem import OnTrouble, TroubleReport, unheard
-from ..wakeup import Bell
-from .pidfd_watch import DeathWatch
+from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ..wakeup import Wakeup
+from .pidfd_watch import PidfdWatch
 from .proc_stat import read_stat
 from .process_identity import is_zombie
 
 EXIT_FILE = "exit.json"
-LOOK_S = 0.02
-"""Period of looking for the record once the trainer is dead: the runner needs a few milliseconds (fsync)."""
+POLL_S = 0.02
+"""Period of polling for the record once the trainer is dead. The runner needs a few milliseconds (fsync)."""
 GRACE_S = 0.5
-"""Wait for a record after both are dead, or after the trainer's death where there is no runner."""
-RUNNER_PATIENCE_S = 5.0
-"""Wait for a runner that lives but does not write (disk full, stopped): longer than a slow fsync."""
+"""Wait for a record after both are dead, or after the trainer's death if there is no runner."""
+RUNNER_REPORT_S = 5.0
+"""Wait for a live runner that does not write (full disk, stopped). It is longer than a slow fsync."""
 
 
 class Death(NamedTuple):
-    """What was found out. ``wall`` None: not recorded."""
+    """How the trainer ended. ``wall`` None: time not recorded."""
 
     code: int | None
     signal: int | None
@@ -40,11 +40,11 @@ class Death(NamedTuple):
 
 
 def nothing() -> None:
-    """Where nobody needs to be asked before an exit is reported."""
+    """For callers that have nothing to do before an exit is reported."""
 
 
 def _may_see_status(pid: int) -> bool:
-    """The kernel shows the status as 0 to those who may not see it: only our own processes, or all for root."""
+    """Whether the kernel shows the status. To users other than root it shows 0 for processes of others."""
     try:
         return os.geteuid() in {0, Path(f"/proc/{pid}").stat().st_uid}
     except OSError:
@@ -54,8 +54,8 @@ def _may_see_status(pid: int) -> bool:
 class ExitWatch:
     """Puts one ``Exit`` per followed attempt, within about 0.2 s of the trainer's death.
 
-    ``before_exit`` is called just before, at most once per attempt (wiring hands in ``LogTail.drain``), so that the
-    log's last lines come first in the inbox. ``code`` and ``signal`` are both None when the status was lost.
+    ``before_exit`` is called before it, at most once per attempt (wiring passes ``LogTail.drain``), so that the last
+    log lines are in the inbox first. ``code`` and ``signal`` are both None if the status is unknown.
     """
 
     def __init__(
@@ -65,35 +65,35 @@ class ExitWatch:
         clock: Clock,
         before_exit: Callable[[], None] = nothing,
         grace_s: float = GRACE_S,
-        runner_patience_s: float = RUNNER_PATIENCE_S,
-        on_trouble: OnTrouble = unheard,
+        runner_report_s: float = RUNNER_REPORT_S,
+        on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
         self._before_exit = before_exit
         self._grace_s = grace_s
-        self._runner_patience_s = runner_patience_s
-        self._trouble = TroubleReport(on_trouble)
+        self._runner_report_s = runner_report_s
+        self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
         self._stopping = False
-        self._bell = Bell()
+        self._wakeup = Wakeup()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin. Returns at once."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="sense-exit", daemon=True)
         self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Wait for the end of this attempt. Following the same one again changes nothing."""
         self._target = target
-        self._bell.ring()
+        self._wakeup.wake()
 
     def stop(self) -> None:
-        """End and join."""
+        """End the thread and join it."""
         self._stopping = True
-        self._bell.ring()
-        self._bell.close_after(self._thread)
+        self._wakeup.wake()
+        self._wakeup.close_after(self._thread)
 
     def _run(self) -> None:
         done: AttemptTarget | None = None
@@ -105,25 +105,24 @@ class ExitWatch:
             try:
                 death = self._wait_for(target)
             except Exception as fault:
-                self._trouble.say(
+                self._problems.report(
                     "exit",
-                    f"{target.directory}: the end of attempt {target.number} cannot be watched "
-                    f"({fault!r}); it is tried again",
+                    f"{target.directory}: the end of attempt {target.number} cannot be watched ({fault!r}); retrying",
                 )
-                time.sleep(LOOK_S)
+                time.sleep(POLL_S)
                 continue
             if death is not None:
                 done = target
                 self._report(death)
 
     def _sleep(self) -> None:
-        with_nothing = DeathWatch({})
-        with_nothing.wait(None, self._bell.fileno())
-        self._bell.quieten()
+        with_nothing = PidfdWatch({})
+        with_nothing.wait(None, self._wakeup.fileno())
+        self._wakeup.clear()
 
     def _wait_for(self, target: AttemptTarget) -> Death | None:
-        """Block until the attempt is over; None when another one is to be followed or the sensor ends."""
-        watch = DeathWatch({"trainer": target.trainer, "runner": target.runner})
+        """Block until the attempt has ended. None: another one is followed, or the sensor ends."""
+        watch = PidfdWatch({"trainer": target.trainer, "runner": target.runner})
         dead_since: float | None = None
         runner_dead_since: float | None = None
         try:
@@ -137,14 +136,14 @@ class ExitWatch:
                 if not watch.alive("trainer"):
                     dead_since = dead_since or now
                     given_up = (
-                        now - dead_since > self._runner_patience_s
+                        now - dead_since > self._runner_report_s
                         if runner_dead_since is None
                         else now - max(dead_since, runner_dead_since) > self._grace_s
                     )
                     if given_up or (target.runner is None and is_zombie(target.trainer)):
                         return self._unrecorded(target)
-                watch.wait(None if dead_since is None else LOOK_S, self._bell.fileno())
-                self._bell.quieten()
+                watch.wait(None if dead_since is None else POLL_S, self._wakeup.fileno())
+                self._wakeup.clear()
         finally:
             watch.close()
         return None
@@ -156,12 +155,14 @@ class ExitWatch:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as fault:
-            self._trouble.say("exit.json", f"{path} cannot be read ({fault}); how the trainer ended may stay unknown")
+            self._problems.report(
+                "exit.json", f"{path} cannot be read ({fault}); how the trainer ended may stay unknown"
+            )
             return None
         return Death(record.code, record.signal, record.wall)
 
     def _unrecorded(self, target: AttemptTarget) -> Death:
-        """What the kernel still knows: the wait status of a zombie, where we may see it."""
+        """The status that the kernel shows for a zombie, if it is readable."""
         stat = read_stat(target.trainer.pid) if is_zombie(target.trainer) else None
         if stat is None or not _may_see_status(target.trainer.pid):
             return Death(None, None, None)
@@ -174,7 +175,7 @@ class ExitWatch:
         try:
             self._before_exit()
         except Exception as fault:
-            self._trouble.say("log", f"the last lines of the log could not be read first ({fault!r})")
+            self._problems.report("log", f"the last lines of the log could not be read first ({fault!r})")
         t = self._clock.now()
         ago_s = 0.0 if death.wall is None else max(0.0, self._clock.wall() - death.wall)
         died_t = noticed_t if death.wall is None else max(0.0, t - ago_s)

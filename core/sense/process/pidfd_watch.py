@@ -1,4 +1,4 @@
-"""Being told at once when a process ends: a pidfd becomes readable, for a zombie too."""
+"""Detects the end of processes at once: a pidfd becomes readable, also for a zombie."""
 
 import os
 import select
@@ -8,11 +8,11 @@ from ...model.run import ProcessIdentity
 from .process_identity import is_alive
 
 POLL_S = 0.1
-"""Period of looking where the kernel has no pidfd (before 5.3, some sandboxes) or descriptors ran out."""
+"""Period of polling if the kernel has no pidfd (before 5.3, some sandboxes) or no descriptor is left."""
 
 
-class DeathWatch:
-    """Watches some processes by name; ``wait`` returns when one of them is gone, or ``wake`` was called."""
+class PidfdWatch:
+    """Watches processes by name; ``wait`` returns when one of them has ended."""
 
     def __init__(self, watched: Mapping[str, ProcessIdentity | None]) -> None:
         self._alive = {name: identity for name, identity in watched.items() if identity is not None}
@@ -20,7 +20,7 @@ class DeathWatch:
         self._poll = select.poll()
         for name, identity in list(self._alive.items()):
             fd = _open(identity)
-            # The pid may have been given to another process before the descriptor was opened: look again afterwards.
+            # The pid may have been reused before the descriptor was opened, so it is checked again afterwards.
             if not is_alive(identity):
                 del self._alive[name]
                 if fd is not None:
@@ -30,11 +30,11 @@ class DeathWatch:
                 self._poll.register(fd, select.POLLIN)
 
     def alive(self, name: str) -> bool:
-        """Whether the process had not ended at the last ``wait`` (False also for one that was never there)."""
+        """Whether the process was alive at the last ``wait``. False for one that never existed."""
         return name in self._alive
 
     def wait(self, timeout_s: float | None, wake_fd: int) -> None:
-        """Block until one ends, ``wake_fd`` is readable, or the time is over (None: no limit)."""
+        """Block until a process ends, ``wake_fd`` is readable, or the time is over (None: no limit)."""
         blind = [name for name in self._alive if name not in self._fds]
         if blind:
             timeout_s = POLL_S if timeout_s is None else min(timeout_s, POLL_S)
@@ -48,7 +48,7 @@ class DeathWatch:
                 self._close(name)
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all descriptors."""
         for name in list(self._fds):
             self._close(name)
 

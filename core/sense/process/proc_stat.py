@@ -1,4 +1,4 @@
-"""``/proc/PID/stat`` and ``/proc/PID/io``: the kernel's numbers about one process (proc(5))."""
+"""Parses ``/proc/PID/stat`` and ``/proc/PID/io`` (proc(5))."""
 
 import os
 from typing import NamedTuple
@@ -8,9 +8,9 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcStat(NamedTuple):
-    """The fields used here. Times in clock ticks; ``children_ticks``: of children that were waited for.
+    """The used fields of ``stat``. Times in clock ticks; ``children_ticks``: of children that were waited for.
 
-    ``exit_status`` is the wait status of a zombie (field 52), 0 where it may not be read.
+    ``exit_status``: the wait status of a zombie (field 52), 0 if it may not be read.
     """
 
     pid: int
@@ -25,7 +25,7 @@ class ProcStat(NamedTuple):
 
 
 def parse_stat(text: str) -> ProcStat | None:
-    """Parse one line, or None when it is not one. The name (field 2) may hold blanks and parentheses."""
+    """Parse one line; None if it is invalid. The name (field 2) may contain blanks and parentheses."""
     opening, closing = text.find(" ("), text.rfind(") ")
     fields = text[closing + 2 :].split()
     if opening < 1 or closing < 0 or len(fields) < 22:
@@ -44,14 +44,14 @@ def parse_stat(text: str) -> ProcStat | None:
 
 
 def read_stat(pid: int) -> ProcStat | None:
-    """Numbers of a process, zombies included; None when there is none."""
+    """``stat`` of a process, zombies included; None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:  # noqa: PTH123  (1 Hz x all pids)
             found = parse_stat(stat.read())
     except OSError:
         return None
     if found is not None and found.state == "Z" and found.threads > 1:
-        # Its first thread ended, others run on or hang in the kernel: it is no zombie yet.
+        # Its first thread ended, but others run or hang in the kernel: it is not a zombie yet.
         return found._replace(state=_living_thread_state(pid))
     return found
 
@@ -69,7 +69,7 @@ def _living_thread_state(pid: int) -> str:
 
 
 def read_all() -> dict[int, ProcStat]:
-    """Numbers of every process, by pid. About 15 microseconds for each."""
+    """``stat`` of every process by pid. Takes about 15 microseconds for each."""
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208  (1 Hz: no Path objects)
         if name.isdecimal() and (stat := read_stat(int(name))) is not None:
@@ -78,10 +78,10 @@ def read_all() -> dict[int, ProcStat]:
 
 
 class ProcIo(NamedTuple):
-    """Bytes a process moved, cumulative, those of children it waited for included (the kernel adds them).
+    """Bytes that a process has read and written, cumulative, with those of children that it waited for.
 
-    For each direction the larger of what it asked for (page cache and pipes too: a loader working from the cache is
-    alive) and what reached the disk (memory-mapped files never ask).
+    For each direction the larger of requested bytes (page cache and pipes included: a loader that reads from the cache
+    is alive) and bytes that reached the disk (memory-mapped files request none).
     """
 
     read_bytes: int
@@ -89,7 +89,7 @@ class ProcIo(NamedTuple):
 
 
 def parse_io(text: str) -> ProcIo | None:
-    """Parse the file's text, or None when a field is missing."""
+    """Parse the file's text; None if a field is missing."""
     values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
         return ProcIo(
@@ -101,7 +101,7 @@ def parse_io(text: str) -> ProcIo | None:
 
 
 def read_io(pid: int) -> ProcIo | None:
-    """Bytes of a process; None when it is gone, belongs to someone else, or the kernel does not count."""
+    """Bytes of a process; None if it has ended, belongs to another user, or the kernel does not count."""
     try:
         with open(f"/proc/{pid}/io", encoding="ascii") as io:  # noqa: PTH123  (1 Hz)
             return parse_io(io.read())

@@ -1,4 +1,4 @@
-"""Who a process is: (boot id, pid, start ticks). A pid alone is reused, and ``create_time`` shifts with the clock."""
+"""Identity of a process: (boot id, pid, start ticks). Pids are reused; psutil's ``create_time`` shifts."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ DEAD_STATES = frozenset("ZXx")
 
 @cache
 def boot_id() -> str:
-    """The kernel's id of this boot; "" where it is not shown."""
+    """The kernel's id of this boot; "" if it is not readable."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -20,7 +20,7 @@ def boot_id() -> str:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Whether this very process still runs. Zombie, other process with its pid, other boot: no."""
+    """Whether exactly this process runs. False for a zombie, another process with its pid, and another boot."""
     stat = read_stat(identity.pid)
     return (
         stat is not None
@@ -31,7 +31,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 
 def is_zombie(identity: ProcessIdentity) -> bool:
-    """Whether it ended and waits to be waited for."""
+    """Whether the process has ended and was not waited for yet."""
     stat = read_stat(identity.pid)
     return (
         stat is not None

@@ -1,4 +1,4 @@
-"""The trainer's processes: who they are and what they do."""
+"""The sensor of the trainer's process tree: CPU, memory, bytes, states."""
 
 import os
 from collections import Counter, deque
@@ -8,7 +8,7 @@ from ...model.observation import ProcessSample
 from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.run import ProcessIdentity
 from ..sampler import Sampler
-from ..sensor_problem import OnTrouble, unheard
+from ..sensor_problem import OnProblem, ignore_problem
 from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
 from .process_identity import boot_id
 from .terminal_wait import TerminalWait
@@ -18,7 +18,7 @@ from .tree_activity import Member, TreeActivity
 def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
     """The members among ``processes``: the trainer, its descendants, and all other descendants of the runner.
 
-    Workers whose parent died hang below the runner (a sub-reaper). The runner itself is not a member.
+    Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member.
     """
     children: dict[int, list[int]] = {}
     for stat in processes.values():
@@ -50,15 +50,17 @@ def _living(identity: ProcessIdentity | None, processes: Mapping[int, ProcStat])
 class ProcessTree(Sampler):
     """Puts a ``ProcessSample`` every ``interval_s`` while an attempt is followed.
 
-    ``cpu_cores`` is None at the first look (there is no interval yet). Bytes are None where the kernel does not say,
-    else cumulative and never falling, although members end. ``rss_bytes`` is a plain sum: pages that forked workers
-    share with the trainer count for each of them. ``procs`` and ``states`` include zombies (``Z``).
+    ``cpu_cores`` is None in the first sample, which has no interval. Bytes are None if the kernel does not count them,
+    else cumulative; they never fall when members end. ``rss_bytes`` is a sum in which pages that forked workers share
+    with the trainer count for each of them. ``procs`` and ``states`` include zombies (``Z``).
     """
 
     name = "process tree"
 
-    def __init__(self, *, inbox: Inbox, clock: Clock, interval_s: float, on_trouble: OnTrouble = unheard) -> None:
-        super().__init__(interval_s=interval_s, on_trouble=on_trouble)
+    def __init__(
+        self, *, inbox: Inbox, clock: Clock, interval_s: float, on_problem: OnProblem = ignore_problem
+    ) -> None:
+        super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._inbox = inbox
         self._clock = clock
         self._followed: AttemptTarget | None = None
@@ -67,7 +69,7 @@ class ProcessTree(Sampler):
         self._looked_t: float | None = None
 
     def sample(self) -> None:
-        """Look once."""
+        """Take one sample."""
         target = self.target
         if target != self._followed:
             self._followed, self._activity, self._looked_t = target, TreeActivity(), None
@@ -76,7 +78,7 @@ class ProcessTree(Sampler):
         tree = tree_of(target, read_all())
         members = {pid: Member(stat, read_io(pid)) for pid, stat in tree.items()}
         t = self._clock.now()
-        done = self._activity.look(members)
+        done = self._activity.update(members)
         elapsed = None if self._looked_t is None else t - self._looked_t
         self._looked_t = t
         io_known = any(m.io is not None for m in members.values()) or (
@@ -93,6 +95,6 @@ class ProcessTree(Sampler):
                 procs=len(tree),
                 states=dict(Counter(stat.state for stat in tree.values())),
                 rss_bytes=float(sum(stat.rss_bytes for stat in tree.values())),
-                asks=self._terminal.look(tree.values()),
+                asks=self._terminal.check(tree.values()),
             )
         )

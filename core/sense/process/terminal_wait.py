@@ -1,6 +1,6 @@
-"""Whether a process waits at its terminal for somebody to type (proc(5): ``fd``, ``syscall``, ``wchan``).
+"""Whether a process waits for input at its terminal (proc(5): ``fd``, ``syscall``, ``wchan``).
 
-``syscall`` says it for sure and may be read only where Yama allows; ``wchan`` names a place in which sockets wait, too.
+``syscall`` is reliable but readable only if Yama allows it. ``wchan`` names a function in which sockets wait, too.
 """
 
 import os
@@ -11,26 +11,26 @@ from .proc_stat import ProcStat
 
 Wait = Literal["yes", "maybe"]
 
-LOOKED_AT = 4
-"""Processes with a terminal that are looked at: the trainer and what wraps it come first."""
+CHECKED_PROCESSES = 4
+"""Most processes with a terminal that are checked; the trainer and its wrapper come first."""
 TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 WAITING_IN = frozenset({"n_tty_read", "wait_woken"})
 READ = {"x86_64": 0, "aarch64": 63}
 """Number of ``read`` by machine."""
 SELECTS = {"x86_64": frozenset({23, 270}), "aarch64": frozenset({72})}
-"""Numbers of ``select`` and ``pselect6``: with 1 as first argument they wait for descriptor 0 alone."""
+"""Numbers of ``select`` and ``pselect6``. With 1 as first argument they wait only for descriptor 0."""
 
 
 class TerminalWait:
-    """Remembers whose standard input is a terminal, so that a look at all others costs nothing."""
+    """Remembers which processes have a terminal as standard input, so that all others cost nothing."""
 
     def __init__(self, proc: str = "/proc", machine: str | None = None) -> None:
         self._proc = proc
         self._machine = machine if machine is not None else os.uname().machine
         self._terminal: dict[tuple[int, int], bool] = {}
 
-    def look(self, tree: Iterable[ProcStat]) -> Wait | None:
-        """The surest of what the sleeping members say; None = nobody waits."""
+    def check(self, tree: Iterable[ProcStat]) -> Wait | None:
+        """Whether a sleeping process waits for input: "yes", "maybe", or None if none does."""
         known = {(stat.pid, stat.start_ticks): stat for stat in tree}
         self._terminal = {key: held for key, held in self._terminal.items() if key in known}
         found: Wait | None = None
@@ -38,7 +38,7 @@ class TerminalWait:
         for key, stat in sorted(known.items()):
             if key not in self._terminal:
                 self._terminal[key] = self._has_terminal(stat.pid)
-            if not self._terminal[key] or stat.state != "S" or looked == LOOKED_AT:
+            if not self._terminal[key] or stat.state != "S" or looked == CHECKED_PROCESSES:
                 continue
             looked += 1
             match self._waits(stat.pid):

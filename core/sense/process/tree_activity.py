@@ -1,8 +1,8 @@
-"""What a process tree did since the last look, exactly once, although its members come and go. Pure.
+"""CPU time and bytes of a process tree since the last sample, each counted once although members come and go. Pure.
 
-The kernel adds the CPU time and the bytes of a child to the parent that waits for it. A naive sum over the living
-therefore jumps (a loader that worked ten minutes ends: ten minutes of CPU in one second) or falls. Here each
-member's own growth counts, and what a parent inherits is set off against what was already counted of the child.
+The kernel adds the CPU time and bytes of a child to the parent that waits for it. A sum over live processes therefore
+jumps (a loader that worked for ten minutes ends: ten minutes of CPU in one second) or falls. Here each member's own
+growth counts, and what a parent inherits is subtracted if it was already counted for the child.
 """
 
 from collections.abc import Mapping
@@ -10,20 +10,20 @@ from typing import NamedTuple
 
 from .proc_stat import ProcIo, ProcStat
 
-INHERITANCE_LOOKS = 2
-"""Looks during which a parent may still show what it inherited from a child that vanished. Longer would hide real
-work of a parent whose children are waited for by nobody (SIGCHLD ignored: nothing is inherited)."""
+INHERITANCE_SAMPLES = 2
+"""Samples in which a parent may still inherit from a child that vanished. A longer time would hide work of a parent
+that ignores SIGCHLD and inherits nothing."""
 
 
 class Member(NamedTuple):
-    """One process of the tree at one look. ``io`` None = not readable."""
+    """One process of the tree in one sample. ``io`` None: not readable."""
 
     stat: ProcStat
     io: ProcIo | None
 
 
 class Work(NamedTuple):
-    """CPU ticks (own, and of children that were waited for) and bytes (of both, the kernel does not separate them)."""
+    """CPU ticks (own, and of children that were waited for) and bytes (the kernel does not separate the two)."""
 
     own_ticks: int = 0
     children_ticks: int = 0
@@ -40,27 +40,27 @@ class Work(NamedTuple):
         return Work(*(a + b for a, b in zip(self, other, strict=True)))
 
     def minus(self, other: "Work") -> "Work":
-        """Difference, never below zero in any part."""
+        """Difference; each part is at least zero."""
         return Work(*(max(0, a - b) for a, b in zip(self, other, strict=True)))
 
 
 def work_of(member: Member) -> Work:
-    """All that the kernel says of one process, inherited parts included."""
+    """All work of one process, with inherited parts."""
     io = member.io or ProcIo(0, 0)
     return Work(member.stat.own_ticks, member.stat.children_ticks, io.read_bytes, io.write_bytes)
 
 
 class TreeActivity:
-    """Feed it looks; ``total`` grows by what was done between them and never falls."""
+    """Adds up the work between samples. ``total`` never falls."""
 
     def __init__(self) -> None:
         self.total = Work()
         self._members: dict[tuple[int, int], Member] = {}
         self._inherited: dict[int, tuple[Work, int]] = {}
-        """Parent pid → (counted work of vanished children that it may yet show, looks left)."""
+        """Parent pid → (counted work of vanished children that it may still inherit, samples left)."""
 
-    def look(self, members: Mapping[int, Member]) -> Work:
-        """Take the tree as it is now; return what it did since the last look (all of it at the first)."""
+    def update(self, members: Mapping[int, Member]) -> Work:
+        """Return the work since the last sample (all of it for the first one). ``members``: the tree now."""
         now = {(m.stat.pid, m.stat.start_ticks): self._with_last_io(m) for m in members.values()}
         self._expect_inheritance(now)
         done = Work()
@@ -74,7 +74,7 @@ class TreeActivity:
         return done
 
     def _with_last_io(self, member: Member) -> Member:
-        """A zombie's io can no longer be read; its last one still counts as known."""
+        """The member with its last known ``io``: that of a zombie cannot be read."""
         before = self._members.get((member.stat.pid, member.stat.start_ticks))
         return member if member.io is not None or before is None else member._replace(io=before.io)
 
@@ -84,7 +84,7 @@ class TreeActivity:
                 known, _ = self._inherited.get(member.stat.parent, (Work(), 0))
                 left = work_of(member)
                 expected = Work(0, left.ticks, left.read_bytes, left.write_bytes)
-                self._inherited[member.stat.parent] = (known.plus(expected), INHERITANCE_LOOKS)
+                self._inherited[member.stat.parent] = (known.plus(expected), INHERITANCE_SAMPLES)
 
     def _without_inheritance(self, pid: int, grown: Work) -> Work:
         if pid not in self._inherited:

@@ -63,13 +63,15 @@ class FakeGpuSensor:
     def hang_one(self, hung: int, silent_s: float) -> None:
         """Calls on one GPU do not return."""
         self._show(
-            tuple(self._only_trouble(g, f"silent for {silent_s:.0f} s") if g.index == hung else g for g in self._gpus())
+            tuple(
+                self._only_trouble(g, f"no answer for {silent_s:.0f} s") if g.index == hung else g for g in self._gpus()
+            )
         )
 
     def hang(self, silent_s: float) -> None:
         """No call returns."""
         self._show(
-            tuple(self._only_trouble(g, f"silent for {silent_s:.0f} s") for g in self._gpus()),
+            tuple(self._only_trouble(g, f"no answer for {silent_s:.0f} s") for g in self._gpus()),
             f"GPU telemetry has not answered for {silent_s:.0f} s",
         )
 
