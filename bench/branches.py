@@ -1,7 +1,8 @@
-"""Branch coverage of the judge by the tests that need nothing but it: ``python bench/branches.py [PYTEST…]``.
+"""Measures the branch coverage of the judge by its pure tests: ``python bench/branches.py [PYTEST…]``.
 
-Fails below 100 %. Measuring makes the tests twice as slow, so the suite itself does not; the numbers of single files
-and branches that are missing go to stdout. What the type checker proves unreachable does not count (pyproject.toml).
+Fails below 100 %. Prints the coverage of each file and the missing branches. It is not part of the suite, because
+measuring makes the tests twice as slow. Branches that the type checker proves unreachable do not count
+(pyproject.toml).
 """
 
 import sys
@@ -24,7 +25,7 @@ OPTIONS = (
 
 
 def main() -> int:
-    """Run the tests; 0 when all pass and all branches were taken."""
+    """Run the tests; 0 if all pass and all branches were taken."""
     paths = [str(path) for pattern in TESTS for path in sorted((ROOT / "tests").glob(pattern))]
     return int(pytest.main([*OPTIONS, "-n", "2", *sys.argv[1:], *paths]))
 

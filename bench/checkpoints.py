@@ -1,8 +1,8 @@
-"""How fast a deep verification is against ``cat FILE > /dev/null`` and against torch.load + isfinite.
+"""Measures deep verification against ``cat FILE > /dev/null`` and torch.load + isfinite.
 
-Run: ``python bench/checkpoints.py [--size-gb 2] [--directory DIR]``. Prints ratios; needs room for one file at a time.
-torch is used where it is installed. Each figure is the best of three; cold means that the file's pages were dropped
-from the cache first (posix_fadvise DONTNEED), for ``cat`` as for us.
+Run: ``python bench/checkpoints.py [--size-gb 2] [--directory DIR]``. Prints ratios; needs disk space for one file at a
+time. torch is used if it is installed. Each figure is the best of three; "cold" means that the file's pages were
+dropped from the cache before each measurement (posix_fadvise DONTNEED).
 """
 
 import argparse
@@ -64,7 +64,7 @@ def drop_cache(path: Path) -> None:
 
 
 def best(path: Path, act: Callable[[], object], *, cold: bool) -> float:
-    """GB/s, the best of a few."""
+    """GB/s, the best of REPEATS."""
     seconds = []
     for _ in range(REPEATS):
         if cold:
@@ -89,7 +89,7 @@ def in_fresh_process(path: Path, cold: bool) -> tuple[float, float]:
 
 
 def peak_rss_mb() -> float:
-    """From /proc: getrusage would report the parent's size from before exec."""
+    """Peak memory from /proc: getrusage would report the parent's size before the exec."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 

@@ -1,9 +1,9 @@
-"""How large the metric history of a long run becomes, and how fast it is written and read.
+"""Measures the size of a long run's metric history, and the time to write and read it.
 
     python bench/history.py [DAYS] [GPUS]
 
-Feeds every second of the run (default 7 days, 8 GPUs) and prints megabytes, microseconds a second of run, and
-milliseconds for a chart over the whole run.
+Writes a sample for every second of the run (default 7 days, 8 GPUs) and prints megabytes, microseconds per second of
+the run, and milliseconds for a chart over the whole run.
 """
 
 import random
@@ -17,11 +17,11 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
 
 COMMIT_EVERY_S = 30
-"""Batches larger than a live run's, so that the bench ends; the file is the same."""
+"""Larger batches than in a live run, to save time; the file is the same."""
 
 
 def feed(writer: HistoryWriter, t: int, gpus: int, dice: random.Random) -> None:
-    """One second of a busy machine: no reading stands still."""
+    """One second of a busy machine, in which every value changes."""
     readings = (
         GpuReading(
             index=index,
@@ -61,7 +61,7 @@ def main(days: float = 7, gpus: int = 8) -> None:
         chart = time.perf_counter() - began
         reader.close()
         print(f"{days:g} days, {gpus} GPUs: {path.stat().st_size / 1e6:.1f} MB")
-        print(f"written at {written / end * 1e6:.0f} us a second of run")
+        print(f"written in {written / end * 1e6:.0f} us per second of the run")
         print(f"{points} points of the whole run in {chart * 1e3:.0f} ms")
 
 

@@ -1,8 +1,8 @@
-"""Scores of the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--verbose] [--speed]``.
+"""Scores the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--verbose] [--speed]``.
 
-DIR holds progress*.jsonl, failures*.jsonl and hard*.jsonl. A field of a progress sample counts if the label or the
-answer has a value; numbers are right within 1 %. A phase sample (label other than train) is right if no step was taken
-over and the phase is not train. Ratios go to stdout.
+DIR has progress*.jsonl, failures*.jsonl and hard*.jsonl. A field of a progress sample counts if the label or the
+answer has a value; numbers are correct within 1 %. A phase sample (label other than train) is correct if no step was
+read and the phase is not train. Prints ratios.
 """
 
 import argparse
@@ -110,7 +110,7 @@ def score_failures(path: Path, *, verbose: bool) -> tuple[float, float]:
 
 
 def quiet_log(size: int) -> str:
-    """Lines of a program that talks without saying anything about progress or failure."""
+    """Lines of a program without progress or failures."""
     dice = random.Random(1)
     words = "the worker read shard of data from path and wrote result to file index value host memory queue".split()  # noqa: SIM905
     out: list[str] = []
@@ -136,7 +136,7 @@ def bar_log(size: int) -> str:
 
 
 def speed(size: int) -> None:
-    """Megabytes per second of processor time over a log of ``size`` bytes never in memory as a whole; peak memory."""
+    """Megabytes per second of processor time over a log of ``size`` bytes that is read in chunks; peak memory."""
     works = {"progress": partial(progress_of, shapes=SHAPES), "diagnose": partial(diagnosis_of, catalogue=CATALOGUE)}
     for name, text, times in (("quiet", quiet_log(CHUNK), size // CHUNK), ("bars", bar_log(CHUNK), size // CHUNK // 8)):
         for verb, work in works.items():

@@ -1,9 +1,9 @@
-"""From a crash to the next process, and what it cost: ``python bench/recovery.py [--runs N] [--save-every K]``.
+"""Measures the time from a crash to the next trainer process: ``python bench/recovery.py [--runs N] [--save-every K]``.
 
 The demo trainer crashes in the middle of its run, under trainwatch with its default settings (detection, diagnosis,
-evidence, end of leftovers, GPU gate, deep proof of the resume point) and under a bash loop that starts it again from
-the newest file without looking at anything, turn by turn on the same machine. Death and start are written by the same
-two lines of shell around the trainer. Ratios and the bound of 2 s go to stdout; exit code 1 where it is missed.
+evidence, end of leftovers, GPU memory gate, deep verification of the resume point), and under a bash loop that restarts
+it from the newest file without any check, alternately on the same machine. A shell script around the trainer writes
+the times of death and start. Prints ratios and the bound of 2 s; exit code 1 if the bound is exceeded.
 """
 
 import argparse
@@ -41,7 +41,7 @@ done
 
 
 class Place:
-    """A folder of its own for one recovery."""
+    """A folder for one recovery."""
 
     def __init__(self, every: int) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="tw-bench-"))
@@ -61,7 +61,7 @@ class Place:
         }
 
     def gap_s(self) -> float:
-        """From the first death to the second beginning."""
+        """Seconds from the first death to the second start."""
         died, began = ((self.root / name).read_text().split() for name in ("died", "began"))
         return float(began[1]) - float(died[0])
 
@@ -71,7 +71,7 @@ class Place:
 
 
 def watched(every: int) -> tuple[float, float, int, int]:
-    """(gap, of which detection, steps done again, steps since the newest checkpoint) under trainwatch."""
+    """(gap, detection time in it, repeated steps, steps since the newest checkpoint) under trainwatch."""
     place = Place(every)
     try:
         command = [sys.executable, "-m", "trainwatch", "run", "--headless", "--output-dir", str(place.out), "--"]
@@ -90,7 +90,7 @@ def watched(every: int) -> tuple[float, float, int, int]:
 
 
 def looped(every: int) -> tuple[float, int]:
-    """(gap, steps done again) of the bash loop."""
+    """(gap, repeated steps) of the bash loop."""
     place = Place(every)
     try:
         begun = time.monotonic()
@@ -104,7 +104,7 @@ def looped(every: int) -> tuple[float, int]:
 
 
 def main() -> int:
-    """Measure and print; 1 where the bound is missed."""
+    """Measure and print; 1 if the bound is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="recoveries each (default 5)")
     parser.add_argument("--save-every", type=int, default=20, help="steps between checkpoints (default 20)")
@@ -118,14 +118,14 @@ def main() -> int:
         loops.append(loop)
         extra.append(again - since)
         print(
-            f"{number}: trainwatch {gap:.3f} s (seen after {detection:.3f} s), {again} steps done again, {since} since "
-            f"the newest checkpoint; bash loop {loop:.3f} s, {loop_again} steps",
+            f"{number}: trainwatch {gap:.3f} s (detected after {detection:.3f} s), {again} steps repeated, {since} "
+            f"since the newest checkpoint; bash loop {loop:.3f} s, {loop_again} steps",
             flush=True,
         )
     median, worst, base = statistics.median(gaps), max(gaps), statistics.median(loops)
     print(f"crash to new process: median {median:.3f} s, worst {worst:.3f} s (bound {BOUND_S:g} s)")
     print(f"of which detection: median {statistics.median(detections):.3f} s")
-    print(f"ratio to the bash loop: {median / base:.1f} (it takes {base:.3f} s, and proves nothing)")
+    print(f"ratio to the bash loop: {median / base:.1f} ({base:.3f} s, without any check)")
     print(f"steps lost beyond the newest complete checkpoint: at most {max(extra)}")
     return int(worst > BOUND_S or max(extra) > 0)
 

@@ -1,11 +1,11 @@
-"""What the screen costs, beside nvitop and a textual hello-world in the same run.
+"""Measures the cost of the screen against nvitop and a Textual hello-world in the same run.
 
     python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,paint,flood,open,link] [--log-mb 1000]
 
-Everything is real but the driver: a trainer that paints a progress bar twice a second, its supervisor, 8 GPUs of the
-fake NVML library that move (or stand still), each program on a PTY of 200x50. Prints a table with the bound of each
-number and PASS or FAIL; ends with 1 if something failed. nvitop is used where it is found (PATH or --nvitop); without
-it its ratio is not claimed.
+Only the driver is a fake: a trainer writes a progress bar twice a second under a supervisor, the fake NVML library has
+8 GPUs with changing (or constant) values, and each program runs on a PTY of 200x50. Prints a table with the bound of
+each number and PASS or FAIL; ends with 1 if something failed. nvitop is used if it is found (PATH or --nvitop); without
+it the ratios to it are not measured.
 """
 
 import argparse
@@ -32,7 +32,7 @@ AGE_S = 5 * 3600
 NAME = "benchrun"
 NVML = ROOT / "tests" / "fakes" / "nvml" / "fake_nvml.c"
 LINK_S = 0.3
-"""There and back."""
+"""Round-trip time of the slow link."""
 TYPED_AHEAD = 30
 LAST_LINE = "the very last line of the big log"
 MOVING = """gpus = 8
@@ -122,7 +122,7 @@ class World:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
         self.env |= {
             "TRAINWATCH_HOME": str(self.home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
-            # As installed, compiled: whatever the checkout is set to. The first start of each is not counted.
+            # Byte code is written, as after an installation. The first start of each program is not counted.
             "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
             "LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(folder / "gpus"),
         }  # fmt: skip
@@ -141,7 +141,7 @@ class World:
         )  # fmt: skip
 
     def _age(self, age_s: float) -> None:
-        """Let the run have been made so long ago: charts of a young run move with every look, later hardly ever."""
+        """Date the run back: charts of a young run change at every poll, those of an old one rarely."""
         subprocess.run(
             [sys.executable, "-m", "trainwatch"], cwd=self.project, env=self.env, stdin=subprocess.DEVNULL,
             capture_output=True, check=False,
@@ -157,10 +157,10 @@ class World:
         return next(iter(sorted(self.home.rglob("*.log"), key=lambda p: p.stat().st_size, reverse=True)), None)
 
     def screen(self, keys: str = "", delay_s: float = 0.0) -> OnTerminal:
-        """The screen on this run, drawn."""
+        """Start the screen on this run and wait until it is drawn."""
         shown = OnTerminal([sys.executable, "-m", "trainwatch"], self.env, SIZE, self.project, delay_s)
         if shown.wait_for(NAME) is None:
-            raise SystemExit(f"the screen did not come up: {shown.last_words}")
+            raise SystemExit(f"the screen did not come up: {shown.last_output}")
         if keys:
             time.sleep(1)
             shown.press(keys)
@@ -179,7 +179,7 @@ class World:
 
 @contextlib.contextmanager
 def world(mode: str, gpus: str, size: float = 0, age_s: float = 0) -> Iterator[World]:
-    """A running training; its first lines are there."""
+    """A running training with its first log lines."""
     with tempfile.TemporaryDirectory(prefix="screen-bench-") as folder:
         made = World(Path(folder), mode, gpus, size, age_s)
         try:
@@ -195,22 +195,22 @@ def world(mode: str, gpus: str, size: float = 0, age_s: float = 0) -> Iterator[W
 
 
 def cost(shown: OnTerminal, seconds: float) -> tuple[float, float, float]:
-    """(CPU seconds a minute, bytes a second, MB) after a time to settle."""
+    """(CPU seconds per minute, bytes per second, MB) after SETTLE_S."""
     time.sleep(SETTLE_S)
     cpu, written = shown.cpu_s, shown.written
     time.sleep(seconds)
     if not shown.alive:
-        raise SystemExit(f"it ended: {shown.last_words}")
+        raise SystemExit(f"it ended: {shown.last_output}")
     return (shown.cpu_s - cpu) * 60 / seconds, (shown.written - written) / seconds, shown.rss_mb
 
 
 def hello(env: Mapping[str, str], cwd: Path) -> OnTerminal:
-    """The smallest textual application."""
+    """The smallest Textual application."""
     return OnTerminal([sys.executable, "-c", HELLO], {**env, "TEXTUAL_ANIMATIONS": "none"}, SIZE, cwd)
 
 
 def compile_once(made: World, nvitop: str | None) -> None:
-    """Start each program for nothing: what compiled itself keeps the memory that took."""
+    """Start each program once: a process that compiles its modules keeps the memory that it used for that."""
     small = hello(made.env, made.project)
     small.wait_for("Hello")
     small.end("\x11")
@@ -224,7 +224,7 @@ def compile_once(made: World, nvitop: str | None) -> None:
 
 
 def bench_cpu(seconds: float, nvitop: str | None) -> list[Row]:
-    """CPU, bytes and memory with 8 moving GPUs and with still ones, on a run of five hours and on a new one."""
+    """CPU, bytes and memory with changing and constant values of 8 GPUs, on a run of five hours and on a new one."""
     with world("steps", MOVING, age_s=AGE_S) as busy:
         compile_once(busy, nvitop)
         small = hello(busy.env, busy.project)
@@ -269,7 +269,7 @@ def bench_cpu(seconds: float, nvitop: str | None) -> list[Row]:
 
 
 def bench_paint(rounds: int) -> list[Row]:
-    """First paint: from start until the name of the run (or the greeting) is on the terminal; the best of each."""
+    """First paint: from the start until the run's name (or the greeting) is on the terminal; the best of each."""
     with world("steps", MOVING) as made:
         ours, theirs = [], []
         for number in range(rounds + 1):
@@ -295,7 +295,7 @@ def bench_paint(rounds: int) -> list[Row]:
 
 
 def latencies(shown: OnTerminal, presses: int) -> list[float]:
-    """Seconds from pressing space until the title says held or following, by turns."""
+    """Seconds from pressing space until the title shows "held" or "following", alternately."""
     dice = random.Random(1)
     found = []
     for number in range(presses):
@@ -308,12 +308,12 @@ def latencies(shown: OnTerminal, presses: int) -> list[float]:
 
 
 def p95(values: list[float]) -> float:
-    """The 95th of 100."""
+    """The 95th percentile."""
     return statistics.quantiles(values, n=20)[-1]
 
 
 def bench_flood(seconds: float) -> list[Row]:
-    """50 000 lines a second through trainer, log, supervisor and screen; keys on the dashboard and the log screen."""
+    """Key latency on dashboard and log screen while the trainer writes 50 000 lines per second."""
     rows = []
     for place, keys in (("dashboard", ""), ("log screen", "2")):
         with world("flood", MOVING, size=12) as made:
@@ -340,7 +340,7 @@ def bench_flood(seconds: float) -> list[Row]:
 
 
 def bench_open(megabytes: int) -> list[Row]:
-    """A big log: from the key until its last line is there; then keys while all of it is searched."""
+    """A large log: time from the key until its last line is shown, and key latency while all of it is searched."""
     with world("big", MOVING, size=megabytes * 1e6) as made:
         deadline = time.monotonic() + 180
         while made.log is None or made.log.stat().st_size < megabytes * 1e6 * 0.999:
@@ -365,7 +365,7 @@ def bench_open(megabytes: int) -> list[Row]:
                 shown.press("no such text\r")
                 time.sleep(0.3)
                 keys = latencies(shown, 20)
-            shown.press("1")  # where it is left is where it begins the next time
+            shown.press("1")  # the next start begins on the screen that was left
             time.sleep(0.5)
             shown.end()
     assert opened
@@ -378,7 +378,7 @@ def bench_open(megabytes: int) -> list[Row]:
 
 
 def bench_link(seconds: float) -> list[Row]:
-    """A link of 300 ms there and back, through a terminal that answers late what it is asked."""
+    """A link with a round trip of 300 ms, through a terminal that answers queries late."""
     with world("steps", MOVING, age_s=AGE_S) as made:
         shown = made.screen("2", LINK_S / 2)
         time.sleep(SETTLE_S)
@@ -388,7 +388,7 @@ def bench_link(seconds: float) -> list[Row]:
         found = latencies(shown, 20)
         written = shown.written
         shown.forget()
-        for _ in range(TYPED_AHEAD):  # a key held down, as fast as keyboards repeat, without waiting for an answer
+        for _ in range(TYPED_AHEAD):  # a key held down, at the repeat rate of keyboards, without waiting for a response
             shown.press("\x1b[A")
             time.sleep(1 / 30)
         shown.press("?")

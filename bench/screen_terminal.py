@@ -1,4 +1,4 @@
-"""A program on a terminal of our own: what it writes, when, and what it costs. Used by bench/screen.py."""
+"""Runs a program on a pseudo-terminal and measures its output, latency, CPU and memory. Used by bench/screen.py."""
 
 import contextlib
 import fcntl
@@ -22,9 +22,9 @@ MODE_ASKED = re.compile(rb"\x1b\[\?(\d+)\$p")
 
 
 class OnTerminal:
-    """Starts ``argv`` on a PTY of ``size`` (columns, rows) and reads all that it writes, as a terminal would.
+    """Starts ``argv`` on a PTY of ``size`` (columns, rows) and reads its output, as a terminal does.
 
-    ``delay_s``: what a slow link adds to each way. Such a terminal also answers what it is asked about its modes.
+    ``delay_s``: delay of a slow link in each direction. Such a terminal also answers queries about its modes.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class OnTerminal:
             self._news.notify_all()
 
     def _carry(self) -> None:
-        """The link: everything arrives in its order, late."""
+        """The slow link: output arrives in order after the delay."""
         while True:
             due, data, typed = self._on_the_way.get()
             time.sleep(max(0.0, due - time.perf_counter()))
@@ -86,15 +86,15 @@ class OnTerminal:
                 self.press(f"\x1b[?{mode.decode()};2$y")
 
     def forget(self) -> None:
-        """What was written until now is not looked at by ``wait_for`` any more."""
+        """Let ``wait_for`` ignore the output so far."""
         with self._news:
             self._recent = b""
 
-    def wait_for(self, text: str, patience_s: float = 30.0) -> float | None:
-        """Seconds until ``text`` was written since ``forget``; None when it was not."""
+    def wait_for(self, text: str, timeout_s: float = 30.0) -> float | None:
+        """Seconds until ``text`` was written since ``forget``; None if it was not."""
         began, sought = time.perf_counter(), text.encode()
         with self._news:
-            if self._news.wait_for(lambda: sought in self._recent, patience_s):
+            if self._news.wait_for(lambda: sought in self._recent, timeout_s):
                 return time.perf_counter() - began
         return None
 
@@ -107,7 +107,7 @@ class OnTerminal:
 
     @property
     def cpu_s(self) -> float:
-        """CPU seconds used, user and system, with children that ended."""
+        """CPU seconds, user and system, with children that have ended."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(int(fields[i]) for i in (11, 12, 13, 14)) / TICKS
 
@@ -121,16 +121,16 @@ class OnTerminal:
 
     @property
     def alive(self) -> bool:
-        """It runs."""
+        """Whether the program runs."""
         return self.process.poll() is None
 
     @property
-    def last_words(self) -> str:
-        """The end of what it wrote."""
+    def last_output(self) -> str:
+        """The end of its output."""
         return self._recent[-2000:].decode("utf-8", "replace")
 
     def end(self, keys: str = "q") -> None:
-        """Leave it as a person would; what does not leave is killed."""
+        """Press keys that end the program, and kill it if it does not end."""
         with contextlib.suppress(OSError):
             self.press(keys)
         try:

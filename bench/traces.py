@@ -1,8 +1,8 @@
-"""Scores of the judge on traces: ``python bench/traces.py [--seeds N] [--traces DIR] [--speed] [--verbose]``.
+"""Scores the judge on traces: ``python bench/traces.py [--seeds N] [--traces DIR] [--speed] [--verbose]``.
 
-Without a folder the families of tests/scenarios are told anew for seeds that no test uses, with periods of 1 to
-5 s and one to four GPUs. Right is: no hang and no stop on a healthy one; on a sick one a single hang of the right kind
-in time, evidence before the only stop, and no launch after ``exiting``. ``DIR`` holds NAME.jsonl and an expect.json.
+Without a folder it generates the families of tests/scenarios for seeds that no test uses, with periods of 1 to 5 s and
+one to four GPUs. Correct means: no hang and no stop on a healthy trace; on a sick one a single hang of the right kind
+in time, evidence before the only stop, and no launch after ``exiting``. ``DIR`` has NAME.jsonl and an expect.json.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def score_folder(folder: Path) -> bool:
 
 
 def speed() -> None:
-    """Observations a second, reading included, against the JSON decoder alone on the same lines."""
+    """Observations per second with decoding, against the JSON decoder alone on the same lines."""
     story = Story(seed=5, period_s=1.0, gpus=1, step_s=2.5).start().load().train(SPEED_STEPS)
     lines = [msgspec.json.encode(o) + b"\n" for o in story.observations]
     began = time.process_time()
