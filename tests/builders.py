@@ -63,7 +63,7 @@ def busy(rng: random.Random, _gpu: int) -> GpuShow:
 
 
 def idle(rng: random.Random, _gpu: int) -> GpuShow:
-    """Nothing runs; a monitor makes a per cent now and then."""
+    """Nothing runs; a monitor causes a per cent now and then."""
     return rng.choice([0, 0, 0, 1]), 44 + rng.uniform(-6, 6)
 
 
@@ -88,7 +88,7 @@ def first_only(shape: GpuShape, others: GpuShape) -> GpuShape:
 
 
 class Story:
-    """What happens to a run, in order. Every method returns the story itself."""
+    """The observations of a run, in order. Every method returns the story itself."""
 
     def __init__(
         self,
@@ -144,20 +144,20 @@ class Story:
         )
 
     def add(self, observation: Observation) -> "Story":
-        """One observation as it is."""
+        """Add one observation."""
         self.observations.append(observation)
         return self
 
     def log(self, text: str) -> "Story":
-        """Text, now."""
+        """Print text now."""
         return self.add(LogChunk(t=self.t, text=text))
 
     def exit(self, code: int | None = None, signal: int | None = None) -> "Story":
-        """The trainer ends, now."""
+        """End the trainer now."""
         return self.add(Exit(t=self.t, code=code, signal=signal))
 
     def command(self, verb: str, **fields: object) -> "Story":
-        """A person presses a key."""
+        """Add an operator command."""
         return self.add(msgspec.convert({"kind": "command", "t": self.t, "verb": verb, **fields}, Command))
 
     def kernel(self, text: str) -> "Story":
@@ -171,13 +171,13 @@ class Story:
         return self.add(CheckpointEvent(t=self.t, path=path, event=event, size_bytes=size, step=step))
 
     def nothing(self, seconds: float) -> "Story":
-        """Time passes unseen (suspend)."""
+        """Let time pass without observations (suspend)."""
         self.t += seconds
         self._next_sample_t = self.t
         return self
 
     def ticks(self, seconds: float, every_s: float = 5.0) -> "Story":
-        """Time passes, and only the clock is seen."""
+        """Let time pass with ticks only."""
         end = self.t + seconds
         while self.t < end:
             self.t += every_s
@@ -329,14 +329,14 @@ class Story:
         procs: int | None = None,
         write_per_s: float = 0.0,
     ) -> "Story":
-        """Nothing moves. ``talk``: what the log says all the same, every so many seconds."""
+        """Let the trainer be dead. ``talk``: what the log prints all the same, every ``every_s`` seconds."""
         logs = []
         if talk is not None:
             logs = [(n * every_s, talk(n * every_s)) for n in range(1, int(seconds / every_s))]
         return self.go(seconds, cpu=cpu, logs=logs, states=states, procs=procs, write_per_s=write_per_s)
 
     def spinning(self, seconds: float, *, gpu: GpuShape = spin, **more: object) -> "Story":
-        """The GPU waits in a kernel; each process burns a core waiting for it."""
+        """Let the GPU wait in a kernel; each process keeps a core busy waiting for it."""
         return self.go(seconds, gpu=gpu, cpu=1.0 * max(1, self.gpus), **more)  # type: ignore[arg-type]
 
     def save(
@@ -425,7 +425,7 @@ def _small(known: FailureClass) -> FailureClass:
 
 
 def knowledge(settings: Settings | None = None, preset: Preset | None = None, **fields: object) -> Knowledge:
-    """What a judge of tests knows."""
+    """Return the knowledge of a judge for tests."""
     return Knowledge(
         catalogue=CompiledCatalogue(small_catalogue(), SHAPES),
         shapes=SHAPES,
@@ -436,12 +436,12 @@ def knowledge(settings: Settings | None = None, preset: Preset | None = None, **
 
 
 def judge(settings: Settings | None = None, preset: Preset | None = None, **fields: object) -> Judge:
-    """A judge of tests."""
+    """Return a judge for tests."""
     return Judge(knowledge(settings, preset, **fields))
 
 
 class World:
-    """A judge with a supervisor's hands: what it decides happens, unless a test says otherwise.
+    """A judge whose decisions are performed as by a supervisor, unless a test sets another outcome.
 
     ``answers``: by action, the outcomes to give, in order (ok, detail, data); when they run out, all goes well.
     ``silent``: actions that are never answered.
@@ -457,12 +457,12 @@ class World:
         self.t = 0.0
 
     def begin(self) -> "World":
-        """The supervisor takes the run over."""
+        """Let the supervisor take the run over."""
         self.state, said = self.judge.begin(self.state, self.t)
         return self._hear(said)
 
     def see(self, *observations: Observation) -> "World":
-        """Feed observations; their times are taken as they are, but never backwards."""
+        """Pass observations to the judge. An earlier time is taken as now."""
         for observation in observations:
             self.t = max(self.t, observation.t)
             if isinstance(observation, Exit):
@@ -472,7 +472,7 @@ class World:
         return self
 
     def watch(self, story: Story) -> "World":
-        """Feed a whole story, shifted to now; its starts are ours already."""
+        """Pass a whole story, shifted to now, without its starts."""
         shift = self.t
         for observation in story.observations:
             if not isinstance(observation, Meta | Start):
@@ -480,18 +480,18 @@ class World:
         return self
 
     def wait(self, seconds: float, every_s: float = 0.5) -> "World":
-        """Time passes."""
+        """Let time pass."""
         end = self.t + seconds
         while self.t < end:
             self.see(Tick(t=min(end, self.t + every_s)))
         return self
 
     def command(self, verb: str, **fields: object) -> "World":
-        """A person asks."""
+        """Pass an operator command."""
         return self.see(msgspec.convert({"kind": "command", "t": self.t, "verb": verb, **fields}, Command))
 
     def answer(self, action: str, *, ok: bool = True, detail: str = "", **data: object) -> "World":
-        """The next outcome of an action."""
+        """Set the next outcome of an action."""
         self.answers.setdefault(action, []).append((ok, detail, data))
         return self
 
@@ -537,7 +537,7 @@ class World:
 
     @property
     def word(self) -> str:
-        """The run's state as people see it."""
+        """The run's public state."""
         return WORDS[name_of(self.state.machine)]
 
     def of(self, kind: Any) -> list[Any]:
@@ -546,7 +546,7 @@ class World:
 
     @property
     def decisions(self) -> list[str]:
-        """What was decided, as words, notices left out."""
+        """The decisions by name, without notices."""
         return [
             str(e.__struct_config__.tag)
             for _, e in self.entries

@@ -20,7 +20,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """``start_t``, ``beat_t``: in run seconds. ``offset`` + printed step = position; None until it is known.
 
     ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
-    ``stride``: printed counts per optimizer step, where the bar counts batches and gradients are accumulated;
+    ``stride``: printed counts per optimizer step, if the bar counts batches and gradients are accumulated;
     ``saved_at``: position at which the newest checkpoint was noticed, and the step stored in it.
 
     ``resume_verdict``: whether the resume was taken (resume_check.py), after ``beats`` steps. ``told_resume``: whether

@@ -1,4 +1,4 @@
-"""What a scenario is: a story for any seed, sampling period and number of GPUs, and what is expected of it.
+"""A scenario: a story for any seed, sampling period and number of GPUs, and what the judge must conclude from it.
 
 A healthy run must pass without a hang and without a stop. A sick one states when its trouble begins, how it may be
 classified and how soon it must be found. The latencies are those that trainwatch promises for steps of 1 to 3 s.
@@ -73,19 +73,19 @@ def scattered(watts: float) -> GpuShape:
 
 
 def replayed(case: Case) -> Replay:
-    """The judge over the story."""
+    """Return the judge's entries for the story."""
     fold = Replay(judge(case.story.settings))
     fold.feed_all(case.story.observations)
     return fold
 
 
 def opened(fold: Replay, kind: str) -> list[tuple[float, Incident]]:
-    """The incidents of a kind with their times."""
+    """Return the incidents of a kind with their times."""
     return [(t, e.incident) for t, e in fold.entries if isinstance(e, IncidentOpened) and e.incident.kind == kind]
 
 
 def fault(case: Case, fold: Replay) -> str | None:
-    """What the judge did wrong; None = all as expected."""
+    """Return what the judge did wrong, or None."""
     hangs = opened(fold, "hang")
     stops = [t for t, e in fold.entries if isinstance(e, StopAttempt)]
     if case.sick is None:

@@ -1,4 +1,4 @@
-"""Golden texts: what a scenario must say, kept beside the tests and reviewed by diff.
+"""Golden texts: the entries of a scenario, kept beside the tests and reviewed by diff.
 
 ``TRAINWATCH_UPDATE_GOLDENS=1 pytest tests/scenarios`` writes them anew.
 """

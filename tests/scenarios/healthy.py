@@ -1,4 +1,4 @@
-"""Healthy runs: none of them may be called hung or stopped. Each has a name that says why it could be."""
+"""Healthy runs: none of them may be called hung or stopped. The name states why it could be."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sick runs: each marks when its trouble begins, and must be found in time and classified rightly."""
+"""Sick runs: each marks when its trouble begins, and must be found in time and with the right class."""
 
 import random
 from collections.abc import Callable
@@ -564,8 +564,8 @@ def spins_soon_after_its_first_steps(s: Story) -> Story:
 
 
 @sick("idle", 2 * DEAD_S)
-def dies_and_its_watchdog_speaks_of_saving(s: Story) -> Story:
-    """The words of a dead trainer re-arm nothing."""
+def dies_and_its_watchdog_prints_saving(s: Story) -> Story:
+    """A phase that a dead trainer prints restarts no wait."""
     logs = [(45.0, "\nsaving checkpoint before abort\n"), (46.0, "done\n")]
     return in_trouble(begun(s)).go(900, logs=logs)
 

@@ -1,4 +1,4 @@
-"""The scenario library: no hang and no stop on a healthy run; a sick one is found in time, rightly, and once."""
+"""No healthy scenario ends in a hang or a stop; each sick one is found in time, with the right class, and once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whole stories with a supervisor's hands: what is decided, in which order, and what people are told."""
+"""Whole stories in which decisions are performed: what is decided, in which order, and what people are notified of."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """How long the phases of a run take, and how long they show no sign of life, learned as each phase ends by itself.
 
-Kept apart for each phase: an evaluation of twenty minutes tells nothing about how long a save may take. Words of a dead
+Kept apart for each phase: an evaluation of twenty minutes does not show how long a save takes. Words of a dead
 trainer (a watchdog's "saving before abort") teach nothing. Source: learned time-outs by section (NVIDIA's resiliency
 extension). Known false alarms: the first time of a phase, of which nothing is known yet.
 """
