@@ -38,7 +38,7 @@ async def draw(
     situation: Any, size: tuple[int, int], path: Path, keys: tuple[str, ...], drawn: Callable[..., bool]
 ) -> None:
     """One picture, after ``keys`` and once ``drawn`` is true of the screen in front."""
-    from tests.fakes.feed import FakePicker, FakeReader, FakeStarter
+    from tests.fakes.feed import FakePicker, FakeStarter
     from tests.fakes.launcher import FakeLauncher
     from tests.fakes.pictures import PaintedFolder
     from tests.fakes.screen_jobs import rich_run
@@ -49,7 +49,7 @@ async def draw(
         samples = PaintedFolder(Path(folder), situation.now_wall)
         trials = FakeTrials(results={MEASURED.profile: MEASURED})
         app = TrainwatchApp(
-            rich_run(situation, samples=samples, trials=trials), FakeReader(), starter=FakeStarter(),
+            rich_run(situation, samples=samples, trials=trials), starter=FakeStarter(),
             picker=FakePicker(), launcher=FakeLauncher(), interval_s=0,
         )  # fmt: skip
         await take_picture(app, size, path, keys, drawn)

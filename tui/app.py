@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.types import CSSPathType
 
-from ..core.model.ports import Attacher, Launcher, LogReader, OpenRun, RunPicker, SupervisorStarter
+from ..core.model.ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
@@ -52,7 +52,6 @@ class TrainwatchApp(App[None]):
     def __init__(
         self,
         run: OpenRun | None,
-        log_reader: LogReader,
         *,
         starter: SupervisorStarter | None = None,
         attacher: Attacher | None = None,
@@ -64,7 +63,7 @@ class TrainwatchApp(App[None]):
         home: Path | None = None,
     ) -> None:
         super().__init__()
-        self.first_run, self.log_reader, self.starter = run, log_reader, starter
+        self.first_run, self.starter = run, starter
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
@@ -113,7 +112,6 @@ class TrainwatchApp(App[None]):
         """Put the dashboard of a run in the place of the one that is shown."""
         board = Dashboard(
             run,
-            self.log_reader,
             starter=self.starter,
             attacher=self.attacher,
             read_only=self.read_only,
@@ -177,14 +175,10 @@ class TrainwatchApp(App[None]):
         while isinstance(self.screen, PlaceScreen) and self.dashboard is not None:
             self.pop_screen()
 
-    def show_log_line(self, log: str | None, line: int, text: str) -> None:
+    def show_log_line(self, log: str | None, line: int) -> None:
         """Show a line (counted from 1) of a log."""
         board = self.dashboard
         if board is None:
-            return
-        if board.run.logs is None:
-            self._uncover()
-            board.find_in_log(log, line, text)
             return
         from .screens.log_screen import LogScreen
 

@@ -1,32 +1,161 @@
-"""Work that may block, in order, on a thread that does not keep the screen from closing."""
+"""Blocking work off the screen's thread. This is the only module of the screen that starts threads for work.
+
+A task runs in a daemon thread, so that a stuck filesystem does not keep the process from ending. It returns a callable
+that shows the result; that one is called on the screen's thread, unless the owner of the queue was removed meanwhile.
+"""
 
 import queue
 import threading
 from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from textual.app import App
 
 Show = Callable[[], None]
+Task = Callable[[], Show]
+"""Runs in a thread and handles its own errors."""
+Progress = Callable[[int, int], None]
+"""(done, total); raises Cancelled when the task was cancelled."""
+LEAVE_S = 2.0
+"""How long leaving the screen waits until a cancelled task has removed what it wrote (a half-made copy)."""
 
 
-class Errands:
-    """``deliver`` is called on the errands' thread with what the work returned; it hands it to the screen's own."""
+class Owner(Protocol):
+    """The screen that tasks belong to."""
 
-    def __init__(self, name: str, deliver: Callable[[Show], None]) -> None:
-        self._deliver = deliver
-        self._work: queue.SimpleQueue[Callable[[], Show] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+    @property
+    def app(self) -> App[Any]:
+        """The application whose thread shows the results."""
+        ...
 
-    def send(self, work: Callable[[], Show]) -> None:
-        """Do it after what was sent before. It handles its own faults."""
-        self._work.put(work)
+    @property
+    def is_attached(self) -> bool:
+        """False once it was removed."""
+        ...
 
-    def tell(self, show: Show) -> None:
-        """Show something before the work is done. Called on the errand's thread."""
-        self._deliver(show)
+
+class TaskQueue:
+    """The tasks of one owner: each in a thread of its own, or with ``in_order`` one after another in a single one."""
+
+    def __init__(self, owner: Owner, name: str = "task", *, in_order: bool = False) -> None:
+        self._owner, self._name, self._in_order = owner, name, in_order
+        self._app: App[Any] | None = None
+        self._waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, task: Task) -> None:
+        """Run a task. Called on the screen's thread."""
+        self._app = self._owner.app
+        if not self._in_order:
+            self._start(lambda: self.show(task()))
+            return
+        self._waiting.put(task)
+        if self._thread is None:
+            self._thread = self._start(self._run)
+
+    def show(self, show: Show) -> None:
+        """Call ``show`` on the screen's thread; for a task that reports before it ends. Called from any thread."""
+        app = self._app
+        if app is not None and app.is_running and self._owner.is_attached:
+            app.call_later(self._show, show)
 
     def close(self) -> None:
-        """Begin nothing more."""
-        self._work.put(None)
+        """Start no further task of an ordered queue."""
+        self._waiting.put(None)
+
+    def _show(self, show: Show) -> None:
+        if self._owner.is_attached:
+            show()
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            self._deliver(work())
+        while (task := self._waiting.get()) is not None:
+            self.show(task())
+
+    def _start(self, run: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=run, name=self._name, daemon=True)
+        thread.start()
+        return thread
+
+
+class Cancelled(Exception):  # noqa: N818  not an error: the user cancelled it
+    """Raised through the progress callback of a long task."""
+
+
+class LongTaskState(msgspec.Struct, frozen=True, kw_only=True):
+    """``done``/``total`` in bytes, or in seconds if ``timed``; total 0: not known yet."""
+
+    title: str
+    done: int = 0
+    total: int = 0
+    cancelled: bool = False
+    timed: bool = False
+
+
+class LongTask:
+    """At most one long task at a time, with progress, that can be cancelled.
+
+    It belongs to the run's dashboard, so it continues while other screens are shown. ``changed`` is called on the
+    screen's thread when there is new progress.
+    """
+
+    def __init__(self, owner: Owner, changed: Show) -> None:
+        self._queue, self._changed = TaskQueue(owner, "long-task"), changed
+        self._cancel, self._ended = threading.Event(), threading.Event()
+        self._state: LongTaskState | None = None
+        self._drawing = False
+
+    @property
+    def state(self) -> LongTaskState | None:
+        """The running task; None if there is none."""
+        return self._state
+
+    def start(
+        self, title: str, work: Callable[[Progress], Any], then: Callable[[Any, str], None], *, timed: bool = False
+    ) -> bool:
+        """Start; ``then(result, error message)`` is called on the screen's thread. False if another task runs."""
+        if self._state is not None:
+            return False
+        self._cancel.clear()
+        self._ended.clear()
+        self._state = LongTaskState(title=title, timed=timed)
+
+        def progress(done: int, total: int) -> None:
+            if self._cancel.is_set():
+                raise Cancelled
+            self._state = LongTaskState(title=title, done=done, total=total, timed=timed)
+            if not self._drawing:  # not more often than the screen draws it
+                self._drawing = True
+                self._queue.show(self._draw)
+
+        def task() -> Show:
+            result, trouble = None, ""
+            try:
+                result = work(progress)
+            except Cancelled:
+                trouble = f"{title}: cancelled"
+            except Exception as error:
+                trouble = str(getattr(error, "strerror", None) or error) or type(error).__name__
+            self._state = None
+            self._ended.set()
+            return lambda: then(result, trouble)
+
+        self._queue.submit(task)
+        return True
+
+    def cancel(self) -> None:
+        """End the task at its next progress report."""
+        if self._state is not None:
+            self._cancel.set()
+            self._state = msgspec.structs.replace(self._state, cancelled=True)
+            self._changed()
+
+    def leave(self) -> None:
+        """Cancel, and wait a moment for the task to clean up; a stuck disk is not waited for."""
+        if self._state is not None:
+            self._cancel.set()
+            self._ended.wait(LEAVE_S)
+
+    def _draw(self) -> None:
+        self._drawing = False
+        self._changed()

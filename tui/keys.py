@@ -146,7 +146,7 @@ ALSO: tuple[tuple[str, str], ...] = (
     ("down", "scroll(-1)"),
     ("pageup", "scroll(20)"),
     ("pagedown", "scroll(-20)"),
-    ("home", "scroll(100000)"),
+    ("home", "log_start"),
     ("end", "follow_end"),
     ("right_square_bracket", "zoom(1)"),
     ("right", "event(1)"),

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import msgspec
 from textual.app import App
 
-from trainwatch.core.model.control_messages import Reply
-from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import NO_PROFILE, Profile
-from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.panes.dashboard import DashboardView
-from trainwatch.core.views.remedy_words import remedy_rows
-from trainwatch.core.views.screens.confirmation import (
+from ..core.model.control_messages import Reply
+from ..core.model.observation import Command
+from ..core.model.ports import OpenRun, SupervisorStarter
+from ..core.model.profile import NO_PROFILE, Profile
+from ..core.model.situation import Situation
+from ..core.views.panes.dashboard import DashboardView
+from ..core.views.remedy_words import remedy_rows
+from ..core.views.screens.confirmation import (
     Price,
     kill_price,
     pause_price,
@@ -20,8 +21,6 @@ from trainwatch.core.views.screens.confirmation import (
     resume_price,
     stop_price,
 )
-
-from ..core.model.ports import OpenRun, SupervisorStarter
 from .keys import KeyContext
 
 if TYPE_CHECKING:

@@ -1,58 +1,42 @@
-"""The heartbeat of the screen: a thread that looks once a second and posts what it saw. It never touches a widget."""
+"""Polls the run once a second in a background thread; snapshots are handed over on the screen's thread."""
 
-import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
-from ..core.model.ports import Feed, LogPage, LogReader
+from ..core.model.ports import Feed
 from ..core.model.situation import Situation
+from .background import Show, TaskQueue
 from .ui.series import Columns, SeriesCache, Wish
 
-LOG_LINES = 400
-"""Lines of the log that are read at each look: enough for the tallest pane and a scroll upwards."""
-EMPTY_PAGE = LogPage(lines=(), start=0, end=0, at_end=True)
 
-
-class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look found. ``log`` None: not asked for; ``trouble``: why something could not be read."""
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What one poll found. ``trouble``: why something could not be read."""
 
     situation: Situation
     series: Mapping[Wish, Columns]
-    log_path: str | None = None
-    log: LogPage | None = None
     trouble: str | None = None
 
 
-class Pulse:
-    """Looks, on its own thread (``start``) or when told (``once``)."""
+class Poller:
+    """Calls ``take`` with a snapshot on the screen's thread; ``wishes`` are the charts that it reads histories for."""
 
-    def __init__(self, feed: Feed, reader: LogReader, seen: Callable[[Look], Any], interval_s: float) -> None:
+    def __init__(self, feed: Feed, tasks: TaskQueue, take: Callable[[Snapshot], None]) -> None:
         self.wishes: tuple[Wish, ...] = ()
-        self.follow_log = True
-        self._feed, self._reader, self._seen, self._interval_s = feed, reader, seen, interval_s
+        self._feed, self._tasks, self._take = feed, tasks, take
         self._cache = SeriesCache()
-        self._wake = threading.Event()
-        self._ended = False
-        self._thread: threading.Thread | None = None
+        self._polling = self._again = False
 
-    def start(self) -> None:
-        """Begin looking every ``interval_s``."""
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
-        self._thread.start()
+    def poll(self) -> None:
+        """Poll in the background; while a poll runs, once more after it."""
+        if self._polling:
+            self._again = True
+            return
+        self._polling, self._again = True, False
+        self._tasks.submit(self._task)
 
-    def stop(self) -> None:
-        """End; a look under way is not waited for (a stuck filesystem must not keep the screen from closing)."""
-        self._ended = True
-        self._wake.set()
-
-    def hurry(self) -> None:
-        """Look at once."""
-        self._wake.set()
-
-    def once(self) -> Look:
-        """One look, on the calling thread."""
+    def once(self) -> Snapshot:
+        """Poll on the calling thread."""
         now = self._feed.poll()
         wishes = self.wishes
         self._cache.forget(wishes)
@@ -63,23 +47,18 @@ class Pulse:
                 series[wish] = self._cache.get(wish, now.now_t, self._feed.series)
             except Exception as error:
                 trouble = f"history: {error}"
-        attempt = now.story.attempt
-        path = attempt.log if attempt is not None else None
-        page: LogPage | None = None
-        if path is not None and self.follow_log:
-            try:
-                page = self._reader.tail(path, LOG_LINES)
-            except Exception as error:
-                page, trouble = EMPTY_PAGE, f"{path}: {getattr(error, 'strerror', None) or error}"
-        return Look(situation=now, series=series, log_path=path, log=page, trouble=trouble)
+        return Snapshot(situation=now, series=series, trouble=trouble)
 
-    def _run(self) -> None:
-        while not self._ended:
-            self._wake.clear()
-            try:
-                look = self.once()
-            except Exception as error:
-                look = Look(situation=Situation(), series={}, trouble=f"cannot look at the run: {error}")
-            if not self._ended:
-                self._seen(look)
-            self._wake.wait(self._interval_s)
+    def _task(self) -> Show:
+        try:
+            snapshot = self.once()
+        except Exception as error:
+            snapshot = Snapshot(situation=Situation(), series={}, trouble=f"cannot read the run: {error}")
+
+        def show() -> None:
+            self._polling = False
+            self._take(snapshot)
+            if self._again:
+                self.poll()
+
+        return show

@@ -5,10 +5,9 @@ from typing import Any, ClassVar, Protocol
 
 from textual.app import App
 
-from trainwatch.core.model.situation import Situation
-
 from ..core.model.ports import Launcher, OpenRun, RunPicker
-from .job import Jobs
+from ..core.model.situation import Situation
+from .background import LongTask, Progress, TaskQueue
 from .keys import KeyContext
 from .operations import Operations
 
@@ -25,7 +24,7 @@ class Application(Protocol):
         """Put the dashboard of a run in the place of the one that is shown."""
         ...
 
-    def show_log_line(self, log: str | None, line: int, text: str) -> None:
+    def show_log_line(self, log: str | None, line: int) -> None:
         """Show a line (counted from 1) of a log."""
         ...
 
@@ -47,7 +46,7 @@ class Board(Protocol):
 
     run: OpenRun
     now: Situation
-    jobs: Jobs
+    long_task: LongTask
     operations: Operations
     kept: dict[str, object]
     """What the screens over it remember while they are not shown."""
@@ -61,10 +60,6 @@ class Board(Protocol):
         """A sentence in the footer, on whatever screen is in front."""
         ...
 
-    def call_soon(self, call: Callable[[], None]) -> None:
-        """Have something done on the screen's own thread; safe from any thread."""
-        ...
-
     def renew(self, place: str) -> None:
         """Work of this screen changed something: it is drawn anew where it is the one in front."""
         ...
@@ -74,6 +69,7 @@ class OpenPlace(Protocol):
     """A screen over the board, as those see it that work for it."""
 
     place: ClassVar[str]
+    tasks: TaskQueue
 
     @property
     def app(self) -> App[Any]:
@@ -88,6 +84,28 @@ class OpenPlace(Protocol):
         """A sentence in the footer."""
         ...
 
-    def in_thread(self, work: Callable[[], Callable[[], None]]) -> None:
-        """Run something that may block; what it returns is called back, if the screen is still there."""
-        ...
+
+ONE_AT_A_TIME = "Another task is running. [Esc] cancels it."
+
+
+class TaskPlace(OpenPlace, Protocol):
+    """A screen that long tasks are started on."""
+
+    board: Board
+
+
+def start_task(
+    on: TaskPlace, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str], *, timed: bool = False
+) -> None:
+    """Start the run's long task. ``done`` keeps the result and returns a sentence; another screen may be shown then."""
+    board, place = on.board, on.place
+
+    def then(result: Any, trouble: str) -> None:
+        text = trouble or done(result)
+        board.renew(place)
+        if text:
+            board.say(text)
+
+    if not board.long_task.start(title, work, then, timed=timed):
+        on.say(ONE_AT_A_TIME)
+    on.draw()

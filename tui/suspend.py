@@ -1,4 +1,4 @@
-"""Leaving the screen to another program on the same terminal, and coming back."""
+"""Suspends the screen while another program uses the terminal."""
 
 import signal
 import subprocess
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from textual.app import App, SuspendNotSupported
 
 
-def visit(app: App[object], argv: Sequence[str]) -> str:
-    """Run ``argv`` in the foreground until it ends. Returns a sentence on how it went."""
-    # Ctrl-C in the visited program reaches our whole process group: there it ends that program, here it does nothing.
+def run_in_terminal(app: App[object], argv: Sequence[str]) -> str:
+    """Run ``argv`` in the foreground until it ends. Returns a sentence on how it ended."""
+    # Ctrl-C in that program reaches our whole process group: it must end that program only.
     # A handler, not SIG_IGN, because an ignored signal would be inherited by the program.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with app.suspend():
             code = subprocess.call(list(argv))
     except SuspendNotSupported:
-        return "This terminal cannot be left and come back to"
+        return "This terminal cannot be suspended"
     except OSError as error:
         return f"{argv[0]}: {error.strerror}"
     finally:

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Callable
 
-from trainwatch.core.views.panes.header import HeaderView
-
 from ..core.model.settings import Screen as ScreenSettings
 from ..core.model.situation import Situation
+from ..core.views.panes.header import HeaderView
 from ..core.views.words import STATE_WORDS
 from .ui.cells import plain
 from .ui.glyphs import Glyphs
@@ -17,7 +16,7 @@ KEEP, GIVE_BACK = "\x1b[22;2t", "\x1b[23;2t"
 """The terminal remembers its title, and takes it back (those that cannot, ignore both)."""
 
 
-class Attention:
+class TerminalTitle:
     """``write``: to the terminal; ``ring``: its bell. Incidents known at the first look ring nothing."""
 
     def __init__(
@@ -28,7 +27,7 @@ class Attention:
         self._title = ""
         self._has_title = settings.title and os.environ.get("TERM", "") not in WITHOUT_TITLE
 
-    def see(self, now: Situation, view: HeaderView) -> None:
+    def update(self, now: Situation, view: HeaderView) -> None:
         """Compare with the look before."""
         opened = frozenset(i.id for i in now.story.incidents if i.severity != "info")
         if self._known is not None and opened - self._known and self._settings.bell:
@@ -36,15 +35,15 @@ class Attention:
         if now.story.seq:
             self._known = opened
         if self._has_title:
-            self._say(title_of(now, view, self._glyphs))
+            self._set(title_of(now, view, self._glyphs))
 
-    def leave(self) -> None:
+    def restore(self) -> None:
         """Give the title back."""
         if self._title:
             self._write(GIVE_BACK)
             self._title = ""
 
-    def _say(self, title: str) -> None:
+    def _set(self, title: str) -> None:
         if title != self._title:
             before = "" if self._title else KEEP
             self._title = title

@@ -1,7 +1,8 @@
 """Runs that never were, for the screen: their stories are folded from records, their charts are computed."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -24,13 +25,14 @@ from trainwatch.core.model.fact import (
 from trainwatch.core.model.incident import Evidence, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
-from trainwatch.core.model.ports import LogPage, OpenRun, Point
+from trainwatch.core.model.ports import LogAccess, OpenRun, Point
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run_card import RunCard, RunPlan
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 
 WALL0 = 1_763_767_200.0
 """2025-11-21 23:20 UTC."""
@@ -400,33 +402,50 @@ def log_lines(count: int = 300) -> list[str]:
     return lines
 
 
-class FakeReader:
-    """A LogReader over lines in memory; an offset is a line's number."""
+class FakeLog:
+    """A LogBrowser over lines in memory, whatever the path; an offset is a line's number. ``bar``: the open line."""
 
     def __init__(self, lines: Sequence[str] | None = None, bar: str = BAR) -> None:
         self.lines_ = list(log_lines() if lines is None else lines)
         self.bar = bar
 
-    def tail(self, path: str, lines: int) -> LogPage:
-        start = max(0, len(self.lines_) - lines)
-        return LogPage(
-            lines=tuple(self.lines_[start:]), start=start, end=len(self.lines_), at_end=True, unfinished=self.bar
-        )
+    def size(self, path: str) -> int:
+        return len(self._all())
 
-    def after(self, path: str, offset: int, max_bytes: int = 262144) -> LogPage:
-        return LogPage(
-            lines=tuple(self.lines_[offset:]), start=offset, end=len(self.lines_), at_end=True, unfinished=self.bar
-        )
+    def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
+        found = [line for line in self._all() if line.offset < offset and (only is None or only.search(line.text))]
+        found = found[-lines:]
+        return self._stretch(found, found[0].offset if len(found) == lines else 0, min(offset, len(self.lines_)))
 
-    def before(self, path: str, offset: int, lines: int) -> LogPage:
-        start = max(0, offset - lines)
-        return LogPage(lines=tuple(self.lines_[start:offset]), start=start, end=offset, at_end=False)
+    def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
+        found = [line for line in self._all() if line.offset >= offset and (only is None or only.search(line.text))]
+        found = found[:lines]
+        end = found[-1].offset + 1 if len(found) == lines else len(self.lines_)
+        return self._stretch(found, offset, min(end, len(self.lines_)))
 
-    def search(self, path: str, pattern: str, offset: int, *, backwards: bool) -> int | None:
-        import re
+    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
+        return (line.text,)
 
-        numbers = range(min(offset, len(self.lines_)) - 1, -1, -1) if backwards else range(offset, len(self.lines_))
-        return next((n for n in numbers if re.search(pattern, self.lines_[n])), None)
+    def find(
+        self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
+    ) -> int | None:
+        lines = [line for line in self._all() if (line.offset < offset) == backwards]
+        return next((x.offset for x in (reversed(lines) if backwards else lines) if pattern.search(x.text)), None)
+
+    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
+        inside = [line for line in self._all() if begin <= line.offset < end]
+        yield LogTally(min(end, self.size(path)), sum(1 for line in inside if pattern.search(line.text)))
+
+    def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
+        return number - 1 if number <= len(self.lines_) else None
+
+    def _all(self) -> list[LogLine]:
+        lines = [LogLine(i, 1, text) for i, text in enumerate(self.lines_)]
+        return [*lines, LogLine(len(lines), 1, self.bar, open=True)] if self.bar else lines
+
+    def _stretch(self, lines: list[LogLine], start: int, end: int) -> LogStretch:
+        bar = 1 if self.bar else 0
+        return LogStretch(lines=tuple(lines), start=start, end=end, file_size=len(self.lines_) + bar, open_size=bar)
 
 
 class FakeStarter:
@@ -466,8 +485,9 @@ class FakePicker:
         return open_run(self.now, run_id)
 
 
-def open_run(now: Situation, run_id: str = "luca-1") -> OpenRun:
-    return OpenRun(run_id=run_id, name="luca", feed=FakeFeed(now), profiles=PROFILES, plan=PLAN)
+def open_run(now: Situation, run_id: str = "luca-1", log: FakeLog | None = None) -> OpenRun:
+    logs = LogAccess(browser=log or FakeLog())
+    return OpenRun(run_id=run_id, name="luca", feed=FakeFeed(now), profiles=PROFILES, plan=PLAN, logs=logs)
 
 
 SCENES = {

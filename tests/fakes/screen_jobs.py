@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, checkpoint, hung
+from tests.fakes.feed import HOUR, PLAN, PROFILES, WALL0, FakeFeed, FakeLog, checkpoint, hung
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.checkpoints.checkpoint_results import (
     CheckpointOverview,
@@ -29,7 +29,7 @@ from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileC
 from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.ports import OnProgress, OpenRun
+from trainwatch.core.model.ports import LogAccess, OnProgress, OpenRun
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
@@ -318,5 +318,6 @@ def rich_run(now: Situation, run_id: str = "luca-1", **doors: Any) -> OpenRun:
         "incident_files": FakeIncidentFiles(),
         "checkpoints": FakeCheckpoints(tuple(reversed(now.story.checkpoints))),
         "launch": FakeLaunch(),
+        "logs": LogAccess(browser=FakeLog()),
     }
     return OpenRun(run_id=run_id, name="luca", **(usual | doors))

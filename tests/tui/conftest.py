@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import PROFILES, FakePicker, FakeReader, FakeStarter, open_run
+from tests.fakes.feed import PROFILES, FakePicker, FakeStarter, open_run
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 
@@ -29,8 +29,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
     """The app on a fake run; ``doors`` replace the usual fakes."""
     usual: dict[str, Any] = {"starter": FakeStarter(), "picker": FakePicker(), "interval_s": 0}
-    reader = doors.pop("reader", None) or FakeReader()
-    return TrainwatchApp(open_run(now), reader, **(usual | doors))
+    return TrainwatchApp(open_run(now, log=doors.pop("log", None)), **(usual | doors))
 
 
 @asynccontextmanager

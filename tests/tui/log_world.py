@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from textual.pilot import Pilot
 
-from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeReader, FakeStarter, healthy
+from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeStarter, healthy
 from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
@@ -79,7 +79,7 @@ class LogWorld:
     def app(self, *, door: LogAccess | None = None) -> TrainwatchApp:
         door = door or LogAccess(browser=LogLines(), stamps=Stamps(self.folder), extra=(str(self.extra),))
         run = OpenRun(run_id="luca-1", name="luca", feed=self.feed, profiles=PROFILES, plan=PLAN, logs=door)
-        return TrainwatchApp(run, FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+        return TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
 
     @asynccontextmanager
     async def screen(self, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[LogScreen, Pilot[None]]]:
@@ -104,8 +104,8 @@ async def settled(screen: LogScreen, pilot: Pilot[None]) -> None:
     """Nothing is being read, searched or counted."""
 
     def still() -> bool:
-        counting = screen.hunt.pattern is not None and screen.hunt.total is None
-        return not (screen.driver.busy or screen.hunt.looking or counting)
+        counting = screen.viewer.search.pattern is not None and screen.viewer.search.total is None
+        return not (screen.driver.busy or screen.viewer.search.looking or counting)
 
     await until(pilot, still, "the screen to settle")
     await pilot.pause()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.fakes.feed import SCENES, FakePicker, FakeReader, FakeStarter, open_run
+from tests.fakes.feed import SCENES, FakePicker, FakeStarter, open_run
 from trainwatch.tui.app import TrainwatchApp
 
 
@@ -20,7 +20,6 @@ class Visit:
 if __name__ == "__main__":
     TrainwatchApp(
         open_run(SCENES[sys.argv[1]]()),
-        FakeReader(),
         starter=FakeStarter(),
         attacher=Visit(),
         picker=FakePicker(),

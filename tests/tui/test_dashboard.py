@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.feed import (
     SCENES,
     FakeFeed,
-    FakeReader,
+    FakeLog,
     crashed,
     empty,
     finished,
@@ -187,9 +187,9 @@ async def test_only_what_changed_is_repainted() -> None:
 
 
 async def test_a_log_cannot_draw_outside_its_pane() -> None:
-    evil = FakeReader(["\x1b[2J\x1b[31mred", "tab\there", "bell\x07", "宽" * 100, "x" * 5000], bar="")
-    async with showing(healthy(), reader=evil) as (app, _):
-        for line in board(app).output.pane.plain_lines():
+    evil = FakeLog(["\x1b[2J\x1b[31mred", "tab\there", "bell\x07", "宽" * 100, "x" * 5000], bar="")
+    async with showing(healthy(), log=evil) as (app, _):
+        for line in board(app).log_pane.plain_lines():
             assert "\x1b" not in line
             assert "\x07" not in line
 

@@ -6,7 +6,7 @@ import msgspec
 
 from tests.fakes.feed import FakeFeed, FakePicker, healthy, hung
 from tests.fakes.screen_jobs import rich_run, troubled
-from tests.tui.conftest import app_of, look, showing, until
+from tests.tui.conftest import look, showing, until
 from trainwatch.core.model.settings import Screen as ScreenSettings
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.panes.header import header_view
@@ -14,7 +14,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
-from trainwatch.tui.terminal_title import Attention
+from trainwatch.tui.terminal_title import TerminalTitle
 from trainwatch.tui.ui.glyphs import UNICODE
 
 
@@ -75,7 +75,7 @@ async def test_what_was_zoomed_stays_so_on_the_next_run() -> None:
 
 
 async def test_a_pane_opens_its_screen_by_key_and_by_mouse() -> None:
-    app = TrainwatchApp(rich_run(troubled()), app_of(healthy()).log_reader, picker=FakePicker(), interval_s=0)
+    app = TrainwatchApp(rich_run(troubled()), picker=FakePicker(), interval_s=0)
     async with app.run_test(size=(200, 50)) as pilot:
         await pilot.pause()
         look(app)
@@ -122,7 +122,7 @@ async def test_right_of_the_newest_event_is_the_present() -> None:
 
 
 async def test_the_event_under_the_cursor_is_opened() -> None:
-    app = TrainwatchApp(rich_run(troubled()), app_of(healthy()).log_reader, picker=FakePicker(), interval_s=0)
+    app = TrainwatchApp(rich_run(troubled()), picker=FakePicker(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         look(app)
@@ -143,13 +143,13 @@ class Terminal:
         self.rings += 1
 
 
-def attention(**settings: Any) -> tuple[Attention, Terminal]:
+def attention(**settings: Any) -> tuple[TerminalTitle, Terminal]:
     terminal = Terminal()
-    return Attention(ScreenSettings(**settings), terminal.written.append, terminal.ring, UNICODE), terminal
+    return TerminalTitle(ScreenSettings(**settings), terminal.written.append, terminal.ring, UNICODE), terminal
 
 
-def see(seen: Attention, now: Situation) -> None:
-    seen.see(now, header_view(now))
+def see(seen: TerminalTitle, now: Situation) -> None:
+    seen.update(now, header_view(now))
 
 
 def test_the_bell_rings_once_for_a_new_incident_and_not_for_old_ones() -> None:
@@ -178,7 +178,7 @@ def test_the_title_changes_only_when_the_state_does(monkeypatch: Any) -> None:
     assert terminal.written == ["\x1b[22;2t\x1b]2;● luca · running 71 %\x07"]
     see(seen, hung())
     assert terminal.written[1:] == ["\x1b]2;✖ luca · looks stuck 71 %\x07"]
-    seen.leave()
+    seen.restore()
     assert terminal.written[-1] == "\x1b[23;2t"
 
 
@@ -192,7 +192,7 @@ def test_the_linux_console_has_no_title(monkeypatch: Any) -> None:
 async def test_an_incident_rings_through_the_app() -> None:
     run = rich_run(healthy(), screen=ScreenSettings(bell=True))
     rang: list[bool] = []
-    app = TrainwatchApp(run, app_of(healthy()).log_reader, interval_s=0)
+    app = TrainwatchApp(run, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         app.bell = lambda: rang.append(True)  # type: ignore[method-assign]
         await pilot.pause()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeReader, FakeStarter, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, healthy
 from tests.fakes.launcher import FakeLauncher
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import FakeTrials
@@ -30,7 +30,7 @@ PLACES = ["1", "2", "3", "4", "5", "6", "l"]
 def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:
     usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogAccess(browser=LogLines())}
     return TrainwatchApp(
-        rich_run(now or troubled(), **(usual | doors)), FakeReader(), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(now or troubled(), **(usual | doors)), starter=FakeStarter(), picker=FakePicker(),
         launcher=FakeLauncher(), interval_s=0, home=home,
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ async def test_escape_leads_from_the_log_back_to_the_incident() -> None:
     app = app_of()
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app, "3")
-        app.show_log_line(None, 5, "x")
+        app.show_log_line(None, 5)
         await until(pilot, lambda: isinstance(app.screen, LogScreen))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, IncidentsScreen))

@@ -7,8 +7,8 @@ from textual.widgets import Static
 from tests.fakes.feed import (
     HOUR,
     FakeFeed,
+    FakeLog,
     FakePicker,
-    FakeReader,
     FakeStarter,
     StoryTeller,
     checkpoint,
@@ -34,7 +34,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import ChooseProfile
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.keys import KEYS
-from trainwatch.tui.log.prompt import SearchBar
+from trainwatch.tui.log.prompt import LogPrompt
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
@@ -276,7 +276,7 @@ async def test_nothing_starts_without_a_key() -> None:
     async with showing(empty(), starter=starter) as (app, pilot):
         assert starter.started == []
         assert footer(app).startswith("Enter start")
-        assert "accelerate launch" in " ".join(board(app).output.pane.plain_lines())
+        assert "accelerate launch" in " ".join(board(app).log_pane.plain_lines())
         await pilot.press("enter")
         await until(pilot, lambda: starter.started == [("luca-1", None)])
 
@@ -376,13 +376,13 @@ async def test_leaving_an_unwatched_run_says_so() -> None:
 
 
 async def test_the_log_is_held_and_followed_again() -> None:
-    reader = FakeReader()
-    async with showing(healthy(), reader=reader) as (app, pilot):
-        pane = board(app).output.pane
+    log = FakeLog()
+    async with showing(healthy(), log=log) as (app, pilot):
+        pane = board(app).log_pane
         assert "7302/10260" in "".join(pane.plain_lines())
         await pilot.press("space")
         held = pane.plain_lines()
-        reader.lines_.append("NEW LINE")
+        log.lines_.append("NEW LINE")
         look(app)
         await pilot.pause()
         assert pane.plain_lines() == held
@@ -394,12 +394,12 @@ async def test_the_log_is_held_and_followed_again() -> None:
 
 
 async def test_scrolling_up_holds_and_reaches_the_beginning() -> None:
-    reader = FakeReader([f"line {i}" for i in range(1500)], bar="")
-    async with showing(healthy(), (120, 40), reader=reader) as (app, pilot):
-        pane = board(app).output.pane
+    log = FakeLog([f"line {i}" for i in range(1500)], bar="")
+    async with showing(healthy(), (120, 40), log=log) as (app, pilot):
+        pane = board(app).log_pane
         for _ in range(6):
             await pilot.press("home")
-            await until(pilot, lambda: not board(app).output._reading)
+            await until(pilot, lambda: not board(app).viewer.driver.busy)
         assert pane.plain_lines()[0] == "line 0"
         assert not pane.following
         await pilot.press("end")
@@ -408,12 +408,12 @@ async def test_scrolling_up_holds_and_reaches_the_beginning() -> None:
 
 
 async def test_search_goes_backwards_and_on() -> None:
-    reader = FakeReader([f"line {i}" + (" Needle" if i in {100, 900} else "") for i in range(1500)], bar="")
-    async with showing(healthy(), (120, 40), reader=reader) as (app, pilot):
-        pane = board(app).output.pane
+    log = FakeLog([f"line {i}" + (" Needle" if i in {100, 900} else "") for i in range(1500)], bar="")
+    async with showing(healthy(), (120, 40), log=log) as (app, pilot):
+        pane = board(app).log_pane
         await pilot.press("slash", *"needle", "enter")
         await until(pilot, lambda: any("line 900 Needle" in line for line in pane.plain_lines()))
-        assert not board(app).query(SearchBar)
+        assert not board(app).query(LogPrompt)
         assert any(style == "match" for line in pane._lines for style, _ in line)
         await pilot.press("n")
         await until(pilot, lambda: any("line 100 Needle" in line for line in pane.plain_lines()))
@@ -427,9 +427,9 @@ async def test_typing_a_pattern_presses_no_keys() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("slash", *"kxq")
         assert app.screen is board(app)
-        assert board(app).query(SearchBar)
+        assert board(app).query(LogPrompt)
         await pilot.press("escape")
-        await until(pilot, lambda: not board(app).query(SearchBar))
+        await until(pilot, lambda: not board(app).query(LogPrompt))
         assert sent(app) == []
 
 
@@ -461,7 +461,7 @@ async def test_another_run_is_opened_from_the_list() -> None:
 
 async def test_without_a_run_the_list_is_shown_first() -> None:
     picker = FakePicker()
-    app = TrainwatchApp(None, FakeReader(), picker=picker, interval_s=0)
+    app = TrainwatchApp(None, picker=picker, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
         await pilot.press("down", "down", "enter")

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, empty, finished, open_run
+from tests.fakes.feed import FakePicker, FakeStarter, empty, finished, open_run
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.tui.conftest import look, until
 from trainwatch.core.model.launch.launch_preview import LaunchPreview, LaunchRequest
@@ -28,9 +28,7 @@ async def launching(
     launcher: FakeLauncher, size: tuple[int, int] = (80, 24), **more: Any
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     """The app in a project of which nothing was started yet, its checks made."""
-    app = TrainwatchApp(
-        None, FakeReader(), picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0, **more
-    )
+    app = TrainwatchApp(None, picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0, **more)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
         if launcher.gate.is_set() and not launcher.trouble:
@@ -203,7 +201,7 @@ async def test_a_failed_check_asks_first() -> None:
 
 async def test_a_command_can_be_typed_and_its_preset_is_told_meanwhile() -> None:
     launcher = FakeLauncher(offers=())
-    app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0)
+    app = TrainwatchApp(None, picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "Press t (or Enter)" in text(app, "plan"))
         await pilot.press("enter")
@@ -275,7 +273,7 @@ async def test_escape_on_the_first_screen_ends_nothing() -> None:
 
 
 async def test_it_is_reached_from_the_runs_and_escape_leads_back() -> None:
-    app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
+    app = TrainwatchApp(None, picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
         assert "l launch" in footer(app)
@@ -293,7 +291,7 @@ async def test_it_is_reached_from_the_runs_and_escape_leads_back() -> None:
 @pytest.mark.parametrize("now", [empty(), finished()], ids=["empty", "finished"])
 async def test_it_is_reached_from_the_dashboard(now: Situation) -> None:
     app = TrainwatchApp(
-        open_run(now), FakeReader(), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0
+        open_run(now), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0
     )
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
@@ -307,7 +305,7 @@ async def test_it_is_reached_from_the_dashboard(now: Situation) -> None:
 
 
 async def test_read_only_launches_nothing() -> None:
-    app = TrainwatchApp(None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(), read_only=True, interval_s=0)
+    app = TrainwatchApp(None, picker=FakePicker(), launcher=FakeLauncher(), read_only=True, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
         assert "launch" not in footer(app)

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeReader, FakeStarter, empty, finished, healthy
+from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
 from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
@@ -40,7 +40,7 @@ async def open_place(
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     """The app on a rich run, on the screen that the keys lead to."""
     app = TrainwatchApp(
-        rich_run(now or troubled(), **doors), FakeReader(), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(now or troubled(), **doors), starter=FakeStarter(), picker=FakePicker(),
         interval_s=0, read_only=read_only,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:
@@ -181,7 +181,7 @@ async def test_what_is_covered_costs_no_repaint_of_what_covers_it() -> None:
         assert isinstance(feed, FakeFeed)
         for seconds in range(1, 4):
             feed.now = msgspec.structs.replace(now, now_t=now.now_t + 600 * seconds)
-            app.dashboard.take(app.dashboard.pulse.once())
+            app.dashboard.take(app.dashboard.poller.once())
             app.dashboard.draw()
             await pilot.pause(0.05)
         assert not any(type(drawn).__name__ == "LayoutUpdate" for drawn in painted)
@@ -249,19 +249,6 @@ async def test_an_incident_is_copied_as_markdown() -> None:
         assert app.clipboard.startswith("### luca: crash, CUDA out of memory")
         assert "**What was decided and why**" in app.clipboard
         assert "Copied" in footer(app)
-
-
-async def test_evidence_leads_into_the_log() -> None:
-    evidence = "last step 7,302"
-    reader = FakeReader([*(f"line {i}" for i in range(500)), f"then: {evidence}", *(f"more {i}" for i in range(500))])
-    app = TrainwatchApp(rich_run(troubled()), reader, picker=FakePicker(), interval_s=0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        look(app)
-        await pilot.press("3", "enter")
-        board = app.dashboard
-        assert board is not None
-        await until(pilot, lambda: any(evidence in line for line in board.output.pane.plain_lines()))
 
 
 async def test_evidence_leads_to_its_line_in_the_log_screen(tmp_path: Path) -> None:
@@ -354,7 +341,7 @@ async def test_a_deep_look_shows_how_far_it_is_and_goes_on_elsewhere() -> None:
         await until(pilot, lambda: "34 %  300 of 870 MB" in text(app, "job"))
         await pilot.press("V")
         await pilot.pause()
-        assert "One thing at a time" in footer(app)
+        assert "Another task is running" in footer(app)
         await pilot.press("1")
         await pilot.pause()
         door.gate.set()
@@ -368,19 +355,19 @@ async def test_a_deep_look_shows_how_far_it_is_and_goes_on_elsewhere() -> None:
         assert not front(app).work.display
 
 
-async def test_work_is_called_off() -> None:
+async def test_escape_cancels_the_long_task() -> None:
     async with open_place("4") as (app, pilot):
         door = checkpoints_of(app)
         door.gate.clear()
         await pilot.press("V")
         await until(pilot, lambda: front(app).work.display)
         await pilot.press("escape")
-        await until(pilot, lambda: "called off" in footer(app))
+        await until(pilot, lambda: "cancelled" in footer(app))
         assert isinstance(front(app), CheckpointsScreen)
-        assert front(app).board.jobs.state is None
+        assert front(app).board.long_task.state is None
 
 
-async def test_leaving_calls_the_work_off() -> None:
+async def test_leaving_the_screen_cancels_the_long_task() -> None:
     async with open_place("4") as (app, pilot):
         door = checkpoints_of(app)
         door.gate.clear()
@@ -388,10 +375,7 @@ async def test_leaving_calls_the_work_off() -> None:
         await until(pilot, lambda: front(app).work.display)
         board = app.dashboard
         assert board is not None
-    thread = board.jobs._thread
-    assert thread is not None
-    thread.join(5)
-    assert not thread.is_alive()
+    assert board.long_task.state is None
 
 
 async def test_it_is_shown_what_one_holds() -> None:
@@ -559,7 +543,7 @@ async def test_no_runs_is_an_honest_empty_screen() -> None:
         def runs(self) -> tuple[()]:
             return ()
 
-    app = TrainwatchApp(None, FakeReader(), picker=Nothing(), interval_s=0)
+    app = TrainwatchApp(None, picker=Nothing(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "trainwatch run -- COMMAND" in flowing(text(app, "runs")))
 

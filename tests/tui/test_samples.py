@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeReader, FakeStarter, healthy
+from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
 from tests.tui.conftest import look, until
 from trainwatch.core.model.checkpoints.sample import Sample
@@ -59,7 +59,7 @@ async def looking(
     folder: Path | None, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     app = TrainwatchApp(
-        rich_run(healthy(), samples=Folder(folder)), FakeReader(), starter=FakeStarter(), picker=FakePicker(),
+        rich_run(healthy(), samples=Folder(folder)), starter=FakeStarter(), picker=FakePicker(),
         interval_s=0,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import SCENES, FakePicker, FakeReader, FakeStarter
+from tests.fakes.feed import SCENES, FakePicker, FakeStarter
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.fakes.pictures import PaintedFolder
 from tests.fakes.screen_jobs import rich_run, troubled
@@ -56,7 +56,7 @@ PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
 @pytest.mark.parametrize("place", PLACES)
 def test_places(snap_compare: Callable[..., bool], place: str, size: tuple[int, int]) -> None:
     keys, drawn = PLACES[place]
-    app = TrainwatchApp(rich_run(troubled()), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    app = TrainwatchApp(rich_run(troubled()), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
 
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.pause()
@@ -72,7 +72,7 @@ def test_places(snap_compare: Callable[..., bool], place: str, size: tuple[int, 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
 def test_launch(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     app = TrainwatchApp(
-        None, FakeReader(), picker=FakePicker(), launcher=FakeLauncher(checks=(*CHECKS, FAILED)), launch_first=True,
+        None, picker=FakePicker(), launcher=FakeLauncher(checks=(*CHECKS, FAILED)), launch_first=True,
         interval_s=0,
     )  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_samples(snap_compare: Callable[..., bool], tmp_path: Path, size: tuple[
     pytest.importorskip("PIL")
     now = troubled()
     run = rich_run(now, samples=PaintedFolder(tmp_path, now.now_wall))
-    app = TrainwatchApp(run, FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
 
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.pause()

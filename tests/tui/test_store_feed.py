@@ -10,9 +10,9 @@ from tests.tui.conftest import until
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports import OpenRun
+from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.sense.log.log_pages import LogPages
+from trainwatch.core.sense.log.log_browser import LogLines
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
@@ -76,7 +76,10 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
         placed = [msgspec.structs.replace(f, log=str(log)) if hasattr(f, "log") else f for f in facts]
         journal.append_all(0.0, wall0, [*created(), *placed])
         journal.append_all(90.0, wall0 + 90, training(1, 199))
-    app = TrainwatchApp(OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0)), LogPages(), interval_s=0)
+    app = TrainwatchApp(
+        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=LogLines())),
+        interval_s=0,
+    )
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         board = app.dashboard
@@ -84,11 +87,11 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
         board.look()
         await pilot.pause()
         assert "No supervisor is watching" in board.head.plain_lines()[0]
-        assert board.output.pane.plain_lines()[:2] == ["loading", "steps:   2%| | 199/10260"]
+        assert board.log_pane.plain_lines()[:2] == ["loading", "steps:   2%| | 199/10260"]
         log.unlink()
         board.look()
         await pilot.pause()
-        assert "Nothing written yet." in board.output.pane.plain_lines()[0]
+        assert "Nothing written yet." in board.log_pane.plain_lines()[0]
 
 
 def test_checkpoints_of_the_fake_story_are_what_the_store_keeps(tmp_path: Path) -> None:
@@ -108,14 +111,17 @@ async def test_paging_and_searching_a_real_log(tmp_path: Path) -> None:
     assert isinstance(attempt, AttemptStarted)
     with JournalWriter(run.journal) as journal:
         journal.append_all(0.0, wall0, [*created(), msgspec.structs.replace(attempt, log=str(log))])
-    app = TrainwatchApp(OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0)), LogPages(), interval_s=0)
+    app = TrainwatchApp(
+        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=LogLines())),
+        interval_s=0,
+    )
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         board = app.dashboard
         assert board is not None
         board.look()
         await pilot.pause()
-        pane = board.output.pane
+        pane = board.log_pane
         assert pane.plain_lines()[-1] == "line 4999"
         await pilot.press("slash", *"needle", "enter")
         await until(pilot, lambda: any("line 4000 NEEDLE" in line for line in pane.plain_lines()))
@@ -127,5 +133,5 @@ async def test_paging_and_searching_a_real_log(tmp_path: Path) -> None:
         board.look()
         for _ in range(14):
             await pilot.press("home")
-            await until(pilot, lambda: not board.output._reading)
+            await until(pilot, lambda: not board.viewer.driver.busy)
         assert pane.plain_lines()[0] == "line 0"

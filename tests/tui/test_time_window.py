@@ -94,7 +94,7 @@ async def test_a_young_run_on_a_wide_screen_has_its_curves_at_every_moment() -> 
             feed = board.run.feed
             assert isinstance(feed, FakeFeed)
             feed.now = msgspec.structs.replace(now, now_t=later)
-            board.take(board.pulse.once())
+            board.take(board.poller.once())
             await pilot.pause()
             charts = "".join(board.timeline.plain_lines()[3:])
             assert any("⠀" < c <= "⣿" for c in charts), later

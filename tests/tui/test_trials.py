@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeReader, FakeStarter
+from tests.fakes.feed import FakePicker, FakeStarter
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import MEASURED, FakeTrials
 from tests.tui.conftest import look, until
@@ -19,7 +19,7 @@ async def profiles(
     trials: FakeTrials | None, size: tuple[int, int] = (120, 40), *, read_only: bool = False
 ) -> AsyncIterator[tuple[TrainwatchApp, Pilot[None]]]:
     app = TrainwatchApp(
-        rich_run(troubled(), trials=trials), FakeReader(), starter=FakeStarter(), picker=FakePicker(), interval_s=0,
+        rich_run(troubled(), trials=trials), starter=FakeStarter(), picker=FakePicker(), interval_s=0,
         read_only=read_only,
     )  # fmt: skip
     async with app.run_test(size=size) as pilot:
@@ -80,7 +80,7 @@ async def test_a_trial_beside_a_live_run_is_warned_of() -> None:
         await until(pilot, lambda: trials.tried == [("balanced", 5.0, True)])
 
 
-async def test_escape_calls_a_trial_off_then_leaves() -> None:
+async def test_escape_cancels_a_trial_then_leaves() -> None:
     trials = FakeTrials()
     trials.gate.clear()
     async with profiles(trials) as (app, pilot):
@@ -89,7 +89,7 @@ async def test_escape_calls_a_trial_off_then_leaves() -> None:
         await pilot.press("y")
         await until(pilot, lambda: "of 5 m" in text(app, "job"))
         await pilot.press("escape")
-        await until(pilot, lambda: "called off" in footer(app))
+        await until(pilot, lambda: "cancelled" in footer(app))
         assert trials.kept == {}
         await pilot.press("escape")
         await until(pilot, lambda: front(app) is app.dashboard)

@@ -8,11 +8,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from trainwatch.core.views.checkpoint_list import CheckpointView
-from trainwatch.core.views.screens.profiles import profile_differences
-
 from ...core.model.profile import Profile
 from ...core.views import quantity
+from ...core.views.checkpoint_list import CheckpointView
+from ...core.views.screens.profiles import profile_differences
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"

@@ -9,8 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from trainwatch.core.views.remedy_words import RemedyRow
-
+from ...core.views.remedy_words import RemedyRow
 from .dialog import Dialog
 
 TICKED, FREE = "[x]", "[ ]"

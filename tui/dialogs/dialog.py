@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from trainwatch.core.views.screens.confirmation import Price
+from ...core.views.screens.confirmation import Price
 
 Answer = TypeVar("Answer")
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from trainwatch.core.views.incident_list import IncidentView
-
+from ...core.views.incident_list import IncidentView
 from ..keys import KEYS, Key, KeyContext
 from ..places import PLACES
 from ..ui.cells import wrap_words

@@ -3,6 +3,7 @@
 from textual.widgets import Input, Static
 
 from ...core.model.ports import Launcher
+from ..background import Show, TaskQueue
 from .dialog import Ask
 
 BODY = "As in your shell, but it is not run by one: no |, &&, > or $VARIABLE. It starts in this folder."
@@ -13,7 +14,7 @@ class TypeCommand(Ask):
 
     def __init__(self, launcher: Launcher, before: str) -> None:
         super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] leave it", before=before)
-        self._launcher = launcher
+        self._launcher, self._tasks = launcher, TaskQueue(self)
         self._newest = 0
         self.said = ""
 
@@ -22,19 +23,18 @@ class TypeCommand(Ask):
         event.stop()
         self._newest += 1
         number, command = self._newest, event.value.strip()
-        app, launcher = self.app, self._launcher
+        launcher = self._launcher
 
-        def ask() -> None:
+        def ask() -> Show:
             try:
                 said = launcher.preset_of(command) if command else ""
             except Exception as error:
                 said = str(error)
-            if app.is_running and self.is_attached:
-                app.call_later(self._show, number, said)
+            return lambda: self._show(number, said)
 
-        self.run_worker(ask, thread=True, exit_on_error=False)
+        self._tasks.submit(ask)
 
     def _show(self, number: int, said: str) -> None:
-        if number == self._newest and self.is_attached:
+        if number == self._newest:
             self.said = said
             self.query_one("#objection", Static).update(said)

@@ -1,20 +1,20 @@
 """Lines of a log for elsewhere: the terminal's clipboard, or a new file. Read and written on a thread."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 
 from ...core.views import quantity
 from ..background import Show
 from .log_source import LogSource
-from .shown import ShownLog
+from .log_viewer import LogViewer
 
 CLIPBOARD_LINES = 5000
 CLIPBOARD_BYTES = 74_000
 """Terminals drop longer clipboard sequences (xterm, tmux: 100 000 characters of base64)."""
 
 
-def copy_marked(log: ShownLog) -> None:
+def copy_marked(log: LogViewer, copy: Callable[[str], None], say: Callable[[str], None]) -> None:
     """Copy the marked lines through the terminal."""
     (first, last), only = log.view.selection, log.driver.only
 
@@ -22,21 +22,21 @@ def copy_marked(log: ShownLog) -> None:
         text, said = clipboard_text(source.texts(first, last, only))
 
         def show() -> None:
-            log.app.copy_to_clipboard(text)
-            log.say(said)
+            copy(text)
+            say(said)
 
         return show
 
     log.driver.fetch(read)
 
 
-def save_marked(log: ShownLog, name: str) -> None:
+def save_marked(log: LogViewer, name: str, say: Callable[[str], None]) -> None:
     """Write the marked lines into a file; without a name nothing is done."""
     (first, last), only = log.view.selection, log.driver.only
 
     def write(source: LogSource) -> Show:
         said = save_lines(source.texts(first, last, only), name)
-        return lambda: log.say(said)
+        return lambda: say(said)
 
     if name:
         log.driver.fetch(write)

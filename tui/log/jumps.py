@@ -1,16 +1,46 @@
 """Jumping in the logs of a run: to errors, incidents and starts of attempts."""
 
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 from ...core.model.incident import Incident
+from ...core.model.situation import Situation
+from ...core.model.text.log_lines import LogFile
 from ...core.views.words import title_of
-from .log_pane import ALARM
 from .log_search import BEYOND
-from .patterns import start_of
-from .shown import ShownLog
+from .log_view import ALARM
+from .log_viewer import LogViewer
 
 Jump = Literal["error", "incident", "attempt"]
+
+
+class LogFiles(Protocol):
+    """The screen that shows the logs of a run. ``file``: the one of ``files`` that is shown."""
+
+    files: tuple[LogFile, ...]
+    file: LogFile | None
+    viewer: LogViewer
+
+    @property
+    def now(self) -> Situation:
+        """The state of the run as last polled."""
+        ...
+
+    def choose(self, file: LogFile) -> None:
+        """Show another file, from its end."""
+        ...
+
+    def clock(self, t: float) -> str:
+        """Time of day of run seconds."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Show a sentence in the footer."""
+        ...
+
+    def hush(self) -> None:
+        """Remove the sentence from the footer."""
+        ...
 
 
 class LogJumps:
@@ -20,12 +50,12 @@ class LogJumps:
         self.last: Jump = "error"
         self._incident: int | None = None
 
-    def go(self, screen: ShownLog, kind: Jump, direction: int) -> None:
+    def go(self, screen: LogFiles, kind: Jump, direction: int) -> None:
         """Jump from where the screen stands."""
         self.last = kind
         {"error": self._error, "incident": self._to_incident, "attempt": self._attempt}[kind](screen, direction)
 
-    def to_line(self, screen: ShownLog, log: str | None, number: int) -> None:
+    def to_line(self, screen: LogFiles, log: str | None, number: int) -> None:
         """To a line, counted from 1, of one of the run's logs."""
         file = next((f for f in screen.files if f.path == log), None)
         if file is None:
@@ -35,17 +65,17 @@ class LogJumps:
             screen.choose(file)
         screen.say(f"Looking for line {number:,} …")
         found = partial(_arrive, screen, f"The log has no line {number:,} any more")
-        source = screen.driver.source
-        screen.hunt.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
+        source = screen.viewer.driver.source
+        screen.viewer.search.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
 
-    def _error(self, screen: ShownLog, direction: int) -> None:
+    def _error(self, screen: LogFiles, direction: int) -> None:
         older = direction < 0
-        at = start_of(screen, older=older)
+        at = screen.viewer.start_of_search(older=older)
         screen.say("Looking for an error …")
         found = partial(_arrive, screen, f"No error {'above' if older else 'below'}")
-        screen.hunt.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
+        screen.viewer.search.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
 
-    def _to_incident(self, screen: ShownLog, direction: int) -> None:
+    def _to_incident(self, screen: LogFiles, direction: int) -> None:
         incidents = sorted(screen.now.story.incidents, key=lambda i: (i.t, i.id))
         incidents = [i for i in incidents if any(f.attempt == i.attempt for f in screen.files)]
         at = next((n for n, i in enumerate(incidents) if i.id == self._incident), None)
@@ -58,7 +88,7 @@ class LogJumps:
             return
         self._show(screen, incidents[at])
 
-    def _nearest(self, screen: ShownLog, incidents: list[Incident], direction: int) -> int:
+    def _nearest(self, screen: LogFiles, incidents: list[Incident], direction: int) -> int:
         """The newest of this attempt or older ones going back, the oldest of it or newer ones going forward."""
         number = screen.file.attempt if screen.file is not None else None
         if number is None:
@@ -67,7 +97,7 @@ class LogJumps:
             return sum(1 for i in incidents if i.attempt <= number) - 1
         return sum(1 for i in incidents if i.attempt < number)
 
-    def _show(self, screen: ShownLog, incident: Incident) -> None:
+    def _show(self, screen: LogFiles, incident: Incident) -> None:
         self._incident = incident.id
         file = next(f for f in screen.files if f.attempt == incident.attempt)
         if screen.file != file:
@@ -77,23 +107,23 @@ class LogJumps:
 
         def found(offset: int | None) -> None:
             if offset is None:
-                screen.driver.go(BEYOND, share=1.0)
+                screen.viewer.driver.go(BEYOND, share=1.0)
                 screen.say(f"{title} (its place in the log is not known; this is the log's end)")
                 return
-            screen.driver.go(offset)
+            screen.viewer.driver.go(offset)
             screen.say(f"{title} · {incident.reason}")
 
-        source = screen.driver.source
-        screen.hunt.seek(lambda s, stopped: s.place_of(incident, stopped), found, source)
+        source = screen.viewer.driver.source
+        screen.viewer.search.seek(lambda s, stopped: s.place_of(incident, stopped), found, source)
 
-    def _attempt(self, screen: ShownLog, direction: int) -> None:
+    def _attempt(self, screen: LogFiles, direction: int) -> None:
         """Back: to the start of this attempt's log, then of the one before. Forward: to the start of the next."""
         own = [f for f in screen.files if f.attempt is not None]
         if screen.file not in own:
             target = own[-1] if own else None
         else:
             at = own.index(screen.file)
-            inside = direction < 0 and screen.driver.place != 0
+            inside = direction < 0 and screen.viewer.driver.place != 0
             at = at if inside else at + direction
             target = own[at] if 0 <= at < len(own) else None
         if target is None:
@@ -101,14 +131,14 @@ class LogJumps:
             return
         if target != screen.file:
             screen.choose(target)
-        screen.driver.to_start()
+        screen.viewer.driver.to_start()
         screen.say(f"start of {target.label}")
 
 
-def _arrive(screen: ShownLog, missing: str, offset: int | None) -> None:
+def _arrive(screen: LogFiles, missing: str, offset: int | None) -> None:
     """Go there; say what is missing where there is no such place."""
     if offset is None:
         screen.say(missing)
         return
     screen.hush()
-    screen.driver.go(offset)
+    screen.viewer.driver.go(offset)

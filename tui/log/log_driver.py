@@ -1,9 +1,9 @@
-"""Moves a LogView over a log of any size: follows its end, pages, goes to places. Reading happens on a thread."""
+"""Moves a LogView over a log of any size: follows its end, pages, goes to offsets. Files are read in a thread."""
 
 import re
 from collections.abc import Callable
 
-from ..background import Errands, Show
+from ..background import Owner, Show, TaskQueue
 from .log_source import LogSource, guarded
 from .log_view import LogView
 from .log_window import LogWindow, Reading
@@ -21,23 +21,21 @@ STATES = 200
 class LogDriver:
     """``changed`` is called when something other than the rows may have changed (the title, the position)."""
 
-    def __init__(
-        self, view: LogView, deliver: Callable[[Show], None], say: Callable[[str], None], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, view: LogView, owner: Owner, say: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.view = view
         self.source: LogSource | None = None
         self.only: re.Pattern[str] | None = None
         self.scanning = False
         """A filter has not seen enough of the file yet to fill the screen."""
         self._say, self._changed = say, changed
-        self._errands = Errands("log-pages", deliver)
+        self._tasks = TaskQueue(owner, "log-pages", in_order=True)
         self._generation = 0
         self.busy = False
 
     def close(self) -> None:
         """Read nothing more."""
         self._generation += 1
-        self._errands.close()
+        self._tasks.close()
 
     def open(self, source: LogSource | None) -> None:
         """Show the end of another file."""
@@ -77,10 +75,10 @@ class LogDriver:
             self.look()
         self._show()
 
-    def look(self) -> None:
-        """Read what was written since, if the end is followed."""
+    def look(self, *, wait: bool = False) -> None:
+        """Read what was written since, if the end is followed. ``wait``: on the calling thread (tests)."""
         source, window, only = self.source, self.view.window, self.only
-        if source is None or self.busy or not self.view.following:
+        if source is None or not self.view.following or (self.busy and not wait):
             return
         known, end, height = window.file_size, window.end, max(1, self.view.size.height)
         whole = bool(len(window)) and window.at_end
@@ -96,7 +94,7 @@ class LogDriver:
             fresh = source.tail(2 * height, only)
             return lambda: self._took(fresh, whole=True)
 
-        self._read(read)
+        self._read(read, wait=wait)
 
     def scroll(self, rows: int) -> None:
         """Move the text up (positive) or down under the screen."""
@@ -179,7 +177,7 @@ class LogDriver:
         """Read something else of the file."""
         source = self.source
         if source is not None:
-            self._errands.send(lambda: guarded(lambda: work(source), source.file.path, self._say))
+            self._tasks.submit(lambda: guarded(lambda: work(source), source.file.path, self._say))
 
     def _took(self, reading: Reading | None, *, whole: bool = False) -> None:
         view = self.view
@@ -241,7 +239,7 @@ class LogDriver:
             self.scanning = only is not None
             self._read(above)
 
-    def _read(self, work: Callable[[], Callable[[], None]]) -> None:
+    def _read(self, work: Callable[[], Callable[[], None]], *, wait: bool = False) -> None:
         source, generation = self.source, self._generation
         if source is None:
             return
@@ -260,4 +258,7 @@ class LogDriver:
 
             return show
 
-        self._errands.send(run)
+        if wait:
+            run()()
+        else:
+            self._tasks.submit(run)

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from trainwatch.core.model.text.log_lines import LogFile
-
 from ...core.model.story import RunStory
+from ...core.model.text.log_lines import LogFile
 
 
 def log_files(story: RunStory, extra: Sequence[str]) -> tuple[LogFile, ...]:

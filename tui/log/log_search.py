@@ -1,4 +1,4 @@
-"""Searching in a log: the next match, and in the background how many there are. Everything can be cancelled."""
+"""Search in a log: the next match, and in the background the number of matches. Both can be cancelled."""
 
 import re
 import threading
@@ -7,9 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from trainwatch.core.model.text.log_lines import LogTally
-
-from ..background import Errands, Show
+from ...core.model.text.log_lines import LogTally
+from ..background import Owner, Show, TaskQueue
 from .log_source import LogSource, guarded
 
 BEYOND = 1 << 62
@@ -40,12 +39,10 @@ def breathing(stop: threading.Event) -> Callable[[], bool]:
     return stopped
 
 
-class LogHunt:
+class LogSearch:
     """Looks for one pattern in one file. ``found`` is called with a match's offset, or None."""
 
-    def __init__(
-        self, deliver: Callable[[Show], None], say: Callable[[str], None], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, owner: Owner, say: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.pattern: re.Pattern[str] | None = None
         """What is looked for: lines, with the filter's demand where there is one."""
         self.total: int | None = None
@@ -56,7 +53,8 @@ class LogHunt:
         self.looking = False
         self._say, self._changed = say, changed
         self._source: LogSource | None = None
-        self._finding, self._counting = Errands("log-find", deliver), Errands("log-count", deliver)
+        self._finding = TaskQueue(owner, "log-find", in_order=True)
+        self._counting = TaskQueue(owner, "log-count", in_order=True)
         self._stop_find, self._stop_count = threading.Event(), threading.Event()
         self._tallies: list[LogTally] = [LogTally(0, 0)]
 
@@ -124,7 +122,7 @@ class LogHunt:
 
             return show
 
-        self._finding.send(run)
+        self._finding.submit(run)
         self._changed()
 
     def rank(self, offset: int) -> None:
@@ -169,7 +167,7 @@ class LogHunt:
             number = None if hit is None else self._number(source, pattern, tallies, hit, stop)
             return partial(self._counted, stop, newest.matches, number)
 
-        self._counting.send(run)
+        self._counting.submit(run)
 
     def _after_find(self, stop: threading.Event) -> Callable[[], bool]:
         """Counting waits while somebody waits for a match."""
@@ -197,7 +195,7 @@ class LogHunt:
                 self.so_far, self.share = matches, min(1.0, share)
                 self._changed()
 
-        self._counting.tell(show)
+        self._counting.show(show)
 
     def _counted(self, stop: threading.Event, total: int, number: int | None) -> None:
         if not stop.is_set():

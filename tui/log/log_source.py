@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from trainwatch.core.model.ports import LogBrowser, LogStamps
-from trainwatch.core.model.text.log_lines import LogFile, LogStretch, Stopped
-
 from ...core.model.incident import Incident
+from ...core.model.ports import LogBrowser, LogStamps
+from ...core.model.text.log_lines import LogFile, LogStretch, Stopped
 from .log_window import Reading
 
 PAGE_LINES = 200

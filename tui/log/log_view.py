@@ -1,4 +1,4 @@
-"""The log at full size: a stretch of lines with times in the gutter, a cursor, marks and unfolded bars."""
+"""The pane that shows a part of a log: lines with times in the gutter, a cursor, marked lines, unfolded bars."""
 
 import re
 from collections.abc import Callable
@@ -8,9 +8,15 @@ from textual.message import Message
 
 from ..panes.pane import Pane
 from ..ui.cells import Line, Span, cut, pad, plain, wrap
-from .log_pane import ALARM, INDENT, WARN, matches_shown
 from .log_window import LogWindow
 
+ALARM = re.compile(
+    r"\b\w*(?:Error|Exception)\b(?::|$)|\bERROR\b|\berror: |^Traceback |out of memory|\bFATAL\b|^Killed|"
+    r"Segmentation fault|loss[=: ]+nan\b"
+)
+"""Lines that are shown in red, and that a jump to an error stops at."""
+WARN = re.compile(r"\w*Warning: |\bWARN(?:ING)?\b|\bwarning: ")
+INDENT = "  "
 WHEEL_ROWS = 3
 FULL_TIME_COLUMNS = 70
 """Narrower screens leave the seconds out of the gutter."""
@@ -35,8 +41,10 @@ class LogView(Pane):
     clock: Callable[[float], str] | None = None
     message = ""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  Textual's name
+    def __init__(self, *, id: str | None = None, compact: bool = False) -> None:  # noqa: A002  Textual's name
+        """``compact``: without gutter, and without the cursor that stands in it."""
         super().__init__(id=id)
+        self.compact = compact
         self.unfolded: dict[int, tuple[str, ...]] = {}
 
     class Wanted(Message):
@@ -195,7 +203,9 @@ class LogView(Pane):
         return max(8, width - self._gutter(width))
 
     def _gutter(self, width: int) -> int:
-        """A sign and a space, the time before them where any is known."""
+        """A sign and a space, before them the time if any is known."""
+        if self.compact:
+            return 0
         if not self.window.times or self.clock is None:
             return 2
         return 11 if width >= FULL_TIME_COLUMNS else 8
@@ -214,7 +224,8 @@ class LogView(Pane):
         first, last = self.selection
         marked = self.marked_from is not None and first <= line.offset <= last
         sign = self.glyphs.cursor if here else BAR_SIGN[self.glyphs.name] if line.states > 1 else " "
-        margin.append(("accent", f"{sign} "))
+        if gutter:
+            margin.append(("accent", f"{sign} "))
         text = plain(line.text)
         style = "cursor" if marked else "danger" if ALARM.search(text) else "warning" if WARN.search(text) else "text"
         style = "spark-danger" if style == "danger" else style
@@ -228,3 +239,16 @@ class LogView(Pane):
         for number, row in enumerate(rows):
             drawn.append((*(margin if number == 0 else [blank]), *matches_shown(row, style, self.pattern)))
         return drawn, time
+
+
+def matches_shown(row: str, style: str, pattern: re.Pattern[str] | None) -> Line:
+    """A row in its style, with what the pattern finds in it marked."""
+    if pattern is None:
+        return ((style, row),)
+    spans: list[Span] = []
+    at = 0
+    for match in pattern.finditer(row):
+        if match.end() > match.start():
+            spans += [(style, row[at : match.start()]), ("match", match.group())]
+            at = match.end()
+    return (*spans, (style, row[at:]))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from trainwatch.core.model.text.log_lines import LogLine, LogStretch
+from ...core.model.text.log_lines import LogLine, LogStretch
 
 KEPT_LINES = 600
 """A window that grows at one end lets go of lines at the other."""

@@ -1,4 +1,4 @@
-"""The line over the footer that asks: what to search for, which lines to show, where to save them."""
+"""The input line above the footer: what to search for, which lines to show, where to save them."""
 
 from collections.abc import Callable
 
@@ -8,42 +8,12 @@ from textual.events import Key
 from textual.widgets import Input, Label
 
 
-class SearchBar(Horizontal):
-    """``/`` and an input over the footer."""
-
-    def __init__(self, before: str, answer: Callable[[str | None], None]) -> None:
-        super().__init__()
-        self._before, self._answer = before, answer
-
-    def compose(self) -> ComposeResult:
-        """The input."""
-        yield Label("/")
-        entry = Input(self._before, placeholder="search the log (regular expression), Enter, then n and N")
-        entry.cursor_blink = False
-        yield entry
-
-    def on_mount(self) -> None:
-        """Ready to type."""
-        self.query_one(Input).focus()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Search."""
-        event.stop()
-        self._answer(event.value)
-
-    def on_key(self, event: Key) -> None:
-        """Escape closes it; no key of the dashboard applies while typing."""
-        if event.key == "escape":
-            event.stop()
-            self._answer(None)
-
-
-class LogPrompt(SearchBar):
-    """As the dashboard's search line, with a word of its own."""
+class LogPrompt(Horizontal):
+    """A word and an input. ``answer`` is called with the text, or with None after Escape."""
 
     def __init__(self, sign: str, before: str, hint: str, answer: Callable[[str | None], None]) -> None:
-        super().__init__(before, answer)
-        self._sign, self._hint = sign, hint
+        super().__init__()
+        self._sign, self._before, self._hint, self._answer = sign, before, hint, answer
 
     def compose(self) -> ComposeResult:
         """The word and the input."""
@@ -53,3 +23,18 @@ class LogPrompt(SearchBar):
         entry = Input(self._before, placeholder=self._hint)
         entry.cursor_blink = False
         yield entry
+
+    def on_mount(self) -> None:
+        """Focus the input."""
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Answer."""
+        event.stop()
+        self._answer(event.value)
+
+    def on_key(self, event: Key) -> None:
+        """Close on Escape."""
+        if event.key == "escape":
+            event.stop()
+            self._answer(None)

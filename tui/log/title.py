@@ -1,42 +1,41 @@
-"""What stands around the log: its state above, the position below, and a sentence where there are no lines."""
+"""The texts around a log: its state in the title, the position below, and a sentence if there are no lines."""
 
 from ...core.views import quantity
-from .shown import ShownLog
+from .log_viewer import LogViewer
 
 NAME_COLUMNS = 110
 """Narrower screens leave the file's name out of the title."""
 
 
-def title_of(screen: ShownLog) -> list[str]:
+def title_of(log: LogViewer, width: int) -> str:
     """File, following or held, filter, search with its count."""
-    parts = ["following" if screen.view.following else "held"]
-    if screen.file is not None and screen.size.width >= NAME_COLUMNS:
-        parts.insert(0, screen.file.path)
-    if screen.driver.only is not None:
-        parts.append(f"only /{screen.driver.only.pattern}/")
-    if screen.search is not None:
-        parts.append(f"/{screen.search.pattern} {screen.hunt.words}".rstrip())
-    return parts
+    parts = ["following" if log.view.following else "held"]
+    source = log.driver.source
+    if source is not None and width >= NAME_COLUMNS:
+        parts.insert(0, source.file.path)
+    if log.driver.only is not None:
+        parts.append(f"only /{log.driver.only.pattern}/")
+    if log.pattern is not None:
+        parts.append(f"/{log.pattern.pattern} {log.search.words}".rstrip())
+    return " · ".join(parts)
 
 
-def position_of(screen: ShownLog) -> str:
-    """How far down the file the lowest line in view is."""
-    window = screen.view.window
+def position_of(log: LogViewer) -> str:
+    """How far down the file the lowest visible line is."""
+    window = log.view.window
     if not len(window):
         return ""
-    _, last = screen.view.visible_lines
+    _, last = log.view.visible_lines
     line = window.lines[last]
     share = min(1.0, (line.offset + line.size) / max(1, window.file_size))
-    marked = "marking · " if screen.view.marked_from is not None else ""
+    marked = "marking · " if log.view.marked_from is not None else ""
     return f"{marked}{quantity.percent(100 * share)} of {quantity.size(window.file_size)}"
 
 
-def message_of(screen: ShownLog) -> str:
-    """Why there is nothing to see."""
-    if screen.door is None:
-        return "This log cannot be read from here."
-    if screen.file is None:
+def message_of(log: LogViewer) -> str:
+    """Why no line is shown."""
+    if log.driver.source is None:
         return "No log yet: nothing was started."
-    if screen.driver.only is not None:
-        return "Looking for lines that match …" if screen.driver.scanning else "No line matches."
+    if log.driver.only is not None:
+        return "Looking for lines that match …" if log.driver.scanning else "No line matches."
     return "Nothing written yet."

@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from trainwatch.core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, verified_text
-
+from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, verified_text
 from ..ui.cells import Line, Span, width_of
 from .column_cells import heading_cells, row_cells
 from .rows_pane import RowsPane

@@ -1,7 +1,6 @@
 """The checkpoints pane: newest first, with size, age and verdict."""
 
-from trainwatch.core.views.checkpoint_list import CheckpointView
-
+from ...core.views.checkpoint_list import CheckpointView
 from ..ui.cells import Line, Span, pad, right, width_of
 from .pane import Pane
 

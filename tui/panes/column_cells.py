@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from trainwatch.core.views.columns import Column, shown_columns
-
+from ...core.views.columns import Column, shown_columns
 from ..ui.cells import Span, cut, pad, right, width_of
 from ..ui.chart import bar
 from ..ui.glyphs import Glyphs

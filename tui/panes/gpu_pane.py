@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from trainwatch.core.views.panes.gpu import GpuPaneView, GpuView
-
+from ...core.views.panes.gpu import GpuPaneView, GpuView
 from ..ui.cells import Line, Span, cut, pad, right, wrap_words
 from ..ui.series import Columns, Wish
 from ..ui.time_window import TimeWindow

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.incident_list import IncidentView
-
+from ...core.views.incident_list import IncidentView
 from ..ui.cells import Line, Span, pad, spread, width_of
 from .rows_pane import RowsPane
 

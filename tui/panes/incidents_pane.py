@@ -1,7 +1,6 @@
 """The incidents pane: the newest in detail, the others a line each."""
 
-from trainwatch.core.views.incident_list import IncidentView
-
+from ...core.views.incident_list import IncidentView
 from ..ui.cells import Line, Span, pad, spread, width_of, wrap_words
 from .pane import Pane
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from trainwatch.core.views.panes.memory import MemoryView
-
+from ...core.views.panes.memory import MemoryView
 from ..ui.cells import Line, wrap_words
 from ..ui.series import Columns, Wish
 from ..ui.time_window import TimeWindow

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from trainwatch.core.views.panes.meter import Meter
-
+from ...core.views.panes.meter import Meter
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import spark
 from ..ui.glyphs import LEVEL_WORDS, Glyphs

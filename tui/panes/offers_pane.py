@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.model.launch.launch_preview import LaunchOffer
-from trainwatch.core.views.screens.launch import offer_note
-
+from ...core.model.launch.launch_preview import LaunchOffer
+from ...core.views.screens.launch import offer_note
 from ..ui.cells import Line, Span, cut, pad, right
 from .rows_pane import RowsPane
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.screens.profiles import KeyRow, Rung
-
+from ...core.views.screens.profiles import KeyRow, Rung
 from ..ui.cells import Line, Span, cut, pad
 from .pane import Pane
 from .rows_pane import RowsPane

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.screens.run_list import RUN_COLUMNS, RunRow
-
+from ...core.views.screens.run_list import RUN_COLUMNS, RunRow
 from .column_cells import heading_cells, row_cells
 from .rows_pane import RowsPane
 

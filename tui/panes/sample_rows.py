@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.screens.sample_list import SampleRow
-
+from ...core.views.screens.sample_list import SampleRow
 from ..ui.cells import Line, cut, pad, right
 from .rows_pane import RowsPane
 

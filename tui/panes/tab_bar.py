@@ -3,8 +3,7 @@
 from rich.cells import cell_len
 from textual import events
 
-from trainwatch.core.views.panes.header import HeaderView
-
+from ...core.views.panes.header import HeaderView
 from ..places import PLACES, Place
 from ..ui.cells import Line, Span, clauses, cut, width_of
 from .head import EMPTY

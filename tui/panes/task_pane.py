@@ -2,9 +2,8 @@
 
 from textual.events import Click
 
-from trainwatch.core.views import quantity
-
-from ..job import JobState
+from ...core.views import quantity
+from ..background import LongTaskState
 from ..ui.cells import Line, cut
 from ..ui.chart import bar
 from .pane import Pane
@@ -12,15 +11,15 @@ from .pane import Pane
 BAR_LEAST = 10
 
 
-class JobPane(Pane):
-    """Shows a JobState; a click calls it off."""
+class TaskPane(Pane):
+    """Shows a LongTaskState; a click cancels it."""
 
-    state: JobState | None = None
+    state: LongTaskState | None = None
 
-    def show(self, state: JobState | None) -> None:
+    def show(self, state: LongTaskState | None) -> None:
         """Draw it."""
         self.state = state
-        self.set_title(state.title if state is not None else "", "[Esc] call it off")
+        self.set_title(state.title if state is not None else "", "[Esc] cancel")
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -29,8 +28,8 @@ class JobPane(Pane):
         state = self.state
         if state is None:
             return []
-        if state.ending:
-            return [(("warning", "called off, tidying up …"),)]
+        if state.cancelled:
+            return [(("warning", "cancelled, cleaning up …"),)]
         if not state.total:
             return [(("label", "reading …"),)]
         share = state.done / state.total
@@ -43,6 +42,6 @@ class JobPane(Pane):
         return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]
 
     def on_click(self, event: Click) -> None:
-        """Call it off."""
+        """Cancel it."""
         del event
         self.app.simulate_key("escape")

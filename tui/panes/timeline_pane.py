@@ -3,9 +3,8 @@
 import math
 from collections.abc import Callable, Mapping
 
-from trainwatch.core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
-from trainwatch.core.views.quantity import percent, size, three_digits
-
+from ...core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
+from ...core.views.quantity import percent, size, three_digits
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import curve, scale
 from ..ui.series import REST_S, Columns, Wish, placed

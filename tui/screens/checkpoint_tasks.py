@@ -4,11 +4,11 @@ from collections.abc import Callable
 from time import time
 from typing import Any, Protocol
 
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.checkpoints.checkpoint_results import PrunePlan
-from trainwatch.core.model.ports import CheckpointJobs
-from trainwatch.core.views import quantity
-from trainwatch.core.views.screens.checkpoint_details import (
+from ...core.model.checkpoints.checkpoint import Checkpoint
+from ...core.model.checkpoints.checkpoint_results import PrunePlan
+from ...core.model.ports import CheckpointJobs
+from ...core.views import quantity
+from ...core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
     Verification,
@@ -17,13 +17,11 @@ from trainwatch.core.views.screens.checkpoint_details import (
     prune_facts,
     size_text,
 )
-from trainwatch.core.views.screens.confirmation import Price
-
+from ...core.views.screens.confirmation import Price
+from ..background import Progress
 from ..dialogs.dialog import Ask, confirm
-from ..job import Work
-from ..run_tasks import WorkPlace, begin
+from ..run_session import TaskPlace, start_task
 
-Progress = Callable[[int, int], None]
 USUAL_KEEP = 3
 """Offered where the settings keep everything."""
 LISTED = 8
@@ -53,7 +51,7 @@ class Kept:
         self.report = self.plan = None
 
 
-class CheckpointsPlace(WorkPlace, Protocol):
+class CheckpointsPlace(TaskPlace, Protocol):
     """The screen that shows the checkpoints, as its work sees it."""
 
     kept: Kept
@@ -213,6 +211,6 @@ class CheckpointWork:
 
         confirm(self._on.app, price, lambda: self._start("prune", lambda _: door.prune(plan), done))
 
-    def _start(self, title: str, work: Work, done: Callable[[Any], str]) -> None:
+    def _start(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """``done`` keeps the result and returns a sentence."""
-        begin(self._on, title, work, done)
+        start_task(self._on, title, work, done)

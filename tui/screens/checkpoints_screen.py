@@ -6,21 +6,20 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.ports import CheckpointJobs
-from trainwatch.core.views.screens.checkpoint_details import (
+from ...core.model.checkpoints.checkpoint import Checkpoint
+from ...core.model.ports import CheckpointJobs
+from ...core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
     checkpoint_facts,
     checkpoint_rows,
 )
-
 from ..keys import Key
 from ..panes.checkpoint_rows import CheckpointRows
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
-from ..panes.task_pane import JobPane
+from ..panes.task_pane import TaskPane
 from ..run_session import Application, Board
 from ..ui.paragraph import Paragraph
 from .checkpoint_tasks import CheckpointWork, Kept
@@ -56,7 +55,7 @@ CHECKPOINT_KEYS: tuple[Key, ...] = (
         footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="escape", shown="Esc", action="back", label="back",
-        help="call off the work under way; else back to the dashboard", always=True),
+        help="cancel the running task; else back to the dashboard", always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
     ("down", "move(1)"), ("j", "move(1)"), ("home", "move(-100000)"), ("end", "move(100000)"), ("pageup", "scroll(-8)"),
@@ -89,13 +88,13 @@ class CheckpointsScreen(PlaceScreen):
 
     def bodies(self) -> Sequence[Pane]:
         """Table, detail, work."""
-        self.table, self.page, self.work = CheckpointRows(id="table"), PagePane(id="detail"), JobPane(id="job")
+        self.table, self.page, self.work = CheckpointRows(id="table"), PagePane(id="detail"), TaskPane(id="job")
         return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """Side by side where it is wide; the work at the bottom."""
         boxes: dict[str, Box] = {}
-        if self.board.jobs.state is not None and height >= 9:
+        if self.board.long_task.state is not None and height >= 9:
             height -= 3
             boxes["job"] = (0, top + height, width, 3)
         if width >= SIDE_FROM:
@@ -130,7 +129,7 @@ class CheckpointsScreen(PlaceScreen):
         self.table.cursor = at
         self.table.show_checkpoints(self.rows, self.kept.marked, self.message())
         self.kept.chosen = self.rows[at].path if self.rows else None
-        self.work.show(self.board.jobs.state)
+        self.work.show(self.board.long_task.state)
         self._show_detail()
 
     def _show_detail(self) -> None:
@@ -163,7 +162,7 @@ class CheckpointsScreen(PlaceScreen):
                 listing, trouble = None, str(error)
             return lambda: self._take(listing, trouble)
 
-        self.in_thread(read)
+        self.tasks.submit(read)
 
     def _take(self, listing: tuple[Checkpoint, ...] | None, trouble: str) -> None:
         self._reading = False
@@ -255,8 +254,8 @@ class CheckpointsScreen(PlaceScreen):
 
     def action_back(self) -> None:
         """Call the work off, close the report, or leave: what is on top."""
-        if self.board.jobs.state is not None:
-            self.board.jobs.call_off()
+        if self.board.long_task.state is not None:
+            self.board.long_task.cancel()
         elif self.kept.report is not None:
             self.kept.close()
             self.page.top = 0

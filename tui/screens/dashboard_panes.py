@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from trainwatch.core.views.panes.dashboard import DashboardView
-
-from ..log.log_pane import LogPane
+from ...core.views.panes.dashboard import DashboardView
+from ..log.log_view import LogView
 from ..panes.checkpoints_pane import CheckpointsPane
 from ..panes.gpu_pane import GpuPane
 from ..panes.head import Head, head_rows
@@ -13,7 +12,7 @@ from ..panes.key_bar import KeyBar
 from ..panes.memory_pane import MemoryPane
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
-from ..poller import Look
+from ..poller import Snapshot
 from ..ui.series import Wish
 from ..ui.time_window import TimeWindow
 from .dashboard_layout import Contents, arrange
@@ -22,7 +21,7 @@ from .pane_screen import PanedScreen
 
 
 class DashboardPanes(PanedScreen):
-    """The part of the dashboard that is seen. The log's pane is driven by another."""
+    """The panes of the dashboard and their places. The log pane is filled by a LogViewer."""
 
     remembered: PaneMemory
 
@@ -35,13 +34,13 @@ class DashboardPanes(PanedScreen):
         self.incidents = IncidentsPane(id="incidents")
         self.checkpoints = CheckpointsPane(id="checkpoints")
         self.key_bar = KeyBar(id="keys", classes="-bare")
-        self.log_pane = LogPane(id="log")
+        self.log_pane = LogView(id="log", compact=True)
         bodies = (self.gpu, self.memory, self.timeline, self.incidents, self.checkpoints, self.log_pane)
         return (self.head, *bodies, self.key_bar)
 
-    def show_panes(self, view: DashboardView, look: Look | None, shown: TimeWindow, *, part: bool) -> None:
+    def show_panes(self, view: DashboardView, snapshot: Snapshot | None, shown: TimeWindow, *, part: bool) -> None:
         """Give each what it draws. ``shown``: the time that the charts span, only a ``part`` of the run or all."""
-        series = look.series if look is not None else {}
+        series = snapshot.series if snapshot is not None else {}
         self.head.show(view.header)
         self.gpu.show(view.gpu, series, shown)
         self.memory.show(view.memory, series, shown)

@@ -1,31 +1,34 @@
 """The dashboard: everything about one run on one screen."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 
-from trainwatch.core.views.panes.dashboard import DashboardView, dashboard_view
-
-from ...core.model.ports import Attacher, LogReader, OpenRun, SupervisorStarter
+from ...core.model.ports import Attacher, OpenRun, SupervisorStarter
 from ...core.model.situation import Situation
-from ..job import Jobs
+from ...core.model.text.log_lines import LogFile
+from ...core.views.panes.dashboard import DashboardView, dashboard_view
+from ..background import LongTask, Show, TaskQueue
 from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
-from ..log.control import LogControl
-from ..messages import Answered, Called, JobMoved, Seen
+from ..log.log_source import LogSource
+from ..log.log_view import LogView
+from ..log.log_viewer import LogViewer
 from ..operations import ACTS, Operations
 from ..panes.pane import Pane
-from ..poller import Look, Pulse
-from ..suspend import visit
-from ..terminal_title import Attention
+from ..poller import Poller, Snapshot
+from ..suspend import run_in_terminal
+from ..terminal_title import TerminalTitle
 from ..ui.glyphs import glyphs_for
 from ..ui.series import alike
 from ..ui.time_window import WHOLE, TimeWindow, window, zoomed_by
 from .pane_focus import PaneMemory
 from .pane_walk import PaneWalk
 from .place_screen import PlaceScreen
+
+PATH_COLUMNS = 100
+"""Narrower screens leave the path of the log out of its title."""
 
 
 class Dashboard(PaneWalk):
@@ -39,7 +42,6 @@ class Dashboard(PaneWalk):
     def __init__(
         self,
         run: OpenRun,
-        reader: LogReader,
         *,
         starter: SupervisorStarter | None = None,
         attacher: Attacher | None = None,
@@ -51,67 +53,71 @@ class Dashboard(PaneWalk):
     ) -> None:
         super().__init__()
         self.remembered = memory if memory is not None else PaneMemory()
-        self.run, self.reader, self.starter, self.attacher = run, reader, starter, attacher
+        self.run, self.starter, self.attacher = run, starter, attacher
         self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
         self.now = Situation()
         self.view: DashboardView = dashboard_view(self.now, run.name)
-        self.look_seen: Look | None = None
+        self.snapshot: Snapshot | None = None
         self.zoom: int | None = None
         self.operations = Operations(self)
-        self.jobs = Jobs(self._job_moved)
-        self.attention = Attention(run.screen, self._to_terminal, self._ring, glyphs_for())
+        self.tasks = TaskQueue(self)
+        self.long_task = LongTask(self, self._long_task_changed)
+        self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
         self.kept: dict[str, object] = {}
         """What the numbered screens remember while they are not shown."""
         self._interval_s = interval_s
-        self.pulse = Pulse(run.feed, reader, lambda look: self.post_message(Seen(look)), interval_s)
+        self.poller = Poller(run.feed, self.tasks, self.take)
 
     def made(self) -> Sequence[Pane]:
-        """The panes, and who drives the log's."""
+        """The panes, and the viewer that fills the log pane."""
         panes = super().made()
-        self.output = LogControl(self, self.log_pane)
+        self.viewer = LogViewer(self, self.log_pane, self.show_log)
         return panes
 
     def on_mount(self) -> None:
-        """Draw the empty screen, then begin to look."""
+        """Draw the empty screen, then poll."""
         self.draw()
         if self._interval_s > 0:
-            self.call_after_refresh(self.pulse.start)  # the first picture does not share the processor with a look
+            self.set_interval(self._interval_s, self.poll)
+            self.call_after_refresh(self.poll)  # after the first paint: both together would delay it
 
     def on_unmount(self) -> None:
-        """End the pulse, and what was being worked on."""
-        self.pulse.stop()
-        self.jobs.leave()
-        self.attention.leave()
+        """End reading, and cancel the long task."""
+        self.viewer.close()
+        self.long_task.leave()
+        self.terminal_title.restore()
 
     def on_resize(self, event: events.Resize) -> None:
         """Place the panes anew."""
         self.draw(event.size.width, event.size.height)
-        self.pulse.hurry()
+        self.poll()
 
     def on_screen_resume(self) -> None:
         """What lay over it is gone: draw what was seen meanwhile."""
-        if self.look_seen is not None:
+        if self.snapshot is not None:
             self.draw()
-            self.pulse.hurry()
+            self.poll()
 
-    def on_seen(self, message: Seen) -> None:
-        """Draw what the pulse saw."""
-        self.take(message.look)
+    def poll(self) -> None:
+        """Take a snapshot in the background; with ``interval_s`` 0 only ``look`` takes one."""
+        if self._interval_s > 0:
+            self.poller.poll()
 
     def look(self) -> None:
-        """Look and draw at once, without the thread (tests, the first picture)."""
-        self.take(self.pulse.once())
-        self.take(self.pulse.once())
+        """Poll and draw on the calling thread, log included (tests, pictures)."""
+        self.take(self.poller.once())
+        self.take(self.poller.once())
+        self.viewer.driver.look(wait=True)
 
-    def take(self, look: Look) -> None:
-        """Remember a look and draw it."""
-        self.look_seen = look
-        if look.situation.story.seq or look.trouble is None:
-            self.now = look.situation
+    def take(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot and draw it."""
+        self.snapshot = snapshot
+        if snapshot.situation.story.seq or snapshot.trouble is None:
+            self.now = snapshot.situation
         self.view = dashboard_view(self.now, self.run.name)
         (self.in_front or self).draw()
         self.operations.renew()
-        self.attention.see(self.now, self.view.header)
+        self.terminal_title.update(self.now, self.view.header)
 
     @property
     def context(self) -> KeyContext:
@@ -153,12 +159,12 @@ class Dashboard(PaneWalk):
             width, height = self.size
         self.place_panes(self.view, width, height)
         part = self.zoom is not None and self.zoom != WHOLE
-        self.show_panes(self.view, self.look_seen, self.window, part=part)
-        self.output.draw(self.look_seen)
+        self.show_panes(self.view, self.snapshot, self.window, part=part)
+        self._update_log()
         self.key_bar.show(self.offered(), self.key_bar.message)
-        before, self.pulse.wishes = self.pulse.wishes, self.wishes()
-        if not alike(before, self.pulse.wishes):
-            self.pulse.hurry()
+        before, self.poller.wishes = self.poller.wishes, self.wishes()
+        if not alike(before, self.poller.wishes):
+            self.poll()
 
     def say(self, text: str) -> None:
         """A sentence in the footer for a few seconds, on whatever screen is in front."""
@@ -185,34 +191,23 @@ class Dashboard(PaneWalk):
     def _ring(self) -> None:
         self.app.bell()
 
-    def _job_moved(self) -> None:
-        self.post_message(JobMoved())
-
-    def on_job_moved(self, _: JobMoved) -> None:
-        """Show how far it is."""
+    def _long_task_changed(self) -> None:
         if self.in_front is not None:
             self.in_front.draw()
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        """Have something done on the screen's own thread; safe from any thread."""
-        self.post_message(Called(call))
-
-    def on_called(self, message: Called) -> None:
-        """Do it."""
-        message.call()
 
     def in_thread(self, work: Callable[[], str]) -> None:
         """Run something that may block; its sentence appears in the footer."""
 
-        def run() -> None:
-            self.post_message(Answered(work()))
-            self.pulse.hurry()
+        def task() -> Show:
+            text = work()
 
-        self.run_worker(run, thread=True, exit_on_error=False)
+            def show() -> None:
+                self.say(text)
+                self.poll()
 
-    def on_answered(self, message: Answered) -> None:
-        """Show the sentence."""
-        self.say(message.text)
+            return show
+
+        self.tasks.submit(task)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that do not apply now do nothing; those that act on the run say why (but Enter means something else)."""
@@ -253,8 +248,8 @@ class Dashboard(PaneWalk):
         except RuntimeError as error:
             self.say(str(error))
             return
-        self.say(visit(self.app, argv))
-        self.pulse.hurry()
+        self.say(run_in_terminal(self.app, argv))
+        self.poll()
 
     def action_zoom(self, steps: int) -> None:
         """All charts over a shorter or longer time."""
@@ -262,29 +257,70 @@ class Dashboard(PaneWalk):
         self.draw()
         self.say(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
 
+    def _update_log(self) -> None:
+        """Open the log of a new attempt, and read what was written since the last snapshot."""
+        attempt, driver = self.now.story.attempt, self.viewer.driver
+        path = attempt.log if attempt is not None else None
+        shown = driver.source.file.path if driver.source is not None else None
+        if self.run.logs is not None and path is not None and path != shown:
+            self.viewer.open(LogSource(LogFile(path=path, label=path), self.run.logs.browser))
+        else:
+            driver.look()
+        self.show_log()
+
+    def show_log(self) -> None:
+        """Draw the log pane."""
+        viewer, pane = self.viewer, self.log_pane
+        source = viewer.driver.source
+        parts = ["log", "following" if pane.following else "held"]
+        if source is not None and self.size.width >= PATH_COLUMNS:
+            parts.append(source.file.path)
+        if viewer.pattern is not None:
+            parts.append(f"/{viewer.pattern.pattern} {viewer.search.words}".rstrip())
+        pane.message = self._log_message()
+        pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
+        pane.redraw()
+
+    def _log_message(self) -> str:
+        plan = self.run.plan
+        if self.snapshot is not None and self.snapshot.trouble:
+            return self.snapshot.trouble
+        if not self.now.story.attempts and plan is not None:
+            return f"Enter would start, in {plan.cwd}: {' '.join(plan.command)}"
+        if self.run.logs is None:
+            return "This log cannot be read from here."
+        return "Nothing written yet." if self.viewer.driver.source is not None else "No log yet."
+
+    def on_log_view_wanted(self, message: LogView.Wanted) -> None:
+        """Scroll by the wheel."""
+        self.viewer.driver.scroll(message.rows)
+
     def action_follow(self) -> None:
         """Hold the log, or follow it again."""
-        self.output.follow(not self.output.pane.following)
+        self.follow_log(not self.log_pane.following)
 
     def action_follow_end(self) -> None:
-        """Follow the log, whatever it showed."""
-        self.output.follow(True)
+        """Follow the log and end the search."""
+        self.follow_log(True)
+
+    def follow_log(self, yes: bool) -> None:
+        """Follow the end of the log, or hold what is shown."""
+        if yes and self.viewer.pattern is not None:
+            self.viewer.search_for("")
+        self.viewer.driver.follow(yes)
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll the log."""
-        self.output.scroll(rows)
+        """Scroll the log up (positive) or down."""
+        self.viewer.driver.scroll(-rows)
 
-    def find_in_log(self, log: str | None, line: int, text: str) -> None:
-        """Show a line of evidence in the log pane, found by its words."""
-        if log is None or log != self.output.path:
-            self.say(f"Line {line:,} stands in the log of another try: {log or 'unknown'}")
-            return
-        self.output.answer(re.escape(text[:80]))
+    def action_log_start(self) -> None:
+        """Show the first line of the log."""
+        self.viewer.driver.to_start()
 
     def action_search(self) -> None:
-        """Ask what to search for."""
-        self.output.ask()
+        """Ask for a pattern and search upwards for it."""
+        self.viewer.ask_search("search the log (regular expression), Enter, then n and N")
 
     def action_search_next(self, older: bool) -> None:
         """Go to the next match."""
-        self.output.next(older=older)
+        self.viewer.next_match(older=older)

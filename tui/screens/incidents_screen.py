@@ -5,14 +5,13 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.views.incident_list import IncidentView, incident_views
-from trainwatch.core.views.screens.incident_detail import (
+from ...core.views.incident_list import IncidentView, incident_views
+from ...core.views.screens.incident_detail import (
     IncidentDetail,
     incident_detail,
     incident_markdown,
 )
-from trainwatch.core.views.screens.stack_dumps import Spread
-
+from ...core.views.screens.stack_dumps import Spread
 from ..keys import Key
 from ..panes.incident_rows import IncidentRows
 from ..panes.page_pane import PagePane
@@ -193,8 +192,7 @@ class IncidentsScreen(PlaceScreen):
             self.say("No line of this incident's evidence has a place in the log.")
             return
         line = links[self.page.link or 0]
-        text = next(d.text for d in self.detail.lines if d.line == line)
-        self.application.show_log_line(self.detail.log, line, text)
+        self.application.show_log_line(self.detail.log, line)
 
     def action_stacks(self) -> None:
         """What was kept of it."""

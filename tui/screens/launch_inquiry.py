@@ -5,13 +5,12 @@ from typing import Protocol
 
 from textual.timer import Timer
 
-from trainwatch.core.model.launch.launch_preview import (
+from ...core.model.launch.launch_preview import (
     LaunchCheck,
     LaunchOffer,
     LaunchPreview,
     LaunchRequest,
 )
-
 from ...core.model.ports import Launcher
 from ..run_session import OpenPlace
 
@@ -92,7 +91,7 @@ class LaunchInquiry:
                 offers, trouble = (), str(error)
             return lambda: self._take_offers(offers, trouble)
 
-        self._on.in_thread(work)
+        self._on.tasks.submit(work)
 
     def _take_offers(self, offers: tuple[LaunchOffer, ...], trouble: str) -> None:
         self.offers, self._file_trouble = offers, trouble
@@ -117,7 +116,7 @@ class LaunchInquiry:
                 plan, trouble = None, str(error)
             return lambda: self._take_plan(asked, order, plan, trouble)
 
-        self._on.in_thread(work)
+        self._on.tasks.submit(work)
 
     def _take_plan(self, asked: int, order: LaunchRequest, plan: LaunchPreview | None, trouble: str) -> None:
         if asked != self._asked:
@@ -138,7 +137,7 @@ class LaunchInquiry:
 
         def seen(check: LaunchCheck) -> None:
             if wanted():
-                screen.app.call_later(self._take_check, asked, check)
+                screen.tasks.show(lambda: self._take_check(asked, check))
 
         def work() -> Callable[[], None]:
             try:
@@ -147,10 +146,10 @@ class LaunchInquiry:
                 seen(LaunchCheck(place=0, name="checks", result="warn", found=f"could not be made: {error}"))
             return lambda: self._done(asked)
 
-        screen.in_thread(work)
+        screen.tasks.submit(work)
 
     def _take_check(self, asked: int, check: LaunchCheck) -> None:
-        if asked == self._asked and self._on.is_attached:
+        if asked == self._asked:
             self._checks[check.place] = check
             self._on.draw()
 

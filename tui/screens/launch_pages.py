@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from trainwatch.core.views.screens.launch import Told, check_rows, plan_rows
-
+from ...core.views.screens.launch import Told, check_rows, plan_rows
 from ..ui.paragraph import Paragraph
 from .launch_inquiry import LaunchInquiry
 

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.model.launch.launch_preview import LaunchOffer, LaunchRequest
-from trainwatch.core.views.screens.launch import check_sum
-
+from ...core.model.launch.launch_preview import LaunchOffer, LaunchRequest
 from ...core.model.ports import Launcher
+from ...core.views.screens.launch import check_sum
 from ..keys import Key
 from ..panes.offers_pane import OffersPane
 from ..panes.page_pane import PagePane

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from trainwatch.core.model.launch.launch_preview import LaunchRequest
-from trainwatch.core.views import quantity
-from trainwatch.core.views.screens.confirmation import Price
-from trainwatch.core.views.screens.launch import check_sum, failed_names
-
+from ...core.model.launch.launch_preview import LaunchRequest
+from ...core.views import quantity
+from ...core.views.screens.confirmation import Price
+from ...core.views.screens.launch import check_sum, failed_names
 from ..dialogs.dialog import confirm
 from .launch_inquiry import LaunchInquiry, LaunchPlace
 
@@ -87,7 +86,7 @@ class LaunchStart:
                 run_id, trouble = "", str(error) or type(error).__name__
             return lambda: self._started(run_id, trouble)
 
-        self._on.in_thread(start)
+        self._on.tasks.submit(start)
 
     def _started(self, run_id: str, trouble: str) -> None:
         self.under_way = False

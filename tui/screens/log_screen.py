@@ -1,28 +1,22 @@
 """The log screen: every log of the run at full size, from its end to its beginning."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.model.text.log_lines import LogFile
-
+from ...core.model.text.log_lines import LogFile
 from ...core.views import quantity
-from ..background import Show
 from ..keys import Key
 from ..log.export import copy_marked, save_marked
 from ..log.file_tabs import FileTab, FileTabs
 from ..log.jumps import Jump, LogJumps
-from ..log.log_driver import LogDriver
 from ..log.log_files import log_files, mark_of
 from ..log.log_keys import ALSO, CHORD, LOG_KEYS
-from ..log.log_search import LogHunt
 from ..log.log_source import LogSource
 from ..log.log_view import LogView
-from ..log.patterns import filter_by, hunt_anew, next_match, search_for
-from ..log.prompt import LogPrompt
+from ..log.log_viewer import LogViewer
 from ..log.title import message_of, position_of, title_of
 from ..panes.pane import Pane
 from ..run_session import Application, Board
@@ -32,6 +26,7 @@ from .place_screen import PlaceScreen, bindings_of
 FOLLOW_S = 0.5
 """How often the end of a followed log is looked at."""
 SIDE_CELLS = 20
+NO_ACCESS = "This log cannot be read from here."
 
 
 class LogScreen(PlaceScreen):
@@ -43,10 +38,9 @@ class LogScreen(PlaceScreen):
 
     def __init__(self, application: Application, board: Board) -> None:
         super().__init__(application, board)
-        self.door = board.run.logs
+        self.access = board.run.logs
         self.files: tuple[LogFile, ...] = ()
         self.file: LogFile | None = None
-        self.search: re.Pattern[str] | None = None
         self.chord = 0
         self.jumps = LogJumps()
 
@@ -56,8 +50,8 @@ class LogScreen(PlaceScreen):
         self.file_tabs.chosen = lambda index: self.choose(self.files[index])
         self.view = LogView(id="lines")
         self.view.clock = self.clock
-        self.driver = LogDriver(self.view, self._deliver, self.say, self.head)
-        self.hunt = LogHunt(self._deliver, self.say, self.head)
+        self.viewer = LogViewer(self, self.view, self.head)
+        self.driver = self.viewer.driver
         return (self.file_tabs, self.view)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
@@ -84,8 +78,7 @@ class LogScreen(PlaceScreen):
         """End all reading; remember where we were."""
         if self.board is not None and self.file is not None:
             self.board.kept["log"] = (self.file, self.driver.place, self.view.wrapped)
-        self.driver.close()
-        self.hunt.close()
+        self.viewer.close()
 
     def look(self) -> None:
         """See what was written since."""
@@ -94,7 +87,7 @@ class LogScreen(PlaceScreen):
     def show(self) -> None:
         """Draw; a new attempt that began while the end was followed is followed."""
         story = self.now.story
-        files = log_files(story, self.door.extra if self.door is not None else ())
+        files = log_files(story, self.access.extra if self.access is not None else ())
         if files != self.files:
             newest = next((f for f in reversed(files) if f.attempt is not None), files[-1] if files else None)
             was_newest = self.file is None or self.file == self._newest()
@@ -107,11 +100,9 @@ class LogScreen(PlaceScreen):
 
     def choose(self, file: LogFile) -> None:
         """Show another file, from its end."""
-        if self.door is None:
-            return
-        self.file = file
-        self.driver.open(LogSource(file, self.door.browser, self.door.stamps))
-        hunt_anew(self)
+        if self.access is not None:
+            self.file = file
+            self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
 
     def head(self) -> None:
         """Tabs, title and what stands there when the log is empty."""
@@ -119,8 +110,8 @@ class LogScreen(PlaceScreen):
         marks = [(mark_of(f, story), f.label) for f in self.files]
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
         self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
-        view.message = message_of(self)
-        view.set_title(" · ".join(title_of(self)), position_of(self))
+        view.message = message_of(self.viewer) if self.access is not None else NO_ACCESS
+        view.set_title(title_of(self.viewer, self.size.width), position_of(self.viewer))
 
     def clock(self, t: float) -> str:
         """Time of day of run seconds."""
@@ -189,19 +180,16 @@ class LogScreen(PlaceScreen):
             self.choose(self.files[(self.files.index(self.file) + steps) % len(self.files)])
 
     def action_search(self) -> None:
-        """Ask for a pattern and look for it upwards."""
-        before = self.search.pattern if self.search is not None else ""
-        self._ask("/", before, "search upwards (regular expression); then n older, N newer", partial(search_for, self))
+        """Ask for a pattern and search upwards for it."""
+        self.viewer.ask_search()
 
     def action_match(self, older: bool) -> None:
         """The next match."""
-        next_match(self, older=older)
+        self.viewer.next_match(older=older)
 
     def action_filter(self) -> None:
         """Ask which lines to show."""
-        before = self.driver.only.pattern if self.driver.only is not None else ""
-        hint = "show only lines that match (regular expression); empty: all"
-        self._ask("only", before, hint, partial(filter_by, self))
+        self.viewer.ask_filter()
 
     def action_chord(self, direction: int) -> None:
         """The first key of a jump; pressed twice: the last jump again."""
@@ -227,40 +215,31 @@ class LogScreen(PlaceScreen):
 
     def action_copy(self) -> None:
         """Copy the marked lines through the terminal."""
-        copy_marked(self)
+        copy_marked(self.viewer, self.app.copy_to_clipboard, self.say)
 
     def action_save(self) -> None:
         """Ask for a file and write the marked lines into it."""
         label = self.file.label.replace(" ", "-") if self.file is not None else "log"
         name = f"{self.board.run.name if self.board is not None else 'run'}-{label}-lines.txt"
-        self._ask("save to", name, "a file that does not exist yet", partial(save_marked, self))
+        self.viewer.ask(
+            "save to", name, "a file that does not exist yet", lambda path: save_marked(self.viewer, path, self.say)
+        )
 
     def action_back(self) -> None:
         """Take back the newest thing; then to the dashboard."""
         if self.chord:
             self._end_chord(self.chord)
-        elif self.hunt.looking and self.hunt.cancel():
+        elif self.viewer.search.looking and self.viewer.search.cancel():
             self.say("Search stopped")
         elif self.view.marked_from is not None:
             self.view.marked_from = None
             self.view.redraw()
         elif self.driver.only is not None:
-            filter_by(self, "")
-        elif self.search is not None:
-            search_for(self, "")
+            self.viewer.filter_by("")
+        elif self.viewer.pattern is not None:
+            self.viewer.search_for("")
         else:
             self.application.action_leave_place()
-
-    def _ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
-        if self.query(LogPrompt):
-            return
-
-        def answered(text: str | None) -> None:
-            self.query(LogPrompt).remove()
-            if text is not None:
-                answer(text)
-
-        self.mount(LogPrompt(sign, before, hint, answered))
 
     def _end_chord(self, direction: int) -> None:
         if self.chord == direction:
@@ -269,12 +248,3 @@ class LogScreen(PlaceScreen):
 
     def _newest(self) -> LogFile | None:
         return next((f for f in reversed(self.files) if f.attempt is not None), None)
-
-    def _deliver(self, show: Show) -> None:
-        """From a thread to ours; what comes too late is dropped."""
-        if self.is_attached and self.app.is_running:
-            self.app.call_later(self._take, show)
-
-    def _take(self, show: Show) -> None:
-        if self.is_attached:
-            show()

@@ -1,15 +1,15 @@
 """What the numbered screens share: tabs and sentence on top, keys below, and the looks of the dashboard's pulse."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 from textual import events
 from textual.binding import Binding, BindingType
 
-from trainwatch.core.views.panes.header import HeaderView, header_view
-
 from ...core.model.situation import Situation
+from ...core.views.panes.header import HeaderView, header_view
+from ..background import TaskQueue
 from ..keys import Key, KeyContext
 from ..panes.head import EMPTY
 from ..panes.key_bar import KeyBar
@@ -46,6 +46,7 @@ class PlaceScreen(PanedScreen):
     def __init__(self, application: Application, board: Board | None) -> None:
         super().__init__()
         self.application, self.board = application, board
+        self.tasks = TaskQueue(self)
 
     @property
     def now(self) -> Situation:
@@ -134,21 +135,6 @@ class PlaceScreen(PanedScreen):
             self.application.show_run(picker.open(run_id))
         except RuntimeError as error:
             self.say(str(error))
-
-    def in_thread(self, work: Callable[[], Callable[[], None]]) -> None:
-        """Run something that may block; what it returns is called back here, if this screen is still there."""
-        app = self.app
-
-        def run() -> None:
-            show = work()
-            if app.is_running and self.is_attached:
-                app.call_later(self._call_back, show)
-
-        self.run_worker(run, thread=True, exit_on_error=False)
-
-    def _call_back(self, show: Callable[[], None]) -> None:
-        if self.is_attached:
-            show()
 
     def action_help(self) -> None:
         """The keys of this screen."""

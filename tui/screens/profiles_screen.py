@@ -5,8 +5,10 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.model.launch.trial import TrialResult
-from trainwatch.core.views.screens.profiles import (
+from ...core.model.launch.change import Change
+from ...core.model.launch.trial import TrialResult
+from ...core.model.profile import Profile
+from ...core.views.screens.profiles import (
     ProfilesView,
     is_setting,
     leaves,
@@ -14,15 +16,12 @@ from trainwatch.core.views.screens.profiles import (
     profiles_view,
     switch_differences,
 )
-
-from ...core.model.launch.change import Change
-from ...core.model.profile import Profile
 from ..keys import Key, KeyContext
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.profile_rows import LadderRows, SettingsTable
 from ..panes.rows_pane import RowsPane
-from ..panes.task_pane import JobPane
+from ..panes.task_pane import TaskPane
 from ..run_session import Application, Board
 from ..ui.paragraph import Paragraph
 from .dashboard_layout import Box
@@ -56,7 +55,7 @@ PROFILE_KEYS: tuple[Key, ...] = (
         footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="escape", shown="Esc", action="back", label="back",
-        help="call off the trial under way; else back to where you came from",
+        help="cancel the running trial; else back to where you came from",
         always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
@@ -93,12 +92,12 @@ class ProfilesScreen(PlaceScreen):
     def bodies(self) -> Sequence[Pane]:
         """Ladder, table, difference."""
         self.ladder, self.table = LadderRows(id="ladder"), SettingsTable(id="table")
-        self.page, self.work = PagePane(id="difference"), JobPane(id="job")
+        self.page, self.work = PagePane(id="difference"), TaskPane(id="job")
         return (self.ladder, self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The ladder above; below it table and difference, beside each other where it is wide."""
-        if self.board.jobs.state is not None and height >= 9:
+        if self.board.long_task.state is not None and height >= 9:
             return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
         return self._panes(width, top, height)
 
@@ -139,7 +138,7 @@ class ProfilesScreen(PlaceScreen):
                     changes[profile.name] = str(error)
             return lambda: self._take(own, changes)
 
-        self.in_thread(read)
+        self.tasks.submit(read)
 
     def renew(self) -> None:
         """A trial is done, or the screen is new: read what was measured here."""
@@ -155,7 +154,7 @@ class ProfilesScreen(PlaceScreen):
                 found = {}
             return lambda: self._take_trials(found)
 
-        self.in_thread(read)
+        self.tasks.submit(read)
 
     def _take_trials(self, found: Mapping[str, TrialResult]) -> None:
         self.trials = found
@@ -176,7 +175,7 @@ class ProfilesScreen(PlaceScreen):
         names = [p.name for p in self.profiles]
         self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.")
         self.page.show(self._difference(), title=self._title())
-        self.work.show(self.board.jobs.state)
+        self.work.show(self.board.long_task.state)
 
     def _title(self) -> str:
         profile = self._profile
@@ -261,8 +260,8 @@ class ProfilesScreen(PlaceScreen):
 
     def action_back(self) -> None:
         """Call the trial off, or leave."""
-        if self.board.jobs.state is not None:
-            self.board.jobs.call_off()
+        if self.board.long_task.state is not None:
+            self.board.long_task.cancel()
         else:
             self.application.action_leave_place()
 

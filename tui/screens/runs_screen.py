@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.views.screens.run_list import RunRow, began_text, done_text, incident_text, run_row, step_text
-
 from ...core.model.run_card import RunCard
+from ...core.views.screens.run_list import RunRow, began_text, done_text, incident_text, run_row, step_text
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
@@ -116,7 +115,7 @@ class RunsScreen(PlaceScreen):
                 cards, trouble = (), f"The runs cannot be listed: {getattr(error, 'strerror', None) or error}"
             return lambda: self._take(cards, trouble)
 
-        self.in_thread(read)
+        self.tasks.submit(read)
 
     def _take(self, cards: tuple[RunCard, ...], trouble: str) -> None:
         first = self.cards is None

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from trainwatch.core.model.checkpoints.sample import Sample
-from trainwatch.core.views.screens.sample_list import SampleRow, sample_rows
-
+from ...core.model.checkpoints.sample import Sample
+from ...core.views.screens.sample_list import SampleRow, sample_rows
 from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.picture_pane import CaptionPane, PicturePane
@@ -131,7 +130,7 @@ class SamplesScreen(PlaceScreen):
                 samples, trouble = (), str(error)
             return lambda: self._take(samples, trouble)
 
-        self.in_thread(read)
+        self.tasks.submit(read)
 
     def _take(self, samples: tuple[Sample, ...], trouble: str) -> None:
         self._reading = False
@@ -209,7 +208,7 @@ class SamplesScreen(PlaceScreen):
                 picture, trouble = None, f"{sample.name} {error}."
             return lambda: self._decoded(asked, picture, trouble)
 
-        self.in_thread(read)
+        self.tasks.submit(read)
 
     def _decoded(self, asked: int, picture: Picture | None, trouble: str) -> None:
         if asked == self._asked:

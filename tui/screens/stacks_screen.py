@@ -5,9 +5,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from trainwatch.core.views.screens.stack_dumps import Sheet, Spread, spreads
-
 from ...core.model.ports import IncidentFiles
+from ...core.views.screens.stack_dumps import Sheet, Spread, spreads
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
@@ -131,7 +130,7 @@ def read_spreads(
             found, trouble = (), f"The folder cannot be read: {error.strerror or error}"
         return lambda: take(found, trouble)
 
-    screen.in_thread(read)
+    screen.tasks.submit(read)
 
 
 def sheet_lines(sheet: Sheet, verdict: str) -> list[Paragraph]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from trainwatch.core.model.launch.trial import TrialResult
-from trainwatch.core.views.screens.confirmation import Price
-from trainwatch.core.views.screens.profiles import measured_words
-
+from ...core.model.launch.trial import TrialResult
+from ...core.views.screens.confirmation import Price
+from ...core.views.screens.profiles import measured_words
 from ..dialogs.dialog import confirm
-from ..run_tasks import ONE_AT_A_TIME, WorkPlace, begin
+from ..run_session import ONE_AT_A_TIME, TaskPlace, start_task
 
 MINUTES = 5.0
 CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
@@ -17,7 +16,7 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
     """What a trial does, in sentences."""
     lines = [
         f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
-        f"It takes {minutes:g} minutes from its first step on and ends by itself; Esc calls it off.",
+        f"It takes {minutes:g} minutes from its first step on and ends by itself; Esc cancels it.",
         "Then it is said what it cost here: seconds a step, memory, whether it was stable.",
     ]
     if rivals:
@@ -30,7 +29,7 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
 class TrialWork:
     """The trials of one profiles screen; one is a job of the run's dashboard, and outlives the screen."""
 
-    def __init__(self, screen: WorkPlace) -> None:
+    def __init__(self, screen: TaskPlace) -> None:
         self._on = screen
 
     def ask(self, profile: str) -> None:
@@ -39,7 +38,7 @@ class TrialWork:
         if door is None:
             self._on.say(CANNOT.format(profile))
             return
-        if self._on.board.jobs.state is not None:
+        if self._on.board.long_task.state is not None:
             self._on.say(ONE_AT_A_TIME)
             return
 
@@ -56,7 +55,7 @@ class TrialWork:
 
             return ask
 
-        self._on.in_thread(look)
+        self._on.tasks.submit(look)
 
     def _try(self, profile: str, *, beside: bool) -> None:
         door = self._on.board.run.trials
@@ -67,7 +66,7 @@ class TrialWork:
             words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
             return f"{profile}, measured here: {words or result.exit}"
 
-        begin(
+        start_task(
             self._on,
             f"try {profile} for {MINUTES:g} minutes",
             lambda progress: door.attempt(profile, MINUTES, beside=beside, progress=progress),

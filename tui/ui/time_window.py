@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from trainwatch.core.views import quantity
-
+from ...core.views import quantity
 from .series import Wish, span_of
 
 LENGTHS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0, 259200.0, 604800.0)

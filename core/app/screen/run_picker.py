@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from ...model.ports import LogAccess, OpenRun
 from ...model.run_card import RunCard, RunPlan
 from ...sense.log.log_browser import LogLines
-from ...sense.log.log_pages import LogPages
 from ..runs.known_runs import open_run
 from .run_cards import current_story, run_cards
 from .run_checkpoints import RunCheckpoints
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
 from .run_trials import RunTrials
 from .store_feed import StoreFeed
-
-__all__ = ["LogPages", "MachineRuns"]
 
 
 class MachineRuns:

@@ -2,7 +2,7 @@
 
 from trainwatch.core.app.runs.known_runs import RunDirectory, home
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-from trainwatch.core.app.screen.run_picker import LogPages, MachineRuns
+from trainwatch.core.app.screen.run_picker import MachineRuns
 from trainwatch.core.app.screen.supervisors import DetachedStarter, RunAttacher
 from trainwatch.tui.app import TrainwatchApp
 
@@ -12,7 +12,6 @@ def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = F
     runs = MachineRuns()
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
-        LogPages(),
         starter=DetachedStarter(),
         attacher=RunAttacher(),
         picker=runs,

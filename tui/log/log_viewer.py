@@ -1,0 +1,131 @@
+"""The log viewer of the dashboard and of the log screen: one log, followed or held, searched and filtered."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from textual.widget import Widget
+
+from ..background import Owner
+from .log_driver import LogDriver
+from .log_search import BEYOND, LogSearch
+from .log_source import LogSource, combined, compiled
+from .log_view import LogView
+from .prompt import LogPrompt
+
+
+class Host(Owner, Protocol):
+    """The screen that the viewer is part of."""
+
+    def say(self, text: str) -> None:
+        """Show a sentence in the footer."""
+        ...
+
+    def query(self, selector: type[Widget], /) -> Any:
+        """The prompts that are open."""
+        ...
+
+    def mount(self, *widgets: Widget) -> Any:
+        """Open a prompt."""
+        ...
+
+
+class LogViewer:
+    """``changed`` is called when something beside the lines may have changed: the title, the position, the count."""
+
+    def __init__(self, host: Host, view: LogView, changed: Callable[[], None]) -> None:
+        self.view = view
+        self.pattern: re.Pattern[str] | None = None
+        """What is searched for."""
+        self.driver = LogDriver(view, host, host.say, changed)
+        self.search = LogSearch(host, host.say, changed)
+        self._host, self._changed = host, changed
+
+    def close(self) -> None:
+        """End all reading."""
+        self.driver.close()
+        self.search.close()
+
+    def open(self, source: LogSource) -> None:
+        """Show the end of another file; a search goes on in it."""
+        self.driver.open(source)
+        self.restart_search()
+
+    def ask_search(self, hint: str = "search upwards (regular expression); then n older, N newer") -> None:
+        """Ask for a pattern and search upwards for it."""
+        self.ask("/", self.pattern.pattern if self.pattern is not None else "", hint, self.search_for)
+
+    def ask_filter(self) -> None:
+        """Ask which lines to show."""
+        before = self.driver.only.pattern if self.driver.only is not None else ""
+        self.ask("only", before, "show only lines that match (regular expression); empty: all", self.filter_by)
+
+    def ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
+        """Open the input line above the footer; Escape closes it without an answer."""
+        if self._host.query(LogPrompt):
+            return
+
+        def answered(text: str | None) -> None:
+            self._host.query(LogPrompt).remove()
+            if text is not None:
+                answer(text)
+
+        self._host.mount(LogPrompt(sign, before, hint, answered))
+
+    def search_for(self, text: str) -> None:
+        """Search upwards for a regular expression; empty: end the search."""
+        pattern = self._compiled(text)
+        if text and pattern is None:
+            return
+        self.pattern = self.view.pattern = pattern
+        self.restart_search()
+        self.view.redraw()
+        if pattern is not None:
+            self.next_match(older=True)
+
+    def filter_by(self, text: str) -> None:
+        """Show only lines that match a regular expression; empty: all."""
+        pattern = self._compiled(text)
+        if text and pattern is None:
+            return
+        self.driver.filter(pattern)
+        self.restart_search()
+
+    def next_match(self, *, older: bool) -> None:
+        """Go to the next match above or below."""
+        if self.pattern is None:
+            self._host.say("Nothing searched for yet: press /")
+            return
+
+        def found(offset: int | None) -> None:
+            if offset is None:
+                self._host.say(f"No {'older' if older else 'newer'} match")
+            else:
+                self.driver.go(offset)
+                self.search.rank(offset)
+            self._changed()
+
+        self.search.find(self.start_of_search(older=older), backwards=older, found=found)
+
+    def restart_search(self) -> None:
+        """Count and find in the file that is shown now."""
+        source = self.driver.source
+        if source is not None:
+            self.search.begin(source, None if self.pattern is None else combined(self.pattern, self.driver.only))
+        self._changed()
+
+    def start_of_search(self, *, older: bool) -> int:
+        """The offset that a search upwards or downwards begins at."""
+        place = self.driver.place
+        if place is None:
+            return BEYOND if older else 0
+        return place if older else place + 1
+
+    def _compiled(self, text: str) -> re.Pattern[str] | None:
+        if not text:
+            return None
+        try:
+            return compiled(text)
+        except (re.error, OverflowError, RecursionError) as error:
+            self._host.say(f"Not a regular expression: {error}")
+            return None
