@@ -1,1 +1,1 @@
-"""What things are: frozen values without I/O. Every other package may import this one; it imports none of them."""
+"""Frozen values without I/O. Every other package may import this one; it imports none of them."""

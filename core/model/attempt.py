@@ -30,7 +30,7 @@ class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
     """``start.json``: written atomically by the runner once the trainer exists.
 
-    ``runner`` None: adopted, started by somebody else and only watched.
+    ``runner`` None: the trainer was started by something else and adopted.
     """
 
     version: int = 1
@@ -43,9 +43,9 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``exit.json``: written atomically by the runner after the trainer was waited for.
+    """``exit.json``: written atomically by the runner after the trainer has ended.
 
-    ``code`` xor ``signal``; ``error`` when the command could not be started at all (``code`` 126/127).
+    Either ``code`` or ``signal`` is set; ``error`` if the command could not be started at all (``code`` 126/127).
     """
 
     version: int = 1
@@ -55,15 +55,16 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     error: str | None = None
     stopped_by: str | None = None
-    """"stop" or "kill" when the runner ended it on request."""
+    """"stop" or "kill" if the runner ended it on request."""
     stop_signal: str | None = None
-    """Name of the last signal that stop needed."""
+    """Name of the last signal that was needed."""
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """``stop.json``: asks the runner to end the tree (it is told by SIGUSR1).
+    """``stop.json``: asks the runner to end the process tree; SIGUSR1 makes it read the file.
 
-    ``saves_to``: folder of the checkpoints, of which none is to be torn. ``wsl``: be gentler with who has the GPU.
+    ``saves_to``: folder of the checkpoints; a save in progress is waited for. ``wsl``: processes that use the
+    GPU get more time to end.
     """
 
     version: int = 1

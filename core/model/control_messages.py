@@ -1,4 +1,4 @@
-"""What goes over the control socket: one JSON object a line each way."""
+"""Messages of the control socket: one JSON object per line in each direction."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from .observation import Command
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A client asks. ``command`` None = ping."""
+    """A request of a client. ``command`` None = ping."""
 
     command: Command | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """``ok`` = accepted and journalled (not yet done); ``message`` is a sentence for people."""
+    """``ok``: the command is accepted and in the journal, but not carried out yet. ``message``: for the user."""
 
     ok: bool
     message: str = ""

@@ -1,7 +1,7 @@
-"""What the judge chose to do.
+"""Decisions of the judge.
 
-Each is written to the journal (fsync) before it is performed; ``id`` ties its outcome to it. Times (``*_t``) are run
-seconds. A decision never sleeps: "not before T" is a state of the judge that a later Tick makes due.
+Each is written to the journal (fsync) before it is performed; its outcome has its ``id``. Times (``*_t``) are run
+seconds. A decision is always due at once: "not before T" is a state of the judge, and a later Tick ends it.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ from .launch.change import Change
 
 
 class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", omit_defaults=True):
-    """Common part. ``reason`` is a sentence for people."""
+    """Common part. ``reason``: a sentence for the user."""
 
     id: int
     reason: str
@@ -29,46 +29,46 @@ class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
 
 
 class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks"):
-    """Look at a process before it is ended, or at what a crash left: stacks, /proc, logs, GPUs, launch papers.
+    """Collect evidence before a process is ended or after a crash: stacks, /proc, logs, GPUs, launch record.
 
-    Into the incident's folder. Outcome data: ``folder``, ``files``, ``frames``, ``native``, ``moved``, ``notes``.
+    Written to the incident's folder. Outcome data: ``folder``, ``files``, ``frames``, ``native``, ``moved``, ``notes``.
     """
 
     attempt: int
 
 
 class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
-    """End the trainer's whole tree. Outcome comes when nothing of it is left (or the ladder ran out)."""
+    """End the trainer's process tree. The outcome comes when no process is left, or after the last signal failed."""
 
     attempt: int
     mode: Literal["gentle", "kill"] = "gentle"
 
 
 class EndLeftovers(DecisionBase, frozen=True, kw_only=True, tag="end_leftovers"):
-    """End what an attempt that ended by itself may have left behind (loader workers …). Outcome as of a stop."""
+    """End processes that are left of an attempt that ended by itself (loader workers …). Outcome as of a stop."""
 
     attempt: int
     mode: Literal["gentle", "kill"] = "gentle"
 
 
 class ClearGpu(DecisionBase, frozen=True, kw_only=True, tag="clear_gpu"):
-    """Wait until the GPU memory of our ended processes is released."""
+    """Wait until the GPU memory of the ended processes is released."""
 
     attempt: int
 
 
 class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_checkpoint"):
-    """Prove a resume point. Outcome data: ``verdict``, ``reason``, ``step``, ``epoch``."""
+    """Verify a resume point. Outcome data: ``verdict``, ``reason``, ``step``, ``epoch``."""
 
     path: str
     deep: bool = True
 
 
 class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt"):
-    """Launch. ``resume_from`` None = from the beginning; ``changes`` beyond the profile (remedies), with their why.
+    """Launch. ``resume_from`` None = from the beginning; ``changes``: settings beyond the profile (remedies).
 
-    ``steps_done``, ``epochs_done``: what the whole run had done at the resume point, for trainers that begin their
-    count anew and have to be told how much is left. Outcome data: ``start``, ``order``, ``directory``, ``resume``
+    ``steps_done``, ``epochs_done``: what the whole run had done at the resume point, for trainers whose
+    count starts again and that must be given the rest. Outcome data: ``start``, ``order``, ``directory``, ``resume``
     ("state", "weights", "none"), ``told_resume``, ``resume_named`` (where it is: "derived config", "command line").
     """
 
@@ -82,32 +82,32 @@ class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt")
 
 
 class PauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="pause_attempt"):
-    """SIGSTOP the tree (VRAM stays held)."""
+    """Stop the process tree with SIGSTOP. Its GPU memory stays allocated."""
 
     attempt: int
 
 
 class UnpauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="unpause_attempt"):
-    """SIGCONT the tree."""
+    """Continue the process tree with SIGCONT."""
 
     attempt: int
 
 
 class PlanRetention(DecisionBase, frozen=True, kw_only=True, tag="plan_retention"):
-    """See which checkpoints may go when ``keep`` sound ones stay. Outcome data: ``delete``, a list of checkpoints."""
+    """List the checkpoints that may be deleted if ``keep`` verified ones stay. Outcome data: ``delete``."""
 
     keep: int
     deep: bool = True
 
 
 class DeleteCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="delete_checkpoint"):
-    """Delete one checkpoint, if it is still as it was seen."""
+    """Delete one checkpoint, if it is unchanged."""
 
     checkpoint: Checkpoint
 
 
 class GiveUp(DecisionBase, frozen=True, kw_only=True, tag="give_up"):
-    """Stop trying; a person is needed."""
+    """Make no further attempt until the user acts."""
 
 
 class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):

@@ -1,4 +1,4 @@
-"""What is so: findings and changes of state, as the judge (or the supervisor) writes them into the journal.
+"""Facts: findings and changes of state that the judge or the supervisor writes to the journal.
 
 Facts are not performed. ``apply`` in story.py folds them into what screens and reports show.
 """
@@ -34,7 +34,7 @@ class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     max_restarts: int = 0
     trainwatch_version: str = ""
     expected: ExpectedLength | None = None
-    """Of the whole training, worked out before its first step."""
+    """Estimated length of the whole training, before its first step."""
 
 
 class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_started"):
@@ -45,14 +45,14 @@ class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_sta
 
 
 class SupervisorEnded(FactBase, frozen=True, kw_only=True, tag="supervisor_ended"):
-    """It let go of it. ``why`` in words."""
+    """A supervisor released the run's lock. ``why``: for the user."""
 
     pid: int
     why: str
 
 
 class StateChanged(FactBase, frozen=True, kw_only=True, tag="state_changed"):
-    """The run's state as people see it. ``until_t``: when a wait ends (backing_off)."""
+    """The run's state. ``until_t``: when a wait ends (backing_off)."""
 
     state: RunState
     reason: str
@@ -75,7 +75,7 @@ class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started")
 
 
 class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):
-    """It is gone. ``how``: finished, crashed, stopped, killed, lost (status unknown)."""
+    """The trainer process ended. ``how``: finished, crashed, stopped, killed, lost (status unknown)."""
 
     attempt: int
     how: str
@@ -86,7 +86,7 @@ class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):
 
 
 class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
-    """Where the training is; written at every change of phase and else about every 30 s."""
+    """Progress; written at every change of phase and otherwise about every 30 s."""
 
     attempt: int
     progress: Progress
@@ -96,7 +96,7 @@ class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
 
 
 class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):
-    """The trainer began something else."""
+    """The phase changed."""
 
     attempt: int
     phase: Phase
@@ -111,9 +111,9 @@ class CheckpointKnown(FactBase, frozen=True, kw_only=True, tag="checkpoint"):
 
 
 class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_set_aside"):
-    """Sound ones that no restart takes by itself from now on. ``why`` empty: they count again.
+    """Complete checkpoints that automatic restarts do not use from now on. ``why`` empty: they are used again.
 
-    ``left``: they are of a branch that the run left, when it went back to an older one.
+    ``left``: they are newer than the older checkpoint that the run went back to.
     """
 
     paths: tuple[str, ...]
@@ -122,13 +122,13 @@ class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_
 
 
 class IncidentOpened(FactBase, frozen=True, kw_only=True, tag="incident_opened"):
-    """Something is wrong."""
+    """A new incident."""
 
     incident: Incident
 
 
 class IncidentUpdated(FactBase, frozen=True, kw_only=True, tag="incident_updated"):
-    """More is known: the incident as it is now (by id)."""
+    """The incident with this id, as it is now."""
 
     incident: Incident
 
@@ -153,7 +153,7 @@ class BudgetChanged(FactBase, frozen=True, kw_only=True, tag="budget"):
 class ProfileChanged(FactBase, frozen=True, kw_only=True, tag="profile"):
     """The profile for the next attempt (or the current one, from its start).
 
-    ``dead``: the one that is left with it, which did not start and is not tried again by itself.
+    ``dead``: the previous profile, which did not start and is not used again automatically.
     """
 
     profile: str | None
@@ -166,7 +166,7 @@ class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):
     """The ramp changes the rung: ``up`` after a stretch without trouble, ``back`` when the rung failed.
 
     ``before``, ``after``: profiles. ``ran_s``: seconds of training on ``before``; ``failure``: what ended it there, the
-    reason why it is not climbed to again. ``forgiven``: a person asked for ``after`` all the same.
+    reason why the ramp does not choose it again. ``forgiven``: the user asked for ``after`` nevertheless.
     """
 
     direction: Direction
@@ -180,7 +180,7 @@ class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):
 
 
 class RemedyApplied(FactBase, frozen=True, kw_only=True, tag="remedy_applied"):
-    """Something is changed from the next launch on, until it is dropped. ``profile``: switched to."""
+    """Settings are changed from the next launch on, until the remedy is dropped. ``profile``: the new profile."""
 
     name: str
     title: str
@@ -194,7 +194,7 @@ class RemedyApplied(FactBase, frozen=True, kw_only=True, tag="remedy_applied"):
 
 
 class RemedyProposed(FactBase, frozen=True, kw_only=True, tag="remedy_proposed"):
-    """Something could be changed, and a person has to say so (``trainwatch resume --with NAME``). ``why`` it waits."""
+    """A change that the user must confirm (``trainwatch resume --with NAME``). ``why``: the reason for waiting."""
 
     name: str
     title: str
@@ -208,7 +208,7 @@ class RemedyProposed(FactBase, frozen=True, kw_only=True, tag="remedy_proposed")
 
 
 class RemediesDropped(FactBase, frozen=True, kw_only=True, tag="remedies_dropped"):
-    """The next launch has the user's own values again."""
+    """From the next launch on the user's own values hold again."""
 
     names: tuple[str, ...]
     why: str
@@ -223,14 +223,14 @@ class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
 
 
 class JudgeSnapshot(FactBase, frozen=True, kw_only=True, tag="snapshot"):
-    """The judge's own state, for adoption. ``version`` unknown to the reader = learn again, patiently."""
+    """The judge's own state, for adoption. A reader that does not know ``version`` ignores it and learns again."""
 
     version: int
     state: dict[str, Any]
 
 
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):
-    """A sentence worth keeping (a gap in telemetry, a suspend, tmux missing …)."""
+    """A sentence for the user (a gap in telemetry, a suspend, tmux missing …)."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""Levels of the machine's vital values."""
+"""Levels of the machine's readings."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 Level = Literal["safe", "warning", "danger", "underused", "unknown"]
 VRAM_STABLE_PCT = 95.0
-"""Requirement A4: with the profile ``stable`` VRAM warns from here."""
+"""VRAM warns from here with the profile ``stable``."""
 
 
 class HealthReading(msgspec.Struct, frozen=True, kw_only=True):

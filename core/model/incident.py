@@ -10,16 +10,16 @@ HangKind = Literal["idle", "spin", "starved", "exiting"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was seen: ``what`` in words for people, ``line`` where it stands in the attempt's log."""
+    """``what``: for the user; ``line``: in the attempt's log, from 1."""
 
     what: str
     line: int | None = None
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
-    """``class_``: a failure class for crashes, a HangKind for hangs, else a word of the kind; ``title``: of the class.
+    """``class_``: a failure class for crashes, a HangKind for hangs, else a name within the kind.
 
-    ``step`` is the last one seen when it opened; ``lost_steps`` is known once the run resumed (or cannot).
+    ``title``: of the class. ``step`` is the last one seen when it opened; ``lost_steps`` is known after the run resumed.
     """
 
     id: int
@@ -46,7 +46,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidenceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of an incident's folder. ``text``: its beginning; ``cut``: there is more of it."""
+    """One file of an incident's folder. ``text``: its beginning; ``cut``: the file is longer."""
 
     name: str
     text: str

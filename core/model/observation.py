@@ -1,4 +1,4 @@
-"""What was seen, and when. These types *are* the trace format: a trace is observations, one JSON object a line.
+"""Observations. These types are the trace format: one JSON object per line.
 
 ``t`` is in seconds since the run began (its first launch), on a clock that goes on through suspends, non-decreasing.
 Any reading may be None or absent: unknown is not zero. JSON names follow the trace contract; Python names carry units.
@@ -20,7 +20,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_def
 
 
 class Meta(Base, frozen=True, kw_only=True, tag="meta", omit_defaults=False):
-    """First line of a trace: which job this was. ``settings``: those of its judge, as sections of trainwatch.toml."""
+    """First line of a trace: the job. ``settings``: those of its judge, as sections of trainwatch.toml."""
 
     version: int = 1
     command: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Meta(Base, frozen=True, kw_only=True, tag="meta", omit_defaults=False):
 
 
 class Learned(Base, frozen=True, kw_only=True, tag="learned"):
-    """What earlier runs of the same command taught, before the first attempt of this one."""
+    """What was learned from earlier runs of the same command; before the first attempt."""
 
     habits: Habits
 
@@ -51,7 +51,7 @@ class Start(Base, frozen=True, kw_only=True, tag="start"):
 
 
 class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One GPU at one moment. ``own``: our trainer is on it (by device choice, not pid match)."""
+    """One GPU at one moment. ``own``: the trainer uses it (by device choice, not pid match)."""
 
     index: int
     util_pct: float | None = field(default=None, name="util")
@@ -102,13 +102,13 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     states: dict[str, int] = field(default_factory=dict)
     rss_bytes: float | None = None
     asks: Literal["yes", "maybe"] | None = None
-    """It waits at its terminal for somebody to type; "maybe": where the kernel does not say for sure."""
+    """It waits for input at its terminal; "maybe": if the kernel does not show it for certain."""
 
 
 class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
     r"""Text as the trainer wrote it, in any chunking, ``\r`` and ANSI included. ``source`` None = its stdout/stderr.
 
-    ``skipped_bytes``: what a burst left out between the previous chunk and this one (only lines without news);
+    ``skipped_bytes``: left out between the previous chunk and this one in a burst (only lines without news);
     ``skipped_lines``: line ends in it, None = not counted. A chunk that skipped begins a line.
     """
 
@@ -122,7 +122,7 @@ CheckpointChange = Literal["created", "growing", "complete", "removed"]
 
 
 class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
-    """Something happened to a checkpoint file or directory. ``verdict`` is the quick one, when known."""
+    """A change of a checkpoint file or directory. ``verdict``: the quick one, if known."""
 
     path: str
     event: CheckpointChange
@@ -134,7 +134,7 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     mtime: float | None = None
     """Modification time, seconds since the epoch (the order of resume points)."""
     form: str | None = None
-    """"file" or "directory"; None = as its name says."""
+    """"file" or "directory"; None = by its name."""
     holds: str | None = None
     """"state" or "weights"; None = not known."""
 
@@ -151,15 +151,15 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     code: int | None = None
     signal: int | str | None = None
     died_t: float | None = None
-    """When it died by the runner's clock, in run seconds; ``t`` is when we noticed."""
+    """When it ended by the runner's clock, in run seconds; ``t`` is when the supervisor noticed it."""
 
 
 class Tick(Base, frozen=True, kw_only=True, tag="tick"):
-    """Time passed. Makes a deadline due when nothing else happens."""
+    """Time passed. Lets deadlines become due while nothing else happens."""
 
 
 class Command(Base, frozen=True, kw_only=True, tag="command"):
-    """An operator pressed a key or ran a verb."""
+    """A key or a verb of the user."""
 
     verb: Literal["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "shutdown"]
     by: str = "operator"
@@ -173,11 +173,11 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     remedies: tuple[str, ...] = ()
     """restart, resume: names of remedies to apply."""
     without_remedies: bool = False
-    """restart, resume: take back all that were applied."""
+    """restart, resume: drop all that were applied."""
 
 
 class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):
-    """How an action went. ``decision``: the id of the decision it answers; ``data``: what the action found."""
+    """Result of an action. ``decision``: id of its decision; ``data``: what the action found."""
 
     decision: int
     action: str
@@ -201,4 +201,4 @@ Observation = (
     | Command
     | Outcome
 )
-"""Everything the judge can be told; ``msgspec.json.encode`` writes a trace line, ``Decoder(Observation)`` reads one."""
+"""All kinds of observation; ``msgspec.json.encode`` writes a trace line, ``Decoder(Observation)`` reads one."""

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 NO_PROFILE = "none"
-"""What a person says for the user's own config as it stands."""
+"""The name for the user's own config without a profile."""
 ANY_FAMILY = frozenset({"generic", "cuda-safe-mode"})
 """Families of profiles that are for any trainer. The first part of another (``kohya-sdxl``) is the preset's name."""
 
@@ -22,13 +22,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     family: str = "generic"
     settings: dict[str, Any] = {}
     yields: tuple[str, ...] = ()
-    """Settings that count only where the trainer's config and command say nothing: how long to train, say."""
+    """Settings that are used only if config and command do not set them, such as the length of the training."""
     env: dict[str, str] = {}
     flags: tuple[str, ...] = ()
     expect: dict[str, str] = {}
-    """What people measured with it (RAM, VRAM, speed), for display."""
+    """Measured needs (RAM, VRAM, speed), for display."""
     source: str = ""
 
     def is_for(self, preset: str) -> bool:
-        """Whether trainers of this preset know its settings. One for any (an own one, a safe mode) is for all."""
+        """Whether trainers of this preset know its settings. A user's own profile and a safe mode are for all."""
         return self.family in ANY_FAMILY or self.family.partition("-")[0] == preset

@@ -1,4 +1,4 @@
-"""How far a training run has come, as its own output says it."""
+"""Progress of a training run, from its output."""
 
 from typing import Literal
 
@@ -11,8 +11,8 @@ Phase = Literal["load", "preprocess", "compile", "train", "eval", "sample", "sav
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the newest line. Field names are the contract of ``trainwatch progress --json``.
 
-    ``step`` counts as the trainer prints it (within the epoch where its bar is per epoch), ``epoch`` likewise
-    (0-based stays 0-based). ``loss`` is None where the trainer printed NaN or nothing. Units: seconds.
+    ``step`` counts as the trainer prints it (within the epoch if its bar is per epoch), ``epoch`` likewise
+    (0-based stays 0-based). ``loss`` is None if the trainer printed NaN or nothing. Units: seconds.
     """
 
     phase: Phase = "unknown"

@@ -23,7 +23,7 @@ RunState = Literal[
 ]
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "given_up"})
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
-"""Words in braces that each launch fills in."""
+"""Placeholders that each launch fills in."""
 LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused"})
 
 
@@ -31,7 +31,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything needed to launch the run again without its config file (``run.json`` in its state directory).
 
     Paths are absolute. ``command`` still holds its placeholders; ``env`` is what the user added to the environment.
-    ``created_wall`` (seconds since the epoch) is the zero of every ``t`` of the run.
+    ``created_wall`` (seconds since the epoch) is time 0 of the run.
     """
 
     version: int = 1
@@ -46,18 +46,18 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     output_dir: str | None = None
     logs: tuple[str, ...] = ()
     gpus: tuple[int, ...] | None = None
-    """GPU indices the trainer may use; None = all that it can see."""
+    """GPU indices the trainer may use; None = all visible ones."""
     terminal: Literal["file", "pty"] = "file"
     project: str | None = None
-    """The trainwatch.toml this came from; None for a command given on the command line."""
+    """The trainwatch.toml of the run; None for a command given on the command line."""
     settings: Settings = Settings()
     changes: tuple[Change, ...] = ()
-    """What every launch changes beside its profile (a trial's own output folder)."""
+    """Changes of every launch beside its profile (a trial's own output folder)."""
     labels: dict[str, Any] = {}
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that cannot be mistaken for another: pids are reused, (boot id, pid, start ticks) are not.
+    """A unique process: pids are reused, (boot id, pid, start ticks) are not.
 
     ``start_ticks`` is field 22 of ``/proc/PID/stat`` (clock ticks since boot).
     """

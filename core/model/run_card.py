@@ -1,4 +1,4 @@
-"""A run as lists show it, without opening it, and a run that was never started."""
+"""A run in the list of runs, and a run that was never started."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from .run import RunState
 
 
 class RunCard(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the list of runs. ``step``/``total_steps`` None = unknown; ``created_wall`` epoch seconds."""
+    """A run that is known but not open. ``step``/``total_steps`` None = unknown; ``created_wall`` epoch seconds."""
 
     id: str
     name: str
@@ -19,7 +19,7 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of this project that never started: what Enter would start."""
+    """A run of this project that was never started; Enter starts it."""
 
     name: str
     command: tuple[str, ...]

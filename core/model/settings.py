@@ -11,7 +11,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     interval_s: float = 1.0
     """Sampling period of GPU, host and process tree. 1 s: a two-minute verdict wants a hundred samples."""
     summary_s: float = 300.0
-    """Period of the health line, which repeats alerts that last (``--interval``; 5 min as in the guides)."""
+    """Period of the health line, which repeats alerts that last (``--interval``)."""
     gpu_timeout_s: float = 3.0
     """Longest wait for one GPU poll. A stuck driver call blocks for minutes; the poller is a child and is replaced."""
     rescan_s: float = 30.0
@@ -48,10 +48,10 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[restart]``: how often and how fast to try again, and how to end a process."""
+    """``[restart]``: how often and how fast to restart, and how to end a process."""
 
     max_restarts: int = 3
-    """Without new verified progress in between (A3)."""
+    """Restarts without new verified progress in between."""
     backoff_s: tuple[float, ...] = (0.0, 10.0, 60.0, 600.0)
     """Wait before the n-th restart without progress in between; the last repeats."""
     interrupt_grace_s: float = 20.0
@@ -59,34 +59,34 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     terminate_grace_s: float = 10.0
     """After SIGTERM, before SIGKILL."""
     gpu_clear_timeout_s: float = 60.0
-    """Longest wait for the GPU memory of our ended processes to be released (NVIDIA's extension waits 50 s)."""
+    """Longest wait for the GPU memory of ended processes to be released (NVIDIA's extension waits 50 s)."""
     gpu_clear_tolerance_bytes: float = 512e6
     """Memory above the baseline that still counts as released: a driver keeps some for its context."""
     if_gpu_not_clear: Literal["wait", "go_on"] = "go_on"
-    """What to do when the time limit passed: go on and say so, or wait for a person."""
+    """What to do after that time: go on with a warning, or wait for a person."""
     network_wait_s: tuple[float, ...] = (30.0, 60.0, 300.0, 600.0)
     """Wait before the n-th restart after a network failure; the last repeats. Such restarts cost no budget."""
     without_checkpoint: bool = True
-    """Start over from the beginning when no good checkpoint exists."""
+    """Start from the beginning if there is no verified checkpoint."""
     if_not_told: Literal["wait", "go_on"] = "wait"
-    """What to do when the command has no way to be told of the checkpoints that exist: wait for a person, because a
-    start from the beginning writes over them; or start it all the same (a trainer that finds them by itself)."""
+    """What to do if checkpoints exist and the command has no place for their path: wait for a person, because a
+    start from the beginning writes over them; or start anyway (a trainer that finds them by itself)."""
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
-    """What to do when a trainer that was told to resume starts over all the same: end it and wait for a person, or let
-    it train from the beginning and say so."""
+    """What to do if a trainer that was started to resume begins from the start: end it and wait for a person, or let it
+    train on with a warning."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[checkpoints]``."""
 
     keep_last: int = 0
-    """0 = never delete. Deletion only ever by explicit setting."""
+    """How many are kept; 0 = none is ever deleted."""
     verify: Literal["quick", "deep"] = "deep"
-    """How a resume point is proven before a launch: structure only, or every byte and value."""
+    """How a resume point is verified before a launch: structure only, or every byte and value."""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[health]``: bounds of requirement B3; a bound belongs to the milder level."""
+    """``[health]``: bounds of the levels; a value at a bound has the milder level."""
 
     ram_warning_pct: float = 70.0
     ram_danger_pct: float = 85.0
@@ -94,7 +94,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ram_available_danger_bytes: float = 4e9
     vram_underused_pct: float = 90.0
     vram_warning_pct: float = 98.0
-    """95 with the profile ``stable`` (A4)."""
+    """95 with the profile ``stable``."""
     swap_warning_bytes: float = 500e6
     swap_danger_bytes: float = 2e9
     temp_warning_c: float = 75.0
@@ -112,8 +112,8 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     timeout_s: float = 20.0
     """A notifier that hangs is ended after this; the run does not wait for it."""
     again_s: float = 1800.0
-    """A warning that comes and goes (a NaN now and then, a temperature at its bound) is told again after this at the
-    earliest. One that lasts is told once; the health line repeats it."""
+    """A warning that comes and goes (an occasional NaN, a temperature at its bound) is sent again after this at the
+    earliest. One that lasts is sent once; the health line repeats it."""
 
 
 class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,28 +124,28 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Names, safest first."""
     ramp: tuple[str, ...] = ()
     """When to climb one rung, at a checkpoint: ``["3 checkpoints or 6 hours"]``; one entry a rung from the lowest, the
-    last holds for all above. Empty = never. After trouble one rung back, and that one is not tried again."""
+    last holds for all above. Empty = never. After a failure one rung back; the rung that failed is not used again."""
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[remedies]``: what may be changed by itself when a run ends."""
+    """``[remedies]``: which changes are made automatically after a failure."""
 
     apply: Literal["equivalent", "all", "none"] = "equivalent"
-    """equivalent: only what keeps the result of the training; the others are proposed and wait for a person."""
+    """equivalent: only what keeps the result of the training; others are proposed and wait for a person."""
 
 
 class OwnShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[progress]``: lines in which this trainer says where it is, beside the forms that are known."""
+    """``[progress]``: forms of progress lines of this trainer, beside the known ones."""
 
     shapes: tuple[str, ...] = ()
     """Regular expressions with named groups (``SHAPE_GROUPS``), in the format of ``configs/log_shapes.toml``."""
 
 
 class OwnFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[diagnose]``: lines that say why this trainer ended, beside those of the shipped catalogue."""
+    """``[diagnose]``: messages that explain why this trainer ended, beside the shipped ones."""
 
     patterns: dict[str, tuple[str, ...]] = {}
-    """Failure class → regular expressions searched in one line; tried before the catalogue's."""
+    """Failure class → regular expressions searched in one line; checked before the shipped ones."""
 
 
 class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,12 +159,12 @@ class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[screen]``: how the screen draws attention."""
+    """``[screen]``: notices of the screen."""
 
     bell: bool = False
-    """Ring the terminal's bell at an incident. Off: a bell in the night is a person's own choice."""
+    """Ring the terminal's bell at an incident. Off by default: it may ring at night."""
     title: bool = True
-    """Say in the terminal's title how the run is: it is seen in the list of windows, too."""
+    """Show the run's state in the terminal's title, and so in lists of windows."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

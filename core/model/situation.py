@@ -1,4 +1,4 @@
-"""Everything that a screen or a status is drawn from: the story, the newest readings and the time."""
+"""The input of every view: the story of a run, its newest readings and the time."""
 
 import msgspec
 
@@ -11,8 +11,7 @@ from .story import RunStory
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """``now_t`` in run seconds, ``now_wall`` in seconds since the epoch.
 
-    ``progress`` (taken at ``progress_t``) is the newest reading; it is fresher than the story's, which is written about
-    every 30 s.
+    ``progress`` (taken at ``progress_t``) is the newest reading; the story's is written about every 30 s.
     ``supervisor_alive`` None: nobody looked yet. ``health``: the run's own bounds.
     """
 

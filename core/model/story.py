@@ -1,4 +1,4 @@
-"""The one fold over the journal that screens, status, reports and tests share: ``apply(story, record) -> story``."""
+"""The fold over the journal that screens, status, reports and tests share: ``apply(story, record) -> story``."""
 
 from typing import assert_never
 
@@ -43,7 +43,7 @@ from .run import RunState
 
 
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of one phase, for the timeline. It ends where the next begins."""
+    """A phase, for the timeline. It ends when the next one begins."""
 
     t: float
     attempt: int
@@ -67,7 +67,7 @@ class RampStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision and how its action went. ``kind``: the decision's tag; ``ok`` None: no outcome yet.
+    """A decision and the result of its action. ``kind``: the decision's tag; ``ok`` None: no outcome yet.
 
     ``t``/``done_t`` in run seconds.
     """
@@ -83,7 +83,7 @@ class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a journal tells. Times in run seconds; ``wall0 + t`` is the time of day."""
+    """The content of a journal. Times in run seconds; ``wall0 + t`` is the time of day."""
 
     run: RunCreated | None = None
     wall0: float = 0.0
@@ -104,7 +104,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
     set_aside: dict[str, CheckpointsSetAside] = {}
-    """Sound checkpoints (by path) that no restart takes by itself, and why."""
+    """Complete checkpoints (by path) that automatic restarts do not use, and why."""
     incidents: tuple[Incident, ...] = ()
     health: dict[str, HealthReading] = {}
     phases: tuple[PhaseSpan, ...] = ()
@@ -112,20 +112,20 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     profile_pending: bool = False
     profile_switches: tuple[ProfileSwitch, ...] = ()
     ramp: tuple[RampStep, ...] = ()
-    """Climbs and falls on the ladder, oldest first."""
+    """Moves on the ladder, oldest first."""
     dead_rungs: tuple[DeadRung, ...] = ()
-    """Rungs that it fell from and does not climb to again."""
+    """Rungs that failed and are not used again."""
     remedies: tuple[RemedyApplied, ...] = ()
-    """In force: every launch has their changes."""
+    """Applied: every launch has their changes."""
     proposals: tuple[RemedyProposed, ...] = ()
-    """Waiting for a person, newest last, one a name."""
+    """Waiting for the user, newest last, one per name."""
     budget_used: int = 0
     budget_max: int = 0
     supervisor_pid: int | None = None
     notices: tuple[str, ...] = ()
-    """The newest sentences for people, oldest first, at most NOTICES."""
+    """The newest sentences for the user, oldest first, at most NOTICES."""
     actions: tuple[ActionStory, ...] = ()
-    """The newest decisions (but notices to people), oldest first, at most ACTIONS."""
+    """The newest decisions (without notifications), oldest first, at most ACTIONS."""
 
     @property
     def attempt(self) -> AttemptStory | None:
@@ -134,7 +134,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open_incidents(self) -> tuple[Incident, ...]:
-        """Those that wait for an end."""
+        """The open incidents."""
         return tuple(i for i in self.incidents if i.open)
 
 
@@ -262,7 +262,7 @@ def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunS
 
 
 def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
-    """How an action went; the newest of its id, because outcomes come soon after their decision."""
+    """Add an outcome to the newest action of its id."""
     for at in range(len(story.actions) - 1, -1, -1):
         known = story.actions[at]
         if known.id == outcome.decision and known.done_t is None:
@@ -276,7 +276,7 @@ def _with_notice(story: RunStory, text: str) -> RunStory:
 
 
 def _started(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptStarted) -> tuple[AttemptStory, ...]:
-    """A new attempt; or a known one whose adoption is told again, which changes nothing but who watches."""
+    """Add an attempt; a known one that was adopted again changes only its process."""
     if any(a.number == fact.attempt for a in attempts):
         return tuple(
             msgspec.structs.replace(a, adopted=fact.adopted, pid=fact.pid) if a.number == fact.attempt else a
@@ -330,6 +330,6 @@ def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunSto
     times = {known.path: t, **story.checkpoint_times}
     before = next((c for c in story.checkpoints if c.path == known.path), None)
     aside = story.set_aside
-    if fact.removed or (before is not None and before.mtime != known.mtime):  # gone, or another one of its name
+    if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
         aside = {path: told for path, told in aside.items() if path != known.path}
     return msgspec.structs.replace(story, checkpoints=checkpoints, checkpoint_times=times, set_aside=aside)

@@ -85,14 +85,14 @@ _NO_DIGITS = string.ascii_letters + "-_.="
 
 
 class NameCounts(msgspec.Struct, frozen=True):
-    """Step and epoch as a name gives them."""
+    """Step and epoch in a name."""
 
     step: int | None = None
     epoch: int | None = None
 
     @property
     def is_final(self) -> bool:
-        """No number at all: the one that trainers write at the end (``NAME.safetensors``)."""
+        """Whether it has no number: the one that trainers write at the end (``NAME.safetensors``)."""
         return self.step is None and self.epoch is None
 
 
@@ -104,9 +104,9 @@ def read_name(name: str) -> NameCounts:
 
 
 def series_of(name: str) -> str:
-    """What checkpoints saved one after the other have in common: ``luca-000004.safetensors`` and the final ``luca``.
+    """The name that checkpoints of one training share: ``luca-000004.safetensors`` and the final ``luca``.
 
-    ``luca-try2-000001.safetensors``, which a second attempt wrote, is of the same.
+    ``luca-try2-000001.safetensors``, which a second attempt wrote, belongs to it.
     ``checkpoint-500`` and ``checkpoint-epoch-1`` are of one series, the export ``model.safetensors`` is another.
     """
     text = _without_shard(name.removesuffix(INDEX_SUFFIX))
@@ -134,7 +134,7 @@ def _counters_in(text: str) -> dict[str, "re.Match[str]"]:
 
 
 def tensor_format(name: str) -> TensorFormat | None:
-    """The format that a file's name promises, or None."""
+    """The file format by the suffix of a name, or None."""
     suffix = "." + name.rpartition(".")[2].lower() if "." in name else ""
     promised = TENSOR_SUFFIXES.get(suffix)
     if promised == "maybe_torch" and _KNOWN_BIN.match(name):

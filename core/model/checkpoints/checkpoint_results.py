@@ -1,4 +1,4 @@
-"""What is found when a checkpoint is described, compared with another, or looked at for pruning."""
+"""Results of describing, comparing and pruning checkpoints."""
 
 from typing import Any, Literal
 

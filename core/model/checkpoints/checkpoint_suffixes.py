@@ -1,7 +1,7 @@
 """The one table of checkpoint suffixes.
 
-The watcher, the judge, the checks before a launch, the runner and the readers of checkpoints look here. Standard
-library only: the runner imports it.
+Used by the watcher, the judge, the checks before a launch, the runner and the readers of checkpoints. Standard library
+only, because the runner imports it.
 """
 
 from typing import Literal

@@ -1,10 +1,10 @@
-"""Sample images: what a training draws now and then, so that a person can see how it gets on."""
+"""Sample images that a trainer writes to show its progress."""
 
 import msgspec
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One picture on disk. ``step``/``epoch`` from its name, None = the name does not say; ``mtime`` epoch seconds."""
+    """One picture on disk. ``step``/``epoch`` from its name, None = not in the name; ``mtime`` epoch seconds."""
 
     path: str
     name: str

@@ -1,4 +1,4 @@
-"""How long a training will be, before it has made a step: from its settings, its data and the pace of earlier runs."""
+"""Length of a training before its first step, from its settings, its data and the pace of earlier runs."""
 
 import math
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ import msgspec
 
 
 class LengthKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Under which names a framework's settings say how long to train (``[length]`` of a preset). "" = none says it.
+    """Names of the settings of a framework that set the length of a training (``[length]`` of a preset). "" = none.
 
-    ``*_default``: what holds where nobody says it; 0 = nothing does. ``steps_over_epochs``: where both are given, the
-    steps count. ``accumulation`` "" = the framework prints a step for each batch. ``data``: settings that name a folder
+    ``*_default``: the value if the setting is missing; 0 = none. ``steps_over_epochs``: if both are given, the steps
+    count. ``accumulation`` "" = the framework prints a step for each batch. ``data``: settings that name a folder
     of samples; ``repeats_in_names``: its subfolders are called ``N_name`` and count N times (kohya).
     """
 
@@ -28,9 +28,9 @@ class LengthKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate: ``steps`` as the trainer will print them; ``seconds`` None where no earlier run told the pace.
+    """An estimate: ``steps`` as the trainer will print them; ``seconds`` None: no earlier run is known.
 
-    ``by``: what it is worked out from, in words.
+    ``by``: what it was computed from, for the user.
     """
 
     steps: int
@@ -42,14 +42,14 @@ class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
 def expected_length(
     keys: LengthKeys, settings: Mapping[str, Any], *, samples: int | None, pace_s: float | None
 ) -> ExpectedLength | None:
-    """The estimate, or None where settings and data do not tell.
+    """The estimate, or None if settings and data are not enough.
 
     ``settings``: the trainer's own, by bare name. ``samples``: of one epoch, repeats counted. ``pace_s``: seconds for
     one printed step, of earlier runs.
     """
     epochs = _number(settings, keys.epochs)
     steps = _number(settings, keys.steps)
-    if steps is not None and steps <= 0:  # transformers: -1 = as the epochs say
+    if steps is not None and steps <= 0:  # transformers: -1 = by epochs
         steps = None
     if steps is not None and (keys.steps_over_epochs or epochs is None):
         return _with_pace(round(steps), f"{keys.steps} = {steps:g}", pace_s)

@@ -1,7 +1,7 @@
-"""What a training job is used to: how long its phases and silences last, what its GPUs draw. Kept from run to run.
+"""Usual values of a training job, kept from run to run: length of its phases and silences, power of its GPUs.
 
-Lengths only ever lengthen a patience; what may shorten one (the start, the pace, the power) belongs to the job as it
-was set up, and is dropped when its config changed (``without_pace``).
+Lengths only make deadlines longer. What may make one shorter (start, pace, power) holds for one config and is dropped
+if the config changed (``without_pace``).
 """
 
 import msgspec
@@ -9,11 +9,11 @@ import msgspec
 from ..progress import Phase
 
 FADE = 0.9
-"""Share of a length that the next run still goes by: one odd night (a slow disk) does not count for ever."""
+"""Share of a length that the next run uses: one unusual run (a slow disk) loses its influence."""
 
 
 class PhaseHabit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``times`` the phase was seen to end by itself; the longest it took; the longest stretch of it without a sign."""
+    """``times``: how often the phase ended by itself; its longest duration; its longest silence. Seconds."""
 
     times: int = 0
     longest_s: float = 0.0
@@ -21,7 +21,7 @@ class PhaseHabit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GpuHabit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Lowest power seen, and power and utilisation while training; under which power limit (of which card) that was."""
+    """Lowest power, and power and utilisation while training, at the given power limit of the given card."""
 
     index: int
     rest_w: float | None = None
@@ -33,8 +33,8 @@ class GpuHabit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Habits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All None or 0 = not known. Seconds are active seconds: suspends and stops by a person are left out.
 
-    ``runs`` of this job that taught something. ``start``: from the launch to the first step. ``phases``: by phase.
-    ``lull_s``: longest silence between two steps that was harmless; ``spin_s``: the same of a GPU at 100 % and low
+    ``runs``: number of runs that were learned from. ``start``: from the launch to the first step. ``phases``: by phase.
+    ``lull_s``: longest harmless silence between two steps; ``spin_s``: the same of a GPU at 100 % and low
     power; ``pause_s``: longest pause that no phase announced. ``line_s``, ``typical_s``: slowest and usual distance of
     progress lines; ``step_s``: of one step. ``cpu_cores``: usual CPU of the whole tree while training.
     """
@@ -53,7 +53,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def faded(habits: Habits) -> Habits:
-    """As the next run goes by them."""
+    """The values for the next run: lengths fade."""
     return msgspec.structs.replace(
         habits,
         start=_faded(habits.start),
@@ -69,9 +69,9 @@ def _faded(habit: PhaseHabit) -> PhaseHabit:
 
 
 def without_pace(habits: Habits) -> Habits:
-    """What still holds when the job's config changed: its lengths, not its speed and power.
+    """What holds after a change of the config: lengths, but not speed and power.
 
-    The start keeps its silence, but counts as never seen, so that it shortens no patience.
+    The silence of the start is kept, but counts as never seen, so it makes no deadline shorter.
     """
     return Habits(
         runs=habits.runs,

@@ -1,4 +1,4 @@
-"""What could be started, what a start would be, and what was looked at before it."""
+"""Values of the launch screen: what can be started, its preview and its checks."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of ``trainwatch.toml``. ``run_id``: it was launched before, is in ``state``, and can be opened."""
+    """One run of ``trainwatch.toml``. ``run_id``: it was launched before and can be opened."""
 
     name: str
     command: str
@@ -32,8 +32,7 @@ class LaunchOffer(msgspec.Struct, frozen=True, kw_only=True):
 class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What a start would launch. ``changes``: all that differs from the user's own config, flags and environment.
 
-    ``preset_why``: how it was found. ``profiles``: (name, title) of those that may be chosen, the usual one first where
-    there is one.
+    ``preset_why``: how it was found. ``profiles``: (name, title) of those that may be chosen, the default first.
     """
 
     name: str
@@ -49,7 +48,7 @@ class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One look before the start. ``result`` None: still looking; ``place``: its place in the list."""
+    """One check before the start. ``result`` None: still running; ``place``: its place in the list."""
 
     place: int
     name: str

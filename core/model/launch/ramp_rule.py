@@ -1,4 +1,4 @@
-"""The ramp: when a run climbs to the next rung of its ladder, and which rungs it fell from."""
+"""The ramp: when a run climbs to the next rung of its ladder, and which rungs failed."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _OR = re.compile(r"\s+or\s+|\s*,\s*")
 
 
 class RampGoal(msgspec.Struct, frozen=True, kw_only=True):
-    """What must have gone well on a rung before the next; the first that is reached counts. None = does not count."""
+    """What must be reached on a rung before the next one; one of them is enough. None = does not count."""
 
     checkpoints: int | None = None
     epochs: float | None = None
@@ -37,12 +37,12 @@ def ramp_goal(text: str) -> RampGoal:
 
 
 def goal_of_rung(ramp: Sequence[str], rung: int) -> RampGoal | None:
-    """The goal of a rung (0 = the lowest); the last one given holds for all above. None = the ramp is off."""
+    """The goal of a rung (0 = the lowest); the last one holds for all above. None = the ramp is off."""
     return ramp_goal(ramp[min(rung, len(ramp) - 1)]) if ramp else None
 
 
 class DeadRung(msgspec.Struct, frozen=True, kw_only=True):
-    """A rung that the run fell from. ``ran_s``: seconds that it had trained there; ``failure``: what ended it."""
+    """A rung that failed. ``ran_s``: seconds that it had trained there; ``failure``: what ended it."""
 
     profile: str
     ran_s: float
@@ -66,5 +66,5 @@ Direction = Literal["up", "back", "forgiven"]
 
 
 def hours(seconds: float) -> str:
-    """A length of time on a rung: ``6.2 h``, or minutes where it was short."""
+    """A length of time on a rung: ``6.2 h``, or minutes if it is short."""
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"

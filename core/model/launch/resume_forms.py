@@ -1,6 +1,6 @@
-"""What the next launch of a run can be told to resume from: files, directories, or nothing at all.
+"""What the command of a run can resume from: files, directories or nothing.
 
-A checkpoint that no launch can name is no resume point, however new it is: a restart "from" it would begin anew.
+A checkpoint that the command cannot be given is no resume point: the restart would start from the beginning.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     """``forms``: what a path may be; empty = the command has no place for one. ``preset``: its name, for sentences.
 
     ``whole_directories``: a directory must hold the training's state, not weights alone (its step is read from there).
-    ``weights_do``: the framework goes on from weights by design, so that they are worth as much as a whole state.
+    ``weights_do``: the framework resumes from weights by design, so they count as much as a whole state.
     """
 
     forms: frozenset[Form] = EVERY_FORM
@@ -27,7 +27,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     weights_do: bool = False
 
     def objection(self, form: Form, holds: Holds | None) -> str | None:
-        """Why a launch cannot be told of such a checkpoint, for people; None where it can."""
+        """Why a launch cannot resume from such a checkpoint, for the user; None if it can."""
         if not self.forms:
             return f"the command has no way to be told of it (write {PLACEHOLDER} where its path belongs)"
         if form not in self.forms:
@@ -38,7 +38,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def telling(preset: Preset, command: Sequence[str]) -> Telling:
-    """For a preset and a command with its placeholders. A preset that knows no way leaves it to ``{resume}``."""
+    """The forms of a preset, else those of ``{resume}`` in the command."""
     styles: dict[Form, object] = {"file": preset.resume_file, "directory": preset.resume_directory}
     forms = frozenset(form for form, style in styles.items() if style is not None)
     if not forms and any(PLACEHOLDER in part for part in command):

@@ -4,11 +4,11 @@ import msgspec
 
 
 class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one profile did here. Bytes, seconds, per cent; None = not known (never 0).
+    """Measurements of one profile on this machine. Bytes, seconds, per cent; None = unknown.
 
     ``wall``: when it began, epoch seconds. ``ran_s``: of training, from the first step. ``vram_peak_bytes``: of the
     fullest GPU, others' memory included. ``ram_peak_bytes``: the trainer's processes. ``failure``: class of what
-    ended it. ``exit``: how it ended, in words. ``stable``: requirement E4's five looks together; None = too short.
+    ended it. ``exit``: how it ended, for the user. ``stable``: the five conditions together; None = too short to judge.
     """
 
     profile: str
@@ -33,7 +33,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stable(self) -> bool | None:
-        """Started, no error, memory stands, the loss falls, the evaluation rises: as far as each could be seen."""
+        """Started, no error, memory constant, loss falling, evaluation not getting worse; unknown ones are left out."""
         looks = (self.memory_stable, self.loss_falling, self.eval_rising)
         if not self.started or not self.no_error or False in looks:
             return False
@@ -41,7 +41,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What speaks against it, or was not seen."""
+        """Conditions that failed or are unknown, for the user."""
         if not self.started:
             return (self.reason or "no step was made",)
         if not self.no_error:

@@ -1,4 +1,4 @@
-"""Failure classes: names of mechanisms that end a run, what proves them, and what was concluded about one run."""
+"""Failure classes: mechanisms that end a run, their evidence, and the diagnosis of one run."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Remedies: what may be changed for a failure class, with its price (one entry of ``configs/remedies.toml`` each)."""
+"""Remedies: what may be changed for a failure class, with its cost (one entry of ``configs/remedies.toml`` each)."""
 
 from typing import Any, Literal
 
@@ -8,11 +8,11 @@ from msgspec import field
 from ..launch.change import Change
 
 HINTED = ("slow", "plateau")
-"""What a remedy may also be for, although it ends no attempt: it is only ever proposed."""
+"""Findings that a remedy may also be for although they end no attempt; such a remedy is only proposed."""
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a setting must be now. ``default``: what the framework takes where nobody says.
+    """The value that a setting must have. ``default``: the framework's own.
 
     A key is a setting of the trainer by its bare or dotted name, or ``$NAME`` for the environment.
     """
@@ -33,15 +33,15 @@ class RemedyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     to: Any = None
     times: float | None = None
     default: Any = None
-    """What the framework takes where nobody says: the number to be multiplied then."""
+    """The framework's own value, which is multiplied if the setting is missing."""
     if_known: bool = False
-    """Only where somebody says a value."""
+    """Only if the setting has a value."""
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``failures``: failure classes of crashes, ``hang:KIND`` for hangs, ``HINTED``. ``presets`` empty = any framework.
 
-    ``equivalent``: the training's result stays what it was meant to be. ``after``: how often the class must have ended
+    ``equivalent``: the result of the training stays the same. ``after``: how often the class must have ended
     an attempt before. ``profile`` "down" = one rung down the run's ladder, to a profile of ``families``.
     """
 
@@ -61,7 +61,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class RemedyCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file; the order is the order in which they are tried."""
+    """The whole file, in the order of application."""
 
     remedies: tuple[Remedy, ...] = ()
 

@@ -10,8 +10,7 @@ _encode = msgspec.json.Encoder().encode
 def encode_line(value: Any) -> bytes:
     """Return the value as JSON with a newline behind it.
 
-    File names that are not UTF-8 reach Python as lone surrogates, which JSON cannot hold: they become U+FFFD rather
-    than an exception, for a record with a damaged name is better than none.
+    File names that are not UTF-8 have lone surrogates in Python, which JSON cannot hold: they become U+FFFD.
     """
     try:
         return _encode(value) + b"\n"

@@ -6,9 +6,9 @@ import msgspec
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    r"""One line as a terminal would leave it. ``offset``: its first byte in the file; ``size``: bytes with its end.
+    r"""One line as a terminal shows it. ``offset``: its first byte in the file; ``size``: bytes with its end.
 
-    ``states``: how many states were painted over each other with ``\r``; 1 = an ordinary line. ``open``: it has no end
+    ``states``: how many states replaced each other by ``\r``; 1 = an ordinary line. ``open``: it has no end
     yet. A line too long to read whole is cut into several.
     """
 
@@ -23,7 +23,8 @@ class LogStretch(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of ``[start, end)``, or those of them that match; an open line stands behind ``end``.
 
     ``file_size`` when it was read; ``open_size``: bytes of the open line, even if it does not match. Fewer lines than
-    asked for at the ends of the file, or where the reader's budget for one call ended: go on from ``start`` or ``end``.
+    asked for at the ends of the file, or if the reader's limit for one call was reached: continue from
+    ``start`` or ``end``.
     """
 
     lines: tuple[LogLine, ...] = ()
@@ -41,11 +42,11 @@ class LogTally(msgspec.Struct, frozen=True):
 
 
 Stopped = Callable[[], bool]
-"""Asked between blocks; True ends the work with nothing found."""
+"""Called between blocks; True ends the work with no result."""
 
 
 class LogFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that the log screen shows. ``attempt`` None: one of the run's extra logs."""
+    """A file in the log viewer. ``attempt`` None: one of the run's extra logs."""
 
     path: str
     label: str

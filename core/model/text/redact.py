@@ -1,6 +1,6 @@
-"""Taking secrets out of text that people will send to others: environment values, tokens, passwords, keys.
+"""Removal of secrets from text that users send to others: environment values, tokens, passwords, keys.
 
-A name decides where there is one (``--api-key``, ``HF_TOKEN=``), a known shape where there is none (``hf_…``).
+A value with a name is recognised by the name (``--api-key``, ``HF_TOKEN=``), one without by its form (``hf_…``).
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 HIDDEN = "[redacted]"
 SHORTEST_SECRET = 6
-"""A shorter value would blacken half of the text ("1", "true")."""
+"""Shorter values ("1", "true") occur everywhere in a text."""
 ONE_WORD = frozenset(
     {"token", "secret", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "auth",
      "authorization", "cookie", "webhook", "pat"}
@@ -18,7 +18,7 @@ OPEN_PREFIXES = (
     "CUDA_", "PYTORCH_", "TORCH_", "NCCL_", "OMP_", "MKL_", "TOKENIZERS_PARALLELISM", "ACCELERATE_", "TRITON_",
     "HF_HUB_OFFLINE", "WANDB_MODE", "PYTHONUNBUFFERED", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV",
 )  # fmt: skip
-"""Variables that explain failures and hold no secrets. The values of all others stay at home."""
+"""Variables that help to explain failures and hold no secrets. Values of others are never shown."""
 
 _SHAPES = re.compile(
     r"\bhf_[A-Za-z0-9]{16,}|\bsk-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
@@ -30,13 +30,13 @@ _USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _LABEL = re.compile(
     r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:["']?\s*[:=]\s*["']?)|(?<![\w-])(?P<option>--?[A-Za-z][\w-]*+)\s+(?!-)"""
 )
-"""A name and what stands between it and its value. Values are not part of it: they may hold labels themselves."""
+"""A name and the characters up to its value. Values are not part of it: they may hold labels themselves."""
 _VALUE = re.compile(r"""\[redacted\]|[^\s"',;&#})\]]+""")
 _PLAIN = re.compile(r"\d{1,6}(\.\d+)?|true|false|none|null|\[redacted\]", re.IGNORECASE)
 
 
 class Redaction:
-    """Redacts with what is known of one run. ``env``: variables whose secret values may turn up in any text.
+    """Redacts the text of one run. ``env``: variables whose secret values may turn up in any text.
 
     ``secrets``: more of such values (``url_secrets`` of its notification URLs).
     """
@@ -72,18 +72,18 @@ class Redaction:
         return tuple(shown)
 
     def environment(self, env: Mapping[str, str]) -> tuple[str, ...]:
-        """``NAME=value`` of the variables that explain something; of the others how many there are."""
+        """``NAME=value`` of the variables in the list, and the number of the others."""
         shown = [f"{k}={self.text(v)}" for k, v in sorted(env.items()) if _is_open(k)]
         rest = sum(not _is_open(k) for k in env)
         return (*shown, f"{rest} more, values withheld") if rest else tuple(shown)
 
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Each of them."""
+        """The secret parts of each URL."""
         return tuple(self.text(text) for text in texts)
 
 
 def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
-    """What in notification URLs must not be told: the whole, and each part but a host name with a dot in it.
+    """Secrets in notification URLs: the whole, and each part but a host name with a dot in it.
 
     Services put their tokens everywhere: ``tgram://TOKEN/CHAT``, ``ntfy://ntfy.sh/TOPIC``, ``json://USER:WORD@host``.
     """
@@ -103,7 +103,7 @@ def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
 def is_secret_name(name: str) -> bool:
     """Whether a variable or option of this name holds a secret: by its last words, so ``max_token_length`` does not."""
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", name) if part]
-    # HTTPHeaders, apiKey: words of camel case count, too.
+    # HTTPHeaders, apiKey: parts of camel case count, too.
     words = [w.lower() for part in parts for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
     if not words:
         return False
