@@ -19,7 +19,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """``class_``: a failure class for crashes, a HangKind for hangs, else a name within the kind.
 
-    ``title``: of the class. ``step`` is the last one seen when it opened; ``lost_steps`` is known after the run resumed.
+    ``title``: of the class. ``step`` is the last one seen when it opened; ``lost_steps`` is known after the run
+    resumed.
     """
 
     id: int

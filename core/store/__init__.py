@@ -1,1 +1,1 @@
-"""What is remembered: journal, metric history, lock, control socket, state directory."""
+"""Files of a run: journal, metric history, trace, lock, control socket and state directory."""

@@ -1,4 +1,4 @@
-"""Small files that are either the old one or the new one, never half of each."""
+"""Atomic writing of small files."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replace ``path`` by a file with ``data``: temporary file, fsync, rename, fsync of the directory.
 
-    A reader sees the old content or the new one; after a power cut likewise. Raises OSError; the old file is then
+    A reader sees either the old or the new content, also after a power cut. Raises OSError; the old file is then
     untouched and the temporary one removed.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
@@ -35,7 +35,10 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make a rename or a new name in ``path`` durable. Silent where the filesystem cannot (9p, some FUSE)."""
+    """Make a rename or a new name in ``path`` durable.
+
+    Does nothing if the filesystem cannot sync folders (9p, some FUSE).
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):

@@ -3,16 +3,16 @@
 import threading
 import time
 
-# Only Linux has a clock that counts suspends; elsewhere run time stands still while the machine sleeps.
+# Only Linux has a clock that counts suspends; elsewhere run time stops while the machine sleeps.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class RunClock:
     """The Clock of model/ports.py. Thread-safe.
 
-    The time of day is looked at once, when the clock is made; from then on only the boot clock counts, so that a
-    corrected time of day (NTP, a person) moves no deadline. ``not_before``: the newest ``t`` already written, which an
-    adopting supervisor hands in so that the journal never goes back in time.
+    The time of day is read once, when the clock is made; then only the boot clock counts, so a corrected time of day
+    (NTP, a user) moves no deadline. ``not_before``: the newest ``t`` in the journal, so that an adopting supervisor
+    never goes back in time.
     """
 
     def __init__(self, created_wall: float, *, not_before: float = 0.0) -> None:

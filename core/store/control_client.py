@@ -1,4 +1,4 @@
-"""The client's end of the control socket, and what both ends agree on: where it is, how long a line may be."""
+"""The client side of the control socket, and what both sides share: its place and the longest line."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from .lock import is_held
 from .run_directory import RunDirectory
 
 LINE_BYTES = 65_536
-"""Longest request. Replies may be longer: they are ours."""
+"""Longest request in bytes. Replies may be longer, because the supervisor sends them."""
 REPLY_BYTES = 16 * 1024 * 1024
 PATH_BYTES = 107
 """Longest path the kernel takes for a Unix socket."""
@@ -27,15 +27,15 @@ _RETRY_S = 0.05
 
 
 class ControlError(Exception):
-    """A command did not get through. The message is a sentence for people."""
+    """A command was not answered. The message is a sentence for the user."""
 
 
-class NoSupervisor(ControlError):  # noqa: N818  named for what is the case
-    """Nobody supervises this run, so nobody can take the command."""
+class NoSupervisor(ControlError):  # noqa: N818  named after the condition
+    """No supervisor watches this run."""
 
 
-class SupervisorSilent(ControlError):  # noqa: N818  named for what is the case
-    """A supervisor lives but did not answer in time. Whether it took the command is unknown."""
+class SupervisorSilent(ControlError):  # noqa: N818  named after the condition
+    """The supervisor is alive but did not answer in time. It may have taken the command."""
 
 
 class ControlAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +47,10 @@ class ControlAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def socket_folder(env: Mapping[str, str]) -> Path:
-    """Return a folder for sockets that only we can enter, made when missing.
+    """Return a folder for sockets that only this user can enter; it is made if missing.
 
-    ``$XDG_RUNTIME_DIR/trainwatch``, else ``trainwatch-UID`` in the temporary folder; where somebody else sits on that
-    name, a fresh one. Raises OSError.
+    ``$XDG_RUNTIME_DIR/trainwatch``, else ``trainwatch-UID`` in the temporary folder, or a new folder if that
+    name belongs to another user. Raises OSError.
     """
     runtime = env.get("XDG_RUNTIME_DIR")
     candidates = [Path(runtime) / "trainwatch"] if runtime and Path(runtime).is_absolute() else []
@@ -67,20 +67,20 @@ def socket_folder(env: Mapping[str, str]) -> Path:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """Return the user at the other end, as the kernel knows it (SO_PEERCRED). Raises OSError."""
+    """Return the user id of the other side from the kernel (SO_PEERCRED). Raises OSError."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])
 
 
 def is_trusted(uid: int) -> bool:
-    """Whether this user may command, or answer: ourselves, and root, who can do anything anyway."""
+    """Whether this user may send commands and answers: the same user, and root."""
     return uid in (os.geteuid(), 0)
 
 
 def send(run_directory: RunDirectory, request: Request, timeout_s: float = 5.0) -> Reply:
-    """Ask the run's supervisor and return its answer.
+    """Send a request to the run's supervisor and return its reply.
 
-    Waits for a supervisor that is just starting (it holds the lock but does not listen yet). The request is sent once
+    Waits for a supervisor that is starting (it holds the lock but does not listen yet). The request is sent once
     at most. Raises NoSupervisor, SupervisorSilent (both ControlError, each with a sentence).
     """
     deadline = time.monotonic() + timeout_s
@@ -145,6 +145,6 @@ def _read_line(connection: socket.socket, deadline: float) -> bytes:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a real folder of ours that nobody else may enter (anybody can make a name in /tmp)."""
+    """Whether it is a folder of this user that nobody else may enter (anybody can make a name in /tmp)."""
     status = folder.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077

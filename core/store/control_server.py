@@ -1,4 +1,4 @@
-"""The supervisor's end of the control socket: one thread, several clients, one JSON object a line each way."""
+"""The server side of the control socket: one thread, several clients, one JSON object per line in each direction."""
 
 import contextlib
 import hashlib
@@ -19,11 +19,11 @@ from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, so
 from .run_directory import RunDirectory
 
 IDLE_S = 30.0
-"""A client that says nothing, or does not take its answer, for this long is dropped."""
+"""Seconds after which a client that sends nothing, or does not read its reply, is dropped."""
 CLIENTS = 32
-"""More at once than any person has screens; the next one waits in the kernel's queue."""
+"""Most clients at once; the next one waits in the kernel's queue."""
 LOOK_S = 2.0
-"""How often the socket's own name is looked at: logging out removes XDG_RUNTIME_DIR, cleaners empty /tmp."""
+"""Period in seconds of the check that the socket file exists: a logout removes XDG_RUNTIME_DIR, cleaners empty /tmp."""
 
 Handler = Callable[[Request], Reply]
 
@@ -31,8 +31,8 @@ Handler = Callable[[Request], Reply]
 class ControlServer:
     """Listens for a run's commands; ``handle`` is called in the server's thread, one request at a time.
 
-    ``handle`` should only accept and journal; what it raises becomes a refusal. Start it while holding the run's lock:
-    a socket of the same name is then a dead one's and is replaced. ``env`` names the runtime folder.
+    ``handle`` should only accept and journal; an exception in it becomes a refusal. Start the server while holding the
+    run's lock: an existing socket of the same name is then left over and is replaced. ``env`` names the runtime folder.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class ControlServer:
         self.path: Path | None = None
 
     def start(self) -> None:
-        """Listen and write control.json. Raises OSError when no socket can be made anywhere."""
+        """Listen and write control.json. Raises OSError if no socket can be made."""
         self._selector.register(self._wake_receive, selectors.EVENT_READ)
         self._listen()
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening, deliver the answers given so far, remove socket and control.json. Safe to call twice."""
+        """Stop listening, send the replies given so far, remove socket and control.json. May be called twice."""
         if self._stopping.is_set():
             return
         self._stopping.set()
         with contextlib.suppress(OSError):
-            self._wake_send.send(b"x")  # the thread may have seen the flag already, and closed its end
+            self._wake_send.send(b"x")  # the thread may have seen the flag already and closed its side
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout=2.0)
         self._close_listener()
@@ -78,7 +78,7 @@ class ControlServer:
         self._wake_send.close()
 
     def _listen(self) -> None:
-        """Bind under a name that follows from the run's folder, so that a dead supervisor's socket is replaced."""
+        """Bind under a name computed from the run's folder, so that a left-over socket is replaced."""
         digest = hashlib.sha256(os.fsencode(self.run_directory.path.absolute())).hexdigest()[:8]
         path = socket_folder(self._env) / f"{digest}.sock"
         path.unlink(missing_ok=True)
@@ -171,7 +171,7 @@ class ControlServer:
                 self._drop(client)
 
     def _look_for_name(self) -> None:
-        """Listen anew when our name is gone. Fails quietly: the next look tries again, the training is untouched."""
+        """Listen again if the socket file was removed. Errors are ignored: the next check tries again."""
         if self.path is not None and self.path.exists() and self.run_directory.control.exists():
             return
         self._close_listener()
@@ -180,7 +180,7 @@ class ControlServer:
 
 
 class _Client:
-    """One connection: what it sent so far and what it has not yet taken."""
+    """One connection: bytes received so far, and bytes not sent yet."""
 
     def __init__(self, connection: socket.socket, answer: Callable[[bytes], Reply]) -> None:
         self.connection = connection
@@ -191,7 +191,7 @@ class _Client:
         self._answer = answer
 
     def read(self) -> None:
-        """Take what came and answer each whole line. Raises OSError (gone)."""
+        """Read, and answer each whole line. Raises OSError if the connection is closed."""
         data = self.connection.recv(LINE_BYTES)
         if not data:
             self.finished = True
@@ -206,7 +206,7 @@ class _Client:
             self.finished = True
 
     def write(self) -> None:
-        """Give what it takes without waiting. Raises OSError (gone)."""
+        """Send what can be sent without waiting. Raises OSError if the connection is closed."""
         with contextlib.suppress(BlockingIOError):
             while self.outgoing:
                 sent = self.connection.send(self.outgoing)
@@ -214,7 +214,7 @@ class _Client:
                 self.active = time.monotonic()
 
     def deliver_the_rest(self) -> None:
-        """Wait briefly for it to take its answers: stopping is often what it asked for."""
+        """Wait briefly until its replies are sent: it often asked for the stop."""
         with contextlib.suppress(OSError):
             self.connection.settimeout(0.5)
             self.connection.sendall(self.outgoing)

@@ -1,7 +1,7 @@
-"""What runs of the same command taught, from run to run: ``<home>/habits/KEY.json``, one small file a job.
+"""Habits of a job, kept from run to run: ``<home>/habits/KEY.json``, one small file per job.
 
-It is a convenience: unreadable, damaged or of another version, it counts as absent, and what cannot be written is
-lost; neither ever concerns the run. At most ``FILES`` jobs are kept, the ones that ran last.
+A file that is unreadable, damaged or of another version counts as absent, and what cannot be written is lost; the run
+is not affected. At most ``FILES`` jobs are kept, those that ran last.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from .home import make_private
 
 VERSION = 1
 FILES = 200
-"""Jobs remembered, each in 1–2 kB."""
+"""Jobs that are kept, each in 1–2 kB."""
 LIMIT_BYTES = 64 * 1024
-"""A larger file is none of ours."""
+"""A larger file is ignored."""
 
 ATTEMPT_FLAG = re.compile(
     r"--?(?:"
@@ -32,7 +32,7 @@ ATTEMPT_FLAG = re.compile(
     r")",
     re.IGNORECASE,
 )
-"""Options that belong to one launch, not to the job: where it goes on, where it writes, what it is called."""
+"""Options that belong to one launch and not to the job: resume point, output, name."""
 PLACEHOLDER = re.compile(r"\{(?:resume|output_dir)\}")
 OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?(?:resume\w*|ckpt_path|output_dir|run_name|seed)=.*", re.IGNORECASE)
 """The same as Hydra and OmegaConf write it: ``trainer.resume_from=PATH``."""
@@ -53,7 +53,7 @@ class HabitsFile:
         self._config = _digest_of(config)
 
     def read(self) -> Habits | None:
-        """What the next run goes by; None where nothing is known. A changed config leaves only the lengths."""
+        """The values for the next run; None if nothing is known. After a change of the config only the lengths."""
         try:
             if self.path.stat().st_size > LIMIT_BYTES:
                 return None
@@ -66,7 +66,7 @@ class HabitsFile:
         return habits if stored.config == self._config else without_pace(habits)
 
     def write(self, habits: Habits) -> None:
-        """Replace what is known. A disk that does not take it keeps the old habits."""
+        """Replace the file. If it cannot be written, the old one stays."""
         with contextlib.suppress(OSError):
             folder = make_private(self.path.parent)
             new = not self.path.exists()
@@ -77,7 +77,7 @@ class HabitsFile:
 
 
 def job_key(command: Sequence[str], cwd: str) -> str:
-    """16 hex digits, the same for launches of one job: its command and folder without what belongs to one launch."""
+    """16 hex digits of the command and its folder, without what belongs to one launch."""
     words = "\0".join((cwd, *normalised(command)))
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

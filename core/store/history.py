@@ -1,6 +1,6 @@
 """The metric history of a run in SQLite: one writer, any number of readers.
 
-Its schema and tiers stand in history_schema.py, the two sides in history_writer.py and history_reader.py.
+Schema and tiers: history_schema.py. Writing: history_writer.py. Reading: history_reader.py.
 """
 
 from .history_reader import HistoryReader, Latest, Point

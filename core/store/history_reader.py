@@ -20,7 +20,7 @@ PATIENCE_S = 0.5
 
 
 class Latest(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest sample of each kind, whole; None where there never was one. Each carries its own ``t``."""
+    """The newest sample of each kind, whole; None if there was none. Each has its own ``t``."""
 
     gpu: GpuSample | None = None
     host: HostSample | None = None
@@ -33,7 +33,7 @@ Point = tuple[float, float, float, float]
 
 
 class HistoryReader:
-    """Reads one history while it is being written, or long after. Thread-safe; never raises for the file's sake.
+    """Reads one history, also while it is written. Thread-safe; problems with the file raise nothing.
 
     A missing, damaged, newer or locked file is an empty history.
     """
@@ -71,7 +71,7 @@ class HistoryReader:
         """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
 
         ``metric``: ``gpu0.util``, ``host.ram_used``, ``process.cpu``, ``progress.loss`` … (COLUMNS of
-        history_schema.py). Stretches without readings have no point. Raises ValueError for a metric that never exists.
+        history_schema.py). Times without readings have no point. Raises ValueError for an unknown metric.
         """
         source, gpu, column = _metric(metric)
         if until_t <= since_t or points < 1:
@@ -84,12 +84,12 @@ class HistoryReader:
         return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
 
     def gpus(self) -> tuple[int, ...]:
-        """Return the indices of the GPUs that ever had a reading."""
+        """Return the indices of all GPUs with readings."""
         found = {int(gpu) for tier in TIERS for (gpu,) in self._query(f"SELECT DISTINCT gpu FROM {table('gpu', tier)}")}  # noqa: S608
         return tuple(sorted(found))
 
     def close(self) -> None:
-        """Let go of the file. A later question opens it again."""
+        """Close the file. A later call opens it again."""
         with self._lock:
             self._drop()
 
@@ -104,7 +104,7 @@ class HistoryReader:
             try:
                 status = self.path.stat()
                 if self._identity != (status.st_dev, status.st_ino):
-                    self._drop()  # the writer put a damaged file aside and began another
+                    self._drop()  # the writer replaced a damaged file
                     self._identity = (status.st_dev, status.st_ino)
                 if self._connection is None:
                     self._connection = self._connect("mode=ro")
@@ -118,7 +118,7 @@ class HistoryReader:
             return []
 
     def _query_still(self, statement: str, parameters: Mapping[str, float] | tuple[()]) -> list[tuple[Any, ...]]:
-        """Read a file of a finished run in a folder we may not write to, where WAL's helper files cannot be made."""
+        """Read the file of a finished run if WAL's helper files cannot be made in its folder."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect("mode=ro&immutable=1")) as connection:
             return connection.execute(statement, parameters).fetchall()
         return []
@@ -148,7 +148,7 @@ def _metric(name: str) -> tuple[str, int, str]:
 
 @functools.cache
 def _series_statement(source: str, column: str) -> str:
-    """Bin, weight, t, min, mean and max of a column from all tiers at once: one question a chart, not four.
+    """Bin, weight, t, min, mean and max of a column from all tiers in one query.
 
     Parameters: since, until (run seconds), width of a bin (seconds), gpu.
     """

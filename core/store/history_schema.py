@@ -1,7 +1,7 @@
-"""Tables of the metric history: which readings are kept, and for how long how finely.
+"""Tables of the metric history: which readings are kept, how long and how finely.
 
-A table a source and tier (``gpu_1``, ``gpu_10`` …). A row is a bucket that begins at second ``t``; a reading ``x`` has
-the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL where they equal the mean.
+One table per source and tier (``gpu_1``, ``gpu_10`` …). A row is a bucket that begins at second ``t``; a reading ``x``
+has the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL if they equal the mean.
 """
 
 import math
@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """Buckets of ``span_s`` seconds, kept until they are ``keep_s`` old; None = for ever."""
+    """Buckets of ``span_s`` seconds, kept until they are ``keep_s`` old; None = forever."""
 
     span_s: int
     keep_s: int | None
@@ -62,7 +62,7 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the training is at ``t`` run seconds.
+    """Progress at ``t`` run seconds.
 
     ``step_t``: when the newest step of this attempt was seen, in run seconds; None before the first one.
     """
@@ -94,7 +94,7 @@ def is_newer(connection: sqlite3.Connection) -> bool:
 def migrate(connection: sqlite3.Connection) -> None:
     """Make the tables of an empty file, or add what a file of an older version lacks. Call it in a transaction.
 
-    Tables and columns of older versions that have no use any more stay in the file.
+    Tables and columns that are no longer used stay in the file.
     """
     if _version(connection) == SCHEMA_VERSION:
         return
@@ -125,7 +125,7 @@ def _version(connection: sqlite3.Connection) -> int:
 def insert_statement(source: str) -> str:
     """Return the upsert of one reading into the finest tier: parameters t, gpu, then one a column.
 
-    Readings within the same second meet in one bucket: halfway between the means, the outermost of the extremes.
+    Readings of the same second are merged: the mean of the means, the outermost of the extremes.
     """
     names = [c for c, _ in COLUMNS[source]]
     meet = ", ".join(
@@ -141,7 +141,10 @@ def insert_statement(source: str) -> str:
 
 
 def age_statements(source: str, now: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Return statements with parameters that move what is too old for each tier into the next, extremes kept."""
+    """Return statements and their parameters that merge what is too old for a tier into the next one.
+
+    Extremes are kept.
+    """
     statements: list[tuple[str, tuple[int, ...]]] = []
     names = [c for c, _ in COLUMNS[source]]
     into = ", ".join(f"{c}, {c}_min, {c}_max" for c in names)

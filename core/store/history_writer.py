@@ -1,7 +1,6 @@
-"""The writing side of the metric history: what the sensors read and how far the training was, over the whole run.
+"""The writing side of the metric history: sensor readings and progress over the whole run.
 
-It serves charts and may be lost without harm (the journal is the truth), so the world's faults are not raised: the
-writer keeps a sentence in ``trouble`` and goes on.
+It serves charts only, so faults of disk and file are not raised: the writer sets ``trouble`` to a sentence and goes on.
 """
 
 import contextlib
@@ -23,20 +22,20 @@ from .history_schema import (
 )
 
 AGE_EVERY_S = 60
-"""Run seconds between two rounds of thinning out: a round then moves some hundred rows."""
+"""Run seconds between two rounds of merging old rows: each round moves some hundred rows."""
 PATIENCE_S = 0.5
 """A reader on a network filesystem (rollback journal) blocks a commit; the rows wait for the next one."""
 PENDING_ROWS = 100_000
-"""What waits for a disk that takes nothing: a day of one GPU, then the oldest go."""
+"""Rows that are kept while the disk is full: a day of one GPU; then the oldest are dropped."""
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class HistoryWriter:
-    """Writes one history, in one thread: ``add`` what comes, ``commit`` about once a second.
+    """Writes one history, in one thread: ``add`` each sample, ``commit`` about once a second.
 
     ``network``: the file is on a network filesystem, where SQLite's WAL corrupts; a rollback journal is used there.
-    A damaged file is put aside as ``NAME.damaged`` and a new one begun. ``trouble`` is None when all is well.
+    A damaged file is renamed to ``NAME.damaged`` and a new one is begun. ``trouble`` None: no problem.
     """
 
     def __init__(self, path: Path, *, network: bool = False) -> None:
@@ -51,7 +50,7 @@ class HistoryWriter:
         self._connection: sqlite3.Connection | None = None
 
     def add(self, entry: Observation | ProgressPoint) -> None:
-        """Take a GPU, host or process sample or a progress point for the next commit. Others are none of ours."""
+        """Take a GPU, host or process sample or a progress point for the next commit. Others are ignored."""
         if self._refused:
             return
         second = int(entry.t)
@@ -72,7 +71,7 @@ class HistoryWriter:
         self._newest_t = max(self._newest_t, entry.t)
 
     def commit(self) -> None:
-        """Write what was taken, in one transaction, and thin out what grew old. Never raises for the disk's sake."""
+        """Write the rows in one transaction and merge old ones. Faults of the disk are not raised."""
         if not self._latest or self._refused:
             return
         try:
@@ -89,7 +88,7 @@ class HistoryWriter:
         self._latest.clear()
 
     def close(self) -> None:
-        """Commit and let go of the file."""
+        """Commit and close the file."""
         self.commit()
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
@@ -148,7 +147,7 @@ class HistoryWriter:
             self._put_aside()
 
     def _put_aside(self) -> None:
-        """Begin a new history beside the damaged one, which stays for whoever wants to rescue it."""
+        """Rename the damaged history; the next commit begins a new one."""
         with contextlib.suppress(OSError):
             for suffix in ("-wal", "-shm", "-journal"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)

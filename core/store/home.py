@@ -1,4 +1,4 @@
-"""Where all state lives: ``TRAINWATCH_HOME``. Only its owner may look inside (logs and environments hold secrets)."""
+"""The state folder, ``TRAINWATCH_HOME``. Only its owner may read it: logs and environments hold secrets."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,14 +8,14 @@ PRIVATE = 0o700
 
 
 class NoHomeError(Exception):
-    """There is no place for state; the text says what to set."""
+    """No state folder can be found; the message says what to set."""
 
 
 def trainwatch_home(env: Mapping[str, str]) -> Path:
     """Return the absolute state folder: ``TRAINWATCH_HOME``, else XDG's state folder. Creates nothing.
 
     An empty variable counts as unset; a relative ``XDG_STATE_HOME`` is ignored, as its specification asks.
-    Raises NoHomeError where neither they nor the user database know a place (containers without an entry).
+    Raises NoHomeError if neither variables nor the user database name one (containers without an entry).
     """
     own = env.get("TRAINWATCH_HOME")
     if own:

@@ -1,7 +1,7 @@
-"""The journal: an append-only file of records, one JSON object a line, written to disk before an action is taken.
+"""The journal: an append-only file of records, one JSON object per line, on the disk before an action is carried out.
 
 Nothing is ever removed from it. A line that was cut off (power cut, full disk) is closed with a newline and stays as a
-line that readers skip. ``read_journal`` reads all, ``JournalFollower`` what is new, ``load_story`` folds.
+line that readers skip. ``read_journal`` reads all records, ``JournalFollower`` the new ones, ``load_story`` folds them.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from .atomic import sync_directory
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class JournalTooNew(Exception):  # noqa: N818  named for what is the case
-    """The journal's major version is not ours to read or to continue. The message is a sentence for people."""
+class JournalTooNew(Exception):  # noqa: N818  named after the condition
+    """A newer trainwatch wrote the journal. The message is a sentence for the user."""
 
     def __init__(self, path: Path, version: int) -> None:
         super().__init__(
@@ -35,14 +35,14 @@ class JournalTooNew(Exception):  # noqa: N818  named for what is the case
 
 
 class _Head(msgspec.Struct):
-    """What every record of every version has."""
+    """Fields of every record of every version."""
 
     v: int = JOURNAL_VERSION
     seq: int = 0
 
 
 _VERSION = f'{{"v":{JOURNAL_VERSION},'.encode()
-"""Written out in every record: the model leaves out what equals its default, and the default will change one day."""
+"""Written in every record: the encoder leaves out fields that equal their default, and the default version changes."""
 
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_record = msgspec.json.Decoder(Record).decode
@@ -102,7 +102,7 @@ def latest_snapshot(path: Path) -> JudgeSnapshot | None:
 
 
 class JournalWriter:
-    """Appends to one journal. One writer at a time: whoever holds the run's lock.
+    """Appends to one journal. One writer at a time: the holder of the run's lock.
 
     Opening continues the numbering and closes a torn last line. Raises JournalTooNew, OSError.
     """
@@ -136,8 +136,8 @@ class JournalWriter:
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
         """Write records in their order with one fsync, and return them.
 
-        Raises OSError when the disk does not take them (full, gone). Then some of them may stand in the file, as whole
-        lines; the writer stays usable and goes on numbering behind them.
+        Raises OSError if the disk is full or gone. Some of them may then be in the file as whole lines; the writer
+        stays usable and continues the numbering after them.
         """
         records = tuple(_record(self._seq + i, t, wall, entry) for i, entry in enumerate(entries, 1))
         if not records:
@@ -160,7 +160,7 @@ class JournalWriter:
         return records
 
     def close(self) -> None:
-        """Let go of the file. Everything appended is already on disk."""
+        """Close the file. Everything appended is already on the disk."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -175,9 +175,9 @@ class JournalWriter:
 
 
 class JournalFollower:
-    """What a journal gained since the last look, for screens. Costs one ``stat`` when nothing happened.
+    """New records since the last poll, for screens. Costs one ``stat`` if there are none.
 
-    Survives a file that is not there yet, and one that was replaced: no record is given twice, by its number.
+    The file may be missing at first, or be replaced: no record is returned twice.
     """
 
     def __init__(self, path: Path) -> None:
@@ -188,7 +188,7 @@ class JournalFollower:
         self._identity: tuple[int, int] | None = None
 
     def poll(self) -> list[Record]:
-        """Return new records, oldest first. Raises JournalTooNew; a file that cannot be read now has nothing new."""
+        """Return new records, oldest first. Raises JournalTooNew; a file that cannot be read has no new ones."""
         try:
             status = self.path.stat()
         except OSError:
@@ -213,7 +213,7 @@ class JournalFollower:
             ended = number < len(lines)
             record = _parse(self.path, line)
             if record is None and not ended:
-                break  # still being written, or torn: the next look tells
+                break  # still being written, or torn: the next poll decides
             self._offset += len(line) + ended
             if record is None:
                 self.skipped += bool(line.strip())
@@ -224,7 +224,7 @@ class JournalFollower:
 
 
 def _parse(path: Path, line: bytes) -> Record | None:
-    """One line as a record; None when it is none. A cut-off object is never valid JSON, so half a record is none."""
+    """One line as a record; None if it is not a record. A cut-off object is never valid JSON."""
     record: Record | None = None
     head: Record | _Head | None = None
     try:

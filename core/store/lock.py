@@ -1,4 +1,4 @@
-"""One supervisor a run: a lock on a file, held for life. The kernel frees it when the holder dies, however it dies."""
+"""One supervisor per run: a lock on a file. The kernel releases it when the holder ends, however it ends."""
 
 import contextlib
 import fcntl
@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import Self
 
 ACQUIRE_PATIENCE_S = 0.25
-"""A screen that asks who holds the lock takes a shared one for microseconds; that must not look like a supervisor."""
+"""Retries of ``acquire``: a screen that checks the lock holds a shared one for microseconds."""
 _RETRY_S = 0.01
 
 
-class SupervisorRunning(Exception):  # noqa: N818  named for what is the case
-    """Another supervisor owns this run. ``pid`` is None where it cannot be told."""
+class SupervisorRunning(Exception):  # noqa: N818  named after the condition
+    """Another supervisor owns this run. ``pid`` None: unknown."""
 
     def __init__(self, path: Path, pid: int | None) -> None:
         who = f"pid {pid}" if pid is not None else "pid unknown"
@@ -25,7 +25,7 @@ class SupervisorRunning(Exception):  # noqa: N818  named for what is the case
 
 
 class SupervisorLock:
-    """The lock of one run. Not inherited by programs we start (O_CLOEXEC); a forked child without exec must close it.
+    """The lock of one run. Started programs do not inherit it (O_CLOEXEC); a forked child without exec must close it.
 
     Use as a context manager, or ``acquire`` and ``release``.
     """
@@ -40,7 +40,10 @@ class SupervisorLock:
         return self._descriptor is not None
 
     def acquire(self) -> None:
-        """Take it and write our pid inside. Raises SupervisorRunning, or OSError where the file cannot be made."""
+        """Take the lock and write the pid into the file.
+
+        Raises SupervisorRunning, or OSError if the file cannot be made.
+        """
         if self._descriptor is not None:
             return
         deadline = time.monotonic() + ACQUIRE_PATIENCE_S
@@ -57,12 +60,12 @@ class SupervisorLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go. Does nothing when not held. The file stays: removing it would let two supervisors lock two files."""
+        """Release the lock, if held. The file stays: without it two supervisors could lock two files."""
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, 0)
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also for a copy in a child between fork and exec
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also in a child between fork and exec
         os.close(self._descriptor)
         self._descriptor = None
 
@@ -77,7 +80,7 @@ class SupervisorLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a supervisor lives, by trying the lock: a pid inside the file proves nothing (pids are reused)."""
+    """Whether a supervisor is alive, by trying the lock: the pid in the file may be reused."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -89,9 +92,9 @@ def is_held(path: Path) -> bool:
 
 
 def holder_pid(path: Path) -> int | None:
-    """Return the pid of the living supervisor; None when there is none, or it lives where its pid says nothing to us.
+    """Return the pid of the live supervisor; None if there is none, or if it is in another pid namespace.
 
-    ``is_held`` is the question for whether one lives. Between locking and writing, the file still shows the pid of a
+    Use ``is_held`` to find out whether one is alive. Between locking and writing, the file still shows the pid of a
     dead predecessor: a pid without a process is read again.
     """
     deadline = time.monotonic() + ACQUIRE_PATIENCE_S
@@ -115,7 +118,7 @@ def _lock(descriptor: int, kind: int) -> bool:
 
 
 def _is_file_at(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is still the one with this name (somebody may have removed it in between)."""
+    """Whether the locked file is still the one with this name (it may have been removed in between)."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

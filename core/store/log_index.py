@@ -1,8 +1,8 @@
-"""When a log grew: a point of (time, size) at most once a second, so that a screen can say when a line was written.
+"""Growth of a log: a point of (time, size) at most once a second, so that a screen can show when a line was written.
 
 ``log.index`` in an attempt's folder: records of 16 bytes, little-endian: run seconds as a double, and the log's size
-with its highest bit set where a watch began (what stands before such a point was written at an unknown time). It serves
-the screen and may be lost without harm, so the world's faults are not raised here.
+with its highest bit set if a watch began there (the text before such a point was written at an unknown time). It serves
+the screen only, so faults of disk and file are not raised.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ CLOSE_S = 0.5
 
 
 class LogIndexWriter:
-    """Watches the size of one log. ``path``: the index; goes on where an earlier supervisor ended.
+    """Watches the size of one log. ``path``: the index; continues after an earlier supervisor.
 
     ``empty_t``: run seconds at which the log was empty for certain (its attempt was launched then); None = unknown.
     """
@@ -55,7 +55,7 @@ class LogIndexWriter:
         try:
             known = os.fstat(fd).st_size // POINT.size
             if begins and known:
-                # The log was cut while nobody watched: the old points speak of another text.
+                # The log was truncated while nobody watched: the old points do not hold for it.
                 newest = POINT.unpack(os.pread(fd, POINT.size, (known - 1) * POINT.size))[1] & ~BEGIN
                 known = 0 if newest > size else known
             if known == 0:
@@ -66,7 +66,7 @@ class LogIndexWriter:
 
 
 class LogGrowth:
-    """A LogIndexWriter in a thread of its own: a log on a stuck filesystem must not hold the watch."""
+    """A LogIndexWriter in its own thread: a log on a stuck filesystem must not block the supervisor."""
 
     def __init__(self, writer: LogIndexWriter) -> None:
         self._writer = writer
@@ -75,12 +75,12 @@ class LogGrowth:
         self._thread.start()
 
     def look(self, t: float) -> None:
-        """Look soon; nothing happens while the last look has not come back."""
+        """Request a look; ignored while the last one has not returned."""
         with contextlib.suppress(queue.Full):
             self._due.put_nowait(t)
 
     def close(self) -> None:
-        """End; a look under way is waited for but briefly."""
+        """End. Waits only briefly for a running look."""
         with contextlib.suppress(queue.Full):
             self._due.put(None, timeout=CLOSE_S)
         self._thread.join(CLOSE_S)
@@ -91,7 +91,7 @@ class LogGrowth:
 
 
 class LogIndex:
-    """Reads an index by bisection: nothing of it is held. A missing or damaged one knows nothing."""
+    """Reads an index by bisection, without loading it. A missing or damaged one has no points."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -113,7 +113,7 @@ class LogIndex:
         return None
 
     def offset_at(self, t: float) -> int | None:
-        """The log's size at ``t`` (run seconds) as far as it was seen; None before the first look."""
+        """The last known size of the log at ``t`` (run seconds); None before the first look."""
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             low, high = 0, os.fstat(file.fileno()).st_size // POINT.size
             while low < high:

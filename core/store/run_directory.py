@@ -1,4 +1,4 @@
-"""A run's folder ``<home>/runs/<run_id>/``: its layout, how it is made, and how runs are found again."""
+"""A run's folder ``<home>/runs/<run_id>/``: its layout, its creation, and finding runs."""
 
 import contextlib
 import re
@@ -18,20 +18,20 @@ SPEC_VERSION = 1
 _SLUG_LENGTH = 40
 
 
-class RunNotFound(LookupError):  # noqa: N818  named for what is the case
-    """No run answers to what was asked. The message is a sentence for people."""
+class RunNotFound(LookupError):  # noqa: N818  named after the condition
+    """No such run. The message is a sentence for the user."""
 
 
-class AmbiguousRun(LookupError):  # noqa: N818  named for what is the case
-    """Several runs answer and none of them stands out. The message names them."""
+class AmbiguousRun(LookupError):  # noqa: N818  named after the condition
+    """Several runs match. The message names them."""
 
 
-class RunUnreadable(Exception):  # noqa: N818  named for what is the case
-    """``run.json`` is missing, damaged or of a newer trainwatch. The message is a sentence for people."""
+class RunUnreadable(Exception):  # noqa: N818  named after the condition
+    """``run.json`` is missing, damaged or of a newer trainwatch. The message is a sentence for the user."""
 
 
 class RunDirectory(msgspec.Struct, frozen=True):
-    """Names of the files of one run. A value: it opens nothing but ``run.json``, and only when asked."""
+    """Paths of the files of one run. Only ``load_spec`` opens a file."""
 
     path: Path
 
@@ -47,7 +47,7 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     @property
     def journal(self) -> Path:
-        """``journal.jsonl``: what happened."""
+        """``journal.jsonl``: facts, decisions and outcomes."""
         return self.path / "journal.jsonl"
 
     @property
@@ -72,17 +72,17 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     @property
     def supervisor_log(self) -> Path:
-        """``supervisor.log``: what a detached supervisor says."""
+        """``supervisor.log``: output of a detached supervisor."""
         return self.path / "supervisor.log"
 
     @property
     def attempts(self) -> Path:
-        """Folder with one folder an attempt."""
+        """Folder with one folder per attempt."""
         return self.path / "attempts"
 
     @property
     def incidents(self) -> Path:
-        """Folder with one folder an incident."""
+        """Folder with one folder per incident."""
         return self.path / "incidents"
 
     def attempt_folders(self) -> list[Path]:
@@ -115,14 +115,14 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     @classmethod
     def create(cls, home: Path, spec: RunSpec) -> "RunDirectory":
-        """Make the folder of a new run, whole or not at all. Raises FileExistsError when the id is taken, OSError."""
+        """Make the folder of a new run atomically. Raises FileExistsError if the id is taken, OSError."""
         runs = make_private(runs_folder(home))
         directory = cls(runs / spec.id)
         if not spec.id or spec.id.startswith(".") or "/" in spec.id:
             raise ValueError(f"not a run id: {spec.id!r}")
         fresh = runs / f".new-{spec.id}"
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(fresh)  # ours, from a creation that was cut off
+            shutil.rmtree(fresh)  # left by an interrupted creation
         make_private(fresh / directory.attempts.name)
         make_private(fresh / directory.incidents.name)
         write_atomically(fresh / directory.spec.name, msgspec.json.encode(spec))
@@ -142,20 +142,20 @@ class _Version(msgspec.Struct):
 
 
 def run_id_for(name: str, project: Path | None) -> str:
-    """Return the id of the run ``name`` of a project: readable, and different for projects elsewhere.
+    """Return the id of the run ``name`` of a project: readable, and different for other projects.
 
     ``project``: its trainwatch.toml, or the working folder of a run without one. Slug of the name, "-", 8 hex digits.
     """
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:_SLUG_LENGTH].strip("-") or "run"
-    import hashlib  # only here, and not for the first picture
+    import hashlib  # slow to import, and not needed for the first screen
 
     digest = hashlib.sha256(f"{project or ''}\0{name}".encode()).hexdigest()[:8]
     return f"{slug}-{digest}"
 
 
 def new_run_id(home: Path, name: str, project: Path | None) -> str:
-    """Return an id that is not taken: that of ``run_id_for``, or with -2, -3 … behind it."""
+    """Return a free id: that of ``run_id_for``, or with -2, -3 … appended."""
     wanted = run_id_for(name, project)
     runs = runs_folder(home)
     number = 1
@@ -180,12 +180,12 @@ def find_run(
     anywhere: bool = True,
     live: Callable[[RunDirectory], bool] = lambda directory: is_held(directory.lock),
 ) -> RunDirectory:
-    """Return the run that is meant.
+    """Return the run for a name or an id.
 
-    ``name_or_id``: an exact id, else a name, where the runs of ``project`` (a trainwatch.toml) or ``cwd`` go first.
-    None: the run of the project, or of the working folder; where there is no project (``anywhere``) the only one there
-    is: a run of another folder is never meant because it happens to be the live one. Of several launches of the same
-    job the newest live one is meant, else the newest; of different jobs of this place the newest live one.
+    ``name_or_id``: an exact id, else a name, where runs of ``project`` (a trainwatch.toml) or ``cwd`` take precedence.
+    None: the run of the project or of the working folder; without a project (``anywhere``) the only one there is. A run
+    of another folder is never chosen because it is the live one. Of several launches of the same job the newest live
+    one is chosen, else the newest; of different jobs of this place the newest live one.
     Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
     """
     if name_or_id:
@@ -225,7 +225,7 @@ def _choose(group: list[tuple[RunDirectory, RunSpec]], live: Callable[[RunDirect
 
 
 def _job(spec: RunSpec) -> tuple[str, str]:
-    """What makes two runs launches of the same job: the id's base, before a -2."""
+    """The part of an id that launches of the same job share: without -2."""
     return (spec.project or spec.cwd, spec.name)
 
 

@@ -1,4 +1,4 @@
-"""The trace: observations as they came, one JSON object a line, bounded in size. ``trace_reading`` reads it."""
+"""The trace: observations in their order, one JSON object per line, bounded in size. ``trace_reading`` reads it."""
 
 import contextlib
 import os
@@ -12,14 +12,14 @@ LIMIT_BYTES = 64 * 1024 * 1024
 """A day at 1 Hz with one GPU is about 40 MB; a week of a chatty run keeps its beginning and its newest days."""
 _BUFFER_BYTES = 64 * 1024
 _LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "start", "exit"))
-"""Kept for ever: without them a replay would not know which attempt it sees. Inside of texts, quotes are escaped."""
+"""Always kept: a replay needs them to know the attempt. Quotes within texts are escaped."""
 
 
 class TraceWriter:
-    """Appends observations; over ``limit_bytes`` it drops the older half of them, but no meta, start or exit.
+    """Appends observations; over ``limit_bytes`` it drops the older half of them, except meta, start and exit.
 
-    A trace is a convenience: a disk that does not take it is kept as ``trouble`` (a sentence, None when all is well)
-    and tried again at the next flush; nothing is raised but by the constructor's own arguments.
+    If the trace cannot be written, ``trouble`` is a sentence (None: no problem) and the next flush tries again. Nothing
+    is raised but by the constructor's own arguments.
     """
 
     def __init__(self, path: Path, *, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -33,7 +33,7 @@ class TraceWriter:
         self._size: int | None = None
 
     def write(self, observation: Observation) -> None:
-        """Take one observation; it reaches the file at the next ``flush``, or when enough have come together."""
+        """Take one observation; it is written by the next ``flush``, or when the buffer is full."""
         line = encode_line(observation)
         self._buffer.append(line)
         self._buffered += len(line)
@@ -41,7 +41,7 @@ class TraceWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was taken. No fsync: after a power cut the newest seconds may be missing."""
+        """Write the buffer. No fsync: after a power cut the newest seconds may be missing."""
         if not self._buffer:
             return
         data = b"".join(self._buffer)
@@ -51,11 +51,11 @@ class TraceWriter:
             self._append(data)
             self.trouble = None
         except OSError as error:
-            self._size = None  # how much of it arrived is unknown: look again before the next write
+            self._size = None  # how much was written is unknown: read the size again before the next write
             self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
 
     def close(self) -> None:
-        """Write what is left."""
+        """Flush and close."""
         self.flush()
 
     def _append(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Reading a trace: observations one a line, however whole the file is and whoever wrote it.
+"""Reading of traces, also of damaged ones and of those that other programs wrote.
 
-Any reading may be null or absent; what has the wrong type is unknown too, not the end of the night's record. A line
-that says nothing then (torn by a power cut, no JSON, no time) is skipped, counted, and the first one kept for people.
+Any reading may be null or absent; a value of the wrong type counts as unknown. A line without any valid content (torn,
+no JSON, no time) is skipped and counted; the first one is kept for the message.
 """
 
 import re
@@ -15,9 +15,9 @@ from ..model.observation import Observation
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in Observation.__args__)
 MOST_REPAIRS = 64
-"""A line with more wrong values than this (several for each of 16 GPUs) is no record of anything."""
+"""A line with more wrong values than this (several for each of 16 GPUs) is skipped."""
 STAND_INS = {"pid": 0, "attempt": 1}
-"""For what a ``start`` must have and a foreign trace may lack."""
+"""Defaults for fields that a ``start`` must have and a trace of another program may lack."""
 
 _PATH = re.compile(r" - at `(?P<path>\$[^`]*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`")
@@ -25,7 +25,7 @@ _PART = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+|\.\.\.)\]")
 
 
 class TraceReading:
-    """An iterator over observations, in the order of the lines, whatever their times.
+    """An iterator over observations in the order of the lines.
 
     ``skipped`` counts unreadable lines so far, ``problem`` is ``LINE: why`` of the first; ``foreign`` counts lines of a
     kind that a later version may know.
@@ -72,7 +72,7 @@ class TraceReading:
 
 
 def _converted(found: Any) -> Observation:
-    """The observation without the values that are none. Raises ValidationError when too little is left."""
+    """The observation without its invalid values. Raises ValidationError if required ones are missing."""
     found = _whole_numbers(found)
     for _ in range(MOST_REPAIRS):
         try:
@@ -84,7 +84,7 @@ def _converted(found: Any) -> Observation:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """9.0 is 9: other languages write whole numbers so."""
+    """9.0 becomes 9: other languages write whole numbers like this."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, dict):
@@ -95,12 +95,12 @@ def _whole_numbers(value: Any) -> Any:
 
 
 def _without_wrong_value(found: Any, error: str) -> bool:
-    """Take out of ``found`` what ``error`` complains about, or put in what it misses; False: not possible."""
+    """Remove the value that ``error`` names from ``found``, or add a missing one. False: not possible."""
     at = _PATH.search(error)
     way = [m["key"] or m["index"] for m in _PART.finditer(at["path"])] if at else []
     if (missing := _MISSING.match(error)) is None:
         return _take_out(found, way)
-    if missing["field"] == "index":  # a GPU without a number is known by its place
+    if missing["field"] == "index":  # a GPU without an index has its place in the list
         found["gpus"][int(way[-1])]["index"] = int(way[-1])
         return True
     if not way and missing["field"] in STAND_INS:
@@ -110,7 +110,7 @@ def _without_wrong_value(found: Any, error: str) -> bool:
 
 
 def _take_out(found: Any, way: list[str]) -> bool:
-    if "..." in way:  # some entry of a mapping: the mapping goes as a whole
+    if "..." in way:  # an entry of a mapping: the whole mapping is removed
         way = way[: way.index("...")]
     if not way:
         return False

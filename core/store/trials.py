@@ -1,4 +1,4 @@
-"""Results of trials, one JSON line each, by run: ``TRAINWATCH_HOME/trials/results/RUN.jsonl``. Append-only."""
+"""Results of trials, one JSON object per line, by run: ``TRAINWATCH_HOME/trials/results/RUN.jsonl``. Append-only."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from .home import make_private
 
 
 def trials_folder(home: Path) -> Path:
-    """Where trials have their own runs and results: a home within the home, so that no list of runs shows them."""
+    """State folder of trials, for their runs and results; no list of runs shows them."""
     return Path(os.path.normpath(home)) / "trials"
 
 
@@ -25,7 +25,7 @@ def keep_trial(home: Path, run_id: str, result: TrialResult) -> None:
 
 
 def newest_trials(home: Path, run_id: str) -> dict[str, TrialResult]:
-    """The newest result of each profile that was tried for a run; empty without any. A damaged line is skipped."""
+    """The newest result of each profile that was measured for a run. A damaged line is skipped."""
     try:
         lines = (trials_folder(home) / "results" / f"{run_id}.jsonl").read_bytes().splitlines()
     except OSError:
