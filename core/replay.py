@@ -97,12 +97,12 @@ class Replay:
         step = self._judge.step
         for observation in observations:
             self.observations += 1
-            self.state, said = step(self.state, observation)
-            if said:
-                self._answer(said)
+            self.state, entries = step(self.state, observation)
+            if entries:
+                self._add(entries)
 
-    def _answer(self, said: tuple[Entry, ...]) -> None:
-        waiting = deque(said)
+    def _add(self, entries: tuple[Entry, ...]) -> None:
+        waiting = deque(entries)
         while waiting:
             entry = waiting.popleft()
             t = self.state.time.t

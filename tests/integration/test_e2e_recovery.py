@@ -125,7 +125,7 @@ def test_a_later_attempt_does_not_overwrite_earlier_checkpoints(world: World) ->
         "luca-try3-000002.safetensors",
         "luca-try3.safetensors",
     ]
-    assert "it saves as luca-try2: what was saved as luca stays as it is" in watcher.said
+    assert "it saves as luca-try2: if the trainer uses this name, it does not overwrite what" in watcher.said
     assert world.status()["overall"] == {"step": 6 * 16, "total_steps": 6 * 16}
 
 

@@ -151,7 +151,7 @@ def test_without_any_config_settings_have_their_dotted_names(tmp_path: Path) -> 
     argv = preview(spec, preset("dit"), profile("dit-safe"), None, (), tmp_path / "a").argv
     assert argv[4:8] == ("--training.batch_size", "2", "--training.gradient_accumulation_steps", "8")
     unknown = Change(where="config", key="noise", after=2, why="profile mine")
-    with pytest.raises(DeriveError, match="profile mine: where noise belongs is not known"):
+    with pytest.raises(DeriveError, match="profile mine: the section of noise is unknown"):
         preview(spec, preset("dit"), None, None, (unknown,), tmp_path / "a")
 
 

@@ -38,7 +38,7 @@ def test_derived_config_has_the_new_name_and_its_reason(tmp_path: Path) -> None:
     assert derived.config_text is not None
     assert 'output_name = "luca-try2"' in derived.config_text
     (change,) = [c for c in derived.changes if c.key.endswith("output_name")]
-    assert "stays as it is" in change.why
+    assert "does not overwrite" in change.why
 
 
 def test_name_is_changed_on_the_command_line(tmp_path: Path) -> None:

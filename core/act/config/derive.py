@@ -185,13 +185,13 @@ def preview(  # noqa: PLR0917
     )
     _refuse_unfillable(spec, used)
 
-    told = resume is not None and "resume" in used
-    if resume is not None and style is not None and not told:
+    named_checkpoint = resume is not None and "resume" in used
+    if resume is not None and style is not None and not named_checkpoint:
         why = f"go on from {resume.name}"
         if style.key is not None:
             settings.append(Setting(style.key, str(resume), why))
         flags += [Setting(key, value, why) for key, value in option_groups(splice or ())]
-        told = style.key is not None or bool(style.args)
+        named_checkpoint = style.key is not None or bool(style.args)
 
     made: list[Change] = []
     edits: list[Edit] = []
@@ -224,8 +224,8 @@ def preview(  # noqa: PLR0917
         config_path=config_path,
         config_text=text,
         changes=(*net(made), *env_changes),
-        resume=_restores(preset, resume) if told else "none",
-        told_resume=told,
+        resume=_restores(preset, resume) if named_checkpoint else "none",
+        told_resume=named_checkpoint,
     )
 
 
@@ -273,8 +273,8 @@ def _refuse_unknown_place(preset: Preset, setting: Setting) -> None:
     """Refuse a bare flag for a trainer that reads only dotted names: it would ignore it or fail."""
     if preset.dotted and "." not in setting.key:
         raise DeriveError(
-            f"{setting.why}: where {setting.key} belongs is not known without the trainer's config; name it in the "
-            "command (--config FILE), or write the whole dotted key"
+            f"{setting.why}: the section of {setting.key} is unknown without the trainer's config; name the config in "
+            "the command (--config FILE), or write the whole dotted key"
         )
 
 

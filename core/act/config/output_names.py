@@ -42,8 +42,8 @@ def own_name(
     while any(re.match(re.escape(f"{name}-try{number}") + r"(?!\d)", entry) for entry in there):
         number += 1
     why = (
-        f"what was saved as {name} stays as it is, where the trainer heeds that name: {preset.name} counts from the "
-        "beginning again"
+        f"if the trainer uses this name, it does not overwrite what was saved as {name}: "
+        f"{preset.name} counts from zero again"
     )
     return (Change(where="config", key=key, before=before, after=f"{name}-try{number}", why=why),)
 

@@ -112,12 +112,12 @@ def _absolute(spec: RunSpec, value: str) -> Path:
 
 def _refuse_leftovers(old: RunSpec, new: RunSpec, preset: Preset, profile: Profile | None, folder: Path) -> None:
     derived = preview(new, preset, profile, None, (), folder, base_env={})
-    said: list[tuple[str, str]] = [*_values(derived.argv), *((f"${k}", v) for k, v in derived.env.items())]
+    named: list[tuple[str, str]] = [*_values(derived.argv), *((f"${k}", v) for k, v in derived.env.items())]
     if old.config is not None:
         config = load_config(old, preset)
         changed = {c.key: c.after for c in derived.changes if c.where == "config"}
-        said += [(key, str(changed.get(key, value))) for key, value in leaves(config.tree) if isinstance(value, str)]
-    for where, value in said:
+        named += [(key, str(changed.get(key, value))) for key, value in leaves(config.tree) if isinstance(value, str)]
+    for where, value in named:
         if _is_users(old, value):
             raise DeriveError(
                 f"the trainer's output folder cannot be redirected: {where} still names {value}; "

@@ -23,7 +23,7 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = _AT_LINE.search(str(error))
-        line = int(at.group(1)) if at else max(1, len(text.splitlines()))  # else it says "at end of document"
+        line = int(at.group(1)) if at else max(1, len(text.splitlines()))  # else the message is "at end of document"
         problem = _AT_LINE.sub("", str(error)).strip().rstrip(".")
         raise DeriveError(f"{read_location(line, source)}: not readable as TOML: {problem}") from error
 

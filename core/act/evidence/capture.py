@@ -89,10 +89,10 @@ def _gpu_line(gpu: GpuReading) -> str:
         ("power", gpu.power_w, 1, "W"),
         ("clock", gpu.clock_mhz, 1, "MHz"),
     )
-    said = [f"{name} {'–' if value is None else f'{value / unit:.3g} {word}'}" for name, value, unit, word in values]
+    shown = [f"{name} {'–' if value is None else f'{value / unit:.3g} {word}'}" for name, value, unit, word in values]
     throttle = f", held down by: {', '.join(gpu.throttle)}" if gpu.throttle else ""
     trouble = f"; {gpu.trouble}" if gpu.trouble else ""
-    return f"GPU {gpu.index} {gpu.name or ''}: {', '.join(said)}{throttle}{trouble}"
+    return f"GPU {gpu.index} {gpu.name or ''}: {', '.join(shown)}{throttle}{trouble}"
 
 
 def _kernel_text(kernel_tail: KernelTail, notes: list[str]) -> str:

@@ -42,16 +42,16 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """Where the first process is and which workers do not wait for work, or why there is no stack."""
-        said = ""
+        text = ""
         for pid, frames in self.frames.items():
             where = self._where(pid, frames)
             if where is None:
                 continue
-            if not said:
-                said = f"process {pid} was in {where}{LATER[self.moved.get(pid)]}"
+            if not text:
+                text = f"process {pid} was in {where}{LATER[self.moved.get(pid)]}"
             elif self.moved.get(pid) is not True and not any(IDLE_WORKER in frame for frame in (where, frames[0])):
-                said += f"; process {pid} in {where}"
-        return said or (self.notes[0] if self.notes else "no Python stack was seen")
+                text += f"; process {pid} in {where}"
+        return text or (self.notes[0] if self.notes else "no Python stack was seen")
 
     def _where(self, pid: int, frames: tuple[str, ...]) -> str | None:
         below = telling_frame(self.native.get(pid, ()))

@@ -215,14 +215,14 @@ def _let_go(before: processes.Process, notes: list[str]) -> None:
 
 def _refusal(process: processes.Process, words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    said = lines[0].removeprefix("Error: ") if lines else "no output"
+    reason = lines[0].removeprefix("Error: ") if lines else "no output"
     if "ermission" in words:
         return (
-            f"py-spy may not trace process {process.pid} ({process.name}): {said.partition(':')[0]} "
+            f"py-spy may not trace process {process.pid} ({process.name}): {reason.partition(':')[0]} "
             "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE); "
             "its /proc files were kept instead"
         )
-    return f"py-spy got no stack of process {process.pid} ({process.name}): {said}"
+    return f"py-spy got no stack of process {process.pid} ({process.name}): {reason}"
 
 
 def main(arguments: list[str]) -> int:

@@ -90,7 +90,7 @@ def touch(
     except OSError as fault:
         return f"{words} could not be started to open a context: {fault.strerror}"
     try:
-        _, said = process.communicate(timeout=timeout_s)
+        _, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         left = "" if _end(process) else f"; it is stuck in the driver (pid {process.pid})"
         if process.stderr is not None:
@@ -104,7 +104,7 @@ def touch(
         case 4:
             return f"the torch of {words} sees no GPU, so no context was opened"
         case code:
-            last = (said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
+            last = (errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
             return f"a context could not be opened with {words} (status {code}): {last[:200]}"
 
 

@@ -38,18 +38,18 @@ def gpu_holders(
     proc: Path = Path("/proc"), spare: Iterable[int] = (), devices: tuple[str, ...] = DEVICES
 ) -> tuple[Holder, ...]:
     """Processes with a GPU open, CUDA users first, without this process, its children and ``spare``."""
-    ours = {os.getpid(), *spare}
+    excluded = {os.getpid(), *spare}
     found = []
     for entry in _listed(proc):
-        if not entry.isdecimal() or int(entry) in ours:
+        if not entry.isdecimal() or int(entry) in excluded:
             continue
-        said = _stat(proc / entry)
-        if said is None or said[2] in ours or said[0] in MONITORS:
+        stat = _stat(proc / entry)
+        if stat is None or stat[2] in excluded or stat[0] in MONITORS:
             continue
         opened = _opened(proc / entry, devices)
         if opened:
             compute = any(path.startswith(COMPUTE) or "-uvm" in path for path in opened)
-            found.append(Holder(int(entry), said[0], said[1], opened, compute))
+            found.append(Holder(int(entry), stat[0], stat[1], opened, compute))
     return tuple(sorted(found, key=lambda holder: (not holder.compute, holder.pid)))
 
 

@@ -25,7 +25,7 @@ def command(unit: str) -> list[str]:
 
 @functools.cache
 def why_not() -> str | None:
-    """None if scopes work (probed once per process), else a sentence that says what is missing."""
+    """None if scopes work (probed once per process), else a sentence about what is missing."""
     return probe(os.environ, LINGER)
 
 

@@ -4,7 +4,7 @@ Standard library only: the runner imports this. A save is seen by the files that
 not by the folder, because other programs may copy files there. A file that does not grow for STILL_S is a hung save
 and is not waited for. Files that trainers keep open (logs, TensorBoard's events) do not count.
 """
-# No pathlib here: the runner stays small, and a look at every process fast.
+# No pathlib here: it keeps the runner small.
 # ruff: noqa: PTH115, PTH116, PTH119, PTH122, PTH123, PTH208
 
 import os

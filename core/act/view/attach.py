@@ -32,7 +32,7 @@ def attach_command(
         raise RuntimeError(f"{run.name} was never launched, so there is nothing to attach to; start it first")
     if target.log is None and run.terminal == "file":
         raise RuntimeError(
-            f"{run.name} was adopted without a log, and has no terminal of ours; name its log with --log"
+            f"{run.name} was adopted without a log, and trainwatch does not own its terminal; name its log with --log"
         )
     return view_command(run, target, in_pane=False)
 

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     call = msgspec.json.decode(sys.stdin.buffer.read(), type=Call)
 
     def on_deadline(_signal: int, _frame: FrameType | None) -> None:
-        with contextlib.suppress(OSError):  # nobody reads it if the parent has been killed
+        with contextlib.suppress(OSError):  # the pipe is closed if the parent has been killed
             _write(Reply(fault="deadline", message=no_answer(call.deadline_s)))
         os.killpg(0, signal.SIGKILL)
 

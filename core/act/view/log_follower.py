@@ -47,10 +47,10 @@ def main(arguments: list[str]) -> int:
     command = tail_command(log)
     keys = sys.stdin.isatty()
     leave = "q or Ctrl-C: leave" if keys else "Ctrl-C: leave"
-    told = f"log of {title} (file mode): no key here reaches the trainer; {leave}"
-    sys.stderr.write(f"[this is the {told}]\n[{log}]\n")
+    hint = f"log of {title} (file mode): no key here reaches the trainer; {leave}"
+    sys.stderr.write(f"[this is the {hint}]\n[{log}]\n")
     if keys and not in_pane:  # the line above scrolls away; in tmux the status line has it
-        sys.stderr.write(f"\x1b]2;{''.join(sign for sign in told if sign.isprintable())}\x07")
+        sys.stderr.write(f"\x1b]2;{''.join(sign for sign in hint if sign.isprintable())}\x07")
     sys.stderr.flush()
     try:
         if keys:
@@ -81,7 +81,7 @@ def follow(command: list[str], *, in_pane: bool) -> int:
             if LEAVE.intersection(typed):
                 detach()
         return child.returncode
-    except OSError as error:  # the terminal is gone
+    except OSError as error:  # the terminal was closed
         if isinstance(error, FileNotFoundError):
             raise
         return 0

@@ -24,7 +24,7 @@ DEADLINE_S = 5.0
 CHILD_START_S = 20.0
 """The deadline begins when the child has loaded libtmux, which can take seconds from a slow disk."""
 MARK = "@trainwatch"
-"""Session option: id of the run that the session shows. A session without it is never taken for ours."""
+"""Session option: id of the run that the session shows. A session without it belongs to the user."""
 
 T = TypeVar("T")
 Fault: TypeAlias = Literal["missing", "deadline", "failed"]
@@ -139,9 +139,9 @@ def ask(
     """Carry out one request. Raises TmuxError."""
     if shutil.which("tmux", path=environ.get("PATH")) is None:
         raise TmuxError("missing", "tmux is not installed (apt install tmux)")
-    said, errors, status = _run_child(Call(settings.socket, deadline_s, request), environ)
+    output, errors, status = _run_child(Call(settings.socket, deadline_s, request), environ)
     try:
-        reply = msgspec.json.decode(said, type=Reply)
+        reply = msgspec.json.decode(output, type=Reply)
         if reply.fault is None:
             return msgspec.json.decode(reply.result, type=result)
     except msgspec.DecodeError as fault:
@@ -174,11 +174,11 @@ def _run_child(call: Call, environ: Mapping[str, str]) -> tuple[bytes, bytes, in
         raise TmuxError("failed", f"libtmux could not be started: {fault}") from fault
     with child:
         try:
-            said, errors = child.communicate(msgspec.json.encode(call), timeout=call.deadline_s + CHILD_START_S)
+            output, errors = child.communicate(msgspec.json.encode(call), timeout=call.deadline_s + CHILD_START_S)
         except BaseException as fault:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             if isinstance(fault, subprocess.TimeoutExpired):
                 raise TmuxError("deadline", no_answer(call.deadline_s)) from fault
             raise
-    return said, errors, child.returncode
+    return output, errors, child.returncode

@@ -119,5 +119,5 @@ def _own_memory(procs: tuple[tuple[int, int | None], ...] | None, pids: frozense
     """Memory of the trainer's processes; None if the driver lists none or no amounts, or pids are not comparable."""
     if procs is None or pids is None:
         return None
-    ours = [memory for pid, memory in procs if pid in pids]
-    return None if any(memory is None for memory in ours) else float(sum(memory or 0 for memory in ours))
+    own = [memory for pid, memory in procs if pid in pids]
+    return None if any(memory is None for memory in own) else float(sum(memory or 0 for memory in own))

@@ -21,7 +21,7 @@ STATE_BYTES = 262144
 
 
 class LogLines:
-    """A LogBrowser over files. Each call opens the file anew, so rotation and truncation need no care."""
+    """A LogBrowser over files. Each call opens the file again, so rotation and truncation need no care."""
 
     def size(self, path: str) -> int:
         """Bytes now; 0 for a missing file."""

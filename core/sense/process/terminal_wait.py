@@ -34,13 +34,13 @@ class TerminalWait:
         known = {(stat.pid, stat.start_ticks): stat for stat in tree}
         self._terminal = {key: held for key, held in self._terminal.items() if key in known}
         found: Wait | None = None
-        looked = 0
+        checked = 0
         for key, stat in sorted(known.items()):
             if key not in self._terminal:
                 self._terminal[key] = self._has_terminal(stat.pid)
-            if not self._terminal[key] or stat.state != "S" or looked == CHECKED_PROCESSES:
+            if not self._terminal[key] or stat.state != "S" or checked == CHECKED_PROCESSES:
                 continue
-            looked += 1
+            checked += 1
             match self._waits(stat.pid):
                 case "yes":
                     return "yes"
