@@ -1,0 +1,23 @@
+"""docs/architecture.md names files, functions, classes and tables that exist."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+REFERENCE = re.compile(r"`((?:core|tui|configs|tests|docs|src)/[\w/.-]+\.(?:py|toml|md))(?:::(\w+))?`")
+
+
+def test_each_file_and_name_of_the_architecture_page_exists() -> None:
+    found = REFERENCE.findall(PAGE)
+    assert len(found) > 50
+    missing = []
+    for path, name in found:
+        file = ROOT / path
+        if not file.exists():
+            missing.append(path)
+            continue
+        defined = re.compile(rf"^(?:def|class) {name}\b|^{name}\b.* = ", re.MULTILINE)
+        if name and not defined.search(file.read_text(encoding="utf-8")):
+            missing.append(f"{path}::{name}")
+    assert missing == []
