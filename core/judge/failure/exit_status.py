@@ -21,6 +21,7 @@ SIGNALS: dict[str, int] = {
     "SIGSYS": 31,
 }
 """Numbers on Linux (signal(7))."""
+NAMES = {number: name for name, number in SIGNALS.items()}
 
 
 def signal_of(exit_code: int | None, signal: int | str | None) -> int | None:

@@ -8,6 +8,7 @@ from ...model.decision import CaptureStacks
 from ...model.incident import Evidence
 from ...model.observation import Exit, Outcome
 from ...model.shipped.failure import Diagnosis
+from ..failure import exit_status
 from ..failure.diagnosis import diagnose
 from ..run_machine import is_live
 from ..run_states import RestartPlan, Starting, Stopping
@@ -20,8 +21,6 @@ from .attempts import ended, finish
 from .failure_history import Cause
 from .resume_choice import distrust
 
-SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
-           11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}  # fmt: skip
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
 SAVE_SLACK_S = 30.0
@@ -144,7 +143,7 @@ def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
 def _exit_in_words(observation: Exit) -> str:
     if observation.signal is not None:
         signal = observation.signal
-        return f"signal {SIGNALS.get(signal, signal) if isinstance(signal, int) else signal}"
+        return f"signal {exit_status.NAMES.get(signal, signal) if isinstance(signal, int) else signal}"
     if observation.code is not None:
         return f"exit code {observation.code}"
     return "its exit status was lost"
