@@ -30,8 +30,8 @@ def act(args: argparse.Namespace) -> int:
     if args.json:
         print_json(diagnosis)
         return ExitCode.DONE
-    retry = "worth a retry" if diagnosis.retryable else "a retry would fail again"
-    print(f"{diagnosis.failure}  ({diagnosis.confidence:.0%} sure, {retry})")
+    restart = "a restart may help" if diagnosis.retryable else "a restart would fail again"
+    print(f"{diagnosis.failure}  ({diagnosis.title}, {diagnosis.confidence:.0%} sure; {restart})")
     if diagnosis.explanation:
         print(f"  {diagnosis.explanation}")
     if diagnosis.cause is not None:
