@@ -150,39 +150,6 @@ class Retention(Protocol):
         ...
 
 
-class LogPage(msgspec.Struct, frozen=True, kw_only=True):
-    r"""A stretch of a log: whole lines, ``\r`` folded, ANSI removed. ``start``/``end``: byte offsets in the file.
-
-    ``unfinished``: the line behind ``end`` that has no end yet (a progress bar), as it stands; only with ``at_end``.
-    """
-
-    lines: tuple[str, ...]
-    start: int
-    end: int
-    at_end: bool
-    unfinished: str = ""
-
-
-class LogReader(Protocol):
-    """Random access to a log of any size, for screens. Cost does not grow with the file."""
-
-    def tail(self, path: str, lines: int) -> LogPage:
-        """The newest lines."""
-        ...
-
-    def after(self, path: str, offset: int, max_bytes: int = 262144) -> LogPage:
-        """What was written since ``offset`` (a page's ``end``), at most ``max_bytes``."""
-        ...
-
-    def before(self, path: str, offset: int, lines: int) -> LogPage:
-        """The lines that end at ``offset``."""
-        ...
-
-    def search(self, path: str, pattern: str, offset: int, *, backwards: bool) -> int | None:
-        """Byte offset of the line with the next match of a regular expression, or None."""
-        ...
-
-
 class LogBrowser(Protocol):
     """Random access to the lines of a log of any size; cost and memory do not grow with the file. May block.
 

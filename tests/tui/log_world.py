@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.fakes.feed import PLAN, PROFILES, WALL0, FakeFeed, FakePicker, FakeStarter, healthy
 from trainwatch.core.model.ports import LogAccess, OpenRun
-from trainwatch.core.sense.log.log_browser import LogLines
+from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.log_index import LogIndex, LogIndexWriter
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.log_screen import LogScreen
@@ -77,7 +77,7 @@ class LogWorld:
             file.write(text.encode())
 
     def app(self, *, door: LogAccess | None = None) -> TrainwatchApp:
-        door = door or LogAccess(browser=LogLines(), stamps=Stamps(self.folder), extra=(str(self.extra),))
+        door = door or LogAccess(browser=FileLogBrowser(), stamps=Stamps(self.folder), extra=(str(self.extra),))
         run = OpenRun(run_id="luca-1", name="luca", feed=self.feed, profiles=PROFILES, plan=PLAN, logs=door)
         return TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
 

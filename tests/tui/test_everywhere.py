@@ -15,7 +15,7 @@ from tests.fakes.trials import FakeTrials
 from tests.tui.conftest import look, until
 from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.sense.log.log_browser import LogLines
+from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
 from trainwatch.tui.screen_state import FILE_NAME, Remembered, recall
@@ -28,7 +28,7 @@ PLACES = ["1", "2", "3", "4", "5", "6", "l"]
 
 
 def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:
-    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogAccess(browser=LogLines())}
+    usual: dict[str, Any] = {"trials": FakeTrials(), "logs": LogAccess(browser=FileLogBrowser())}
     return TrainwatchApp(
         rich_run(now or troubled(), **(usual | doors)), starter=FakeStarter(), picker=FakePicker(),
         launcher=FakeLauncher(), interval_s=0, home=home,

@@ -18,7 +18,7 @@ from trainwatch.core.model.observation import Command
 from trainwatch.core.model.ports import LogAccess
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.sense.log.log_browser import LogLines
+from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.places import PLACES
@@ -259,7 +259,7 @@ async def test_evidence_leads_to_its_line_in_the_log_screen(tmp_path: Path) -> N
     seen = (Evidence(what="RuntimeError: CUDA error", line=1234),)
     incidents = tuple(msgspec.structs.replace(i, evidence=seen) if i.id == 1 else i for i in now.story.incidents)
     now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, attempts=attempts, incidents=incidents))
-    async with open_place("3", now, logs=LogAccess(browser=LogLines())) as (app, pilot):
+    async with open_place("3", now, logs=LogAccess(browser=FileLogBrowser())) as (app, pilot):
         await pilot.press("end", "enter")
         await until(pilot, lambda: isinstance(front(app), LogScreen))
 

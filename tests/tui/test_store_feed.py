@@ -12,7 +12,7 @@ from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.ports import LogAccess, OpenRun
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.sense.log.log_browser import LogLines
+from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
@@ -77,7 +77,7 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
         journal.append_all(0.0, wall0, [*created(), *placed])
         journal.append_all(90.0, wall0 + 90, training(1, 199))
     app = TrainwatchApp(
-        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=LogLines())),
+        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
         interval_s=0,
     )
     async with app.run_test(size=(80, 24)) as pilot:
@@ -112,7 +112,7 @@ async def test_paging_and_searching_a_real_log(tmp_path: Path) -> None:
     with JournalWriter(run.journal) as journal:
         journal.append_all(0.0, wall0, [*created(), msgspec.structs.replace(attempt, log=str(log))])
     app = TrainwatchApp(
-        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=LogLines())),
+        OpenRun(run_id=run.id, name="luca", feed=StoreFeed(run, wall0), logs=LogAccess(browser=FileLogBrowser())),
         interval_s=0,
     )
     async with app.run_test(size=(120, 40)) as pilot:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from trainwatch.core.model.text.log_lines import LogLine, LogStretch
 from trainwatch.core.sense.log import log_browser
 from trainwatch.core.sense.log.line_matcher import LineMatcher
-from trainwatch.core.sense.log.log_browser import LogLines
-from trainwatch.core.sense.log.log_pages import visible
+from trainwatch.core.sense.log.log_browser import FileLogBrowser
+from trainwatch.core.sense.log.visible_text import visible
 
-READER = LogLines()
+READER = FileLogBrowser()
 
 
 def never() -> bool:

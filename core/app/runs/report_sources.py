@@ -17,7 +17,8 @@ from ...judge.text.shape_table import ShapeTable
 from ...model.run import RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory, apply
-from ...sense.log.log_pages import LogPages
+from ...model.text.log_lines import LogLine
+from ...sense.log.log_browser import FileLogBrowser
 from ...store.history import HistoryReader
 from ...store.journal import JournalTooNew, read_journal
 from ...store.lock import is_held
@@ -102,11 +103,17 @@ def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tup
 def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
     """The last step that the end of a log shows; None where it shows none, or cannot be read."""
     try:
-        page = LogPages().tail(log, LOG_LINES)
+        lines = _log_end(log)
     except OSError:
         return None
-    text = "".join(f"{line}\n" for line in page.lines) + page.unfinished
+    text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
     return read_progress(START, text, ShapeTable(load_log_shapes(), shapes)).progress.step
+
+
+def _log_end(log: str) -> tuple[LogLine, ...]:
+    """The last lines of a log. Raises OSError."""
+    browser = FileLogBrowser()
+    return browser.before(log, browser.size(log), LOG_LINES).lines
 
 
 def machine() -> Mapping[str, str]:
@@ -134,10 +141,9 @@ def wsl(release: str, environ: Mapping[str, str]) -> str | None:
 def last_words(log: str) -> tuple[str, ...]:
     """The last traceback of a log and what follows it, else its last lines; none where it cannot be read."""
     try:
-        page = LogPages().tail(log, LOG_LINES)
+        lines = [line.text for line in _log_end(log)]
     except OSError:
         return ()
-    lines = [*page.lines, page.unfinished]
     while lines and not lines[-1].strip():
         lines.pop()
     starts = [number for number, line in enumerate(lines) if TRACEBACK in line]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...model.ports import LogAccess, OpenRun
 from ...model.run_card import RunCard, RunPlan
-from ...sense.log.log_browser import LogLines
+from ...sense.log.log_browser import FileLogBrowser
 from ..runs.known_runs import open_run
 from .run_cards import current_story, run_cards
 from .run_checkpoints import RunCheckpoints
@@ -44,5 +44,5 @@ class MachineRuns:
                 profile=spec.settings.profiles.use,
                 output_dir=spec.output_dir,
             ),
-            logs=LogAccess(browser=LogLines(), stamps=AttemptStamps(run), extra=spec.logs),
+            logs=LogAccess(browser=FileLogBrowser(), stamps=AttemptStamps(run), extra=spec.logs),
         )

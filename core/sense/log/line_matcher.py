@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from .log_pages import visible
+from .visible_text import CONTROL, visible
 
-# As in log_pages, but never over the end of a line.
+# As in visible_text, but never across a line end.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-~])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
 _CROSSES_LINES = re.compile(r"\\[AZ]|\(\?(?![:i)])|[+*?}]\+|\$|\^|\[\^")
 """Constructs that depend on line ends or match across them. Such patterns are searched line by line."""
@@ -39,7 +38,7 @@ class LineMatcher:
         if "\x1b" in text:
             text = _ESCAPE.sub("", text)
         if len(printed) != len(block):
-            text = _CONTROL.sub("", text)
+            text = CONTROL.sub("", text)
         search, count = self._pattern.search, text.count
         at = number = 0
         while at <= len(text) and (hit := search(text, at)):

@@ -1,4 +1,4 @@
-"""Lines of a log of any size with their places, for the log screen: paging, filtering, searching, counting."""
+"""Random access to the lines of a log of any size, for screens and reports: paging, filtering, searching, counting."""
 
 import os
 import re
@@ -7,31 +7,31 @@ from typing import BinaryIO
 
 from ...model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 from .line_matcher import LineMatcher
-from .log_pages import visible
+from .visible_text import visible
 
 BLOCK_BYTES = 65536
 SCAN_BYTES = 65536
-"""One block of a search. Matching holds the interpreter for a block: it must be short for the screen to answer."""
+"""Block size of a search. Matching holds the interpreter lock for a block, and the screen must stay responsive."""
 CALL_BYTES = 16 << 20
-"""Most bytes read for one stretch; a filter that finds nothing in them goes on with the next call."""
+"""Most bytes that are read for one stretch. A filter that matches nothing in them continues with the next call."""
 LONGEST_LINE = 1 << 20
-"""A line without an end in so many bytes is cut, at a state that was painted over where there is one."""
+r"""A line without an end within so many bytes is cut, after a ``\r`` if it has one."""
 STATE_BYTES = 262144
-"""How much of a line that was painted over is read for its states."""
+r"""Most bytes of a line that are read for the states between its ``\r``."""
 
 
-class LogLines:
-    """A LogBrowser over files. Each call opens the file again, so rotation and truncation need no care."""
+class FileLogBrowser:
+    """Implements ``model.ports.LogBrowser``. Each call opens the file again, so that rotation needs no handling."""
 
     def size(self, path: str) -> int:
-        """Bytes now; 0 for a missing file."""
+        """Size in bytes; 0 for a missing file."""
         try:
             return os.stat(path).st_size  # noqa: PTH116
         except FileNotFoundError:
             return 0
 
     def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
-        """The last ``lines`` lines that begin before ``offset``, with a match of ``only``."""
+        """The last ``lines`` lines that begin before ``offset`` and match ``only``."""
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 return _before(file, offset, lines, only)
@@ -39,7 +39,7 @@ class LogLines:
             return LogStretch()
 
     def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
-        """The first ``lines`` lines that begin at or behind ``offset``, with a match of ``only``."""
+        """The first ``lines`` lines that begin at or after ``offset`` and match ``only``."""
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 return _after(file, offset, lines, only)
@@ -47,7 +47,7 @@ class LogLines:
             return LogStretch()
 
     def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
-        """The newest ``most`` states of a line that was painted over, oldest first."""
+        r"""The newest ``most`` states of a line with ``\r``, oldest first."""
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 end = min(_size(file), line.offset + line.size)
@@ -61,7 +61,7 @@ class LogLines:
     def find(
         self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
     ) -> int | None:
-        """Offset of the nearest matching line that begins before ``offset``, or at or behind it."""
+        """Offset of the nearest matching line that begins before ``offset``, or forwards at or after it."""
         matcher = LineMatcher(pattern)
         try:
             with open(path, "rb") as file:  # noqa: PTH123
@@ -94,7 +94,7 @@ class LogLines:
             return
 
     def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
-        """Offset of line ``number``, counted from 1; None when the file is shorter."""
+        """Offset of line ``number``, counted from 1; None if the file is shorter."""
         left = number - 1
         try:
             with open(path, "rb") as file:  # noqa: PTH123
@@ -173,7 +173,7 @@ def _states(row: bytes) -> int:
 def _forwards(
     file: BinaryIO, offset: int, size: int, *, exact: bool = False, step: int = SCAN_BYTES
 ) -> Iterator[tuple[int, bytes]]:
-    """(start, whole lines), first to last. ``exact``: ``offset`` begins a line; else go to the next that does."""
+    """(start, whole lines), first to last. ``exact``: a line begins at ``offset``; else begin at the next line."""
     position = max(0, offset)
     if position > 0 and not exact:
         position = _next_line(file, position, size)
@@ -194,7 +194,7 @@ def _forwards(
 
 
 def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, bytes]]:
-    """(start, whole lines that begin before ``end``), last to first. ``end`` begins a line or is the file's."""
+    """(start, whole lines that begin before ``end``), last to first. ``end``: of a line or of the file."""
     at, held, step = end, b"", BLOCK_BYTES
     while at > 0:
         begin = max(0, at - step)
@@ -213,13 +213,13 @@ def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _cut(data: bytes) -> int:
-    """Where a line that is too long may be cut: behind the last state, else anywhere."""
+    r"""Position at which a line that is too long is cut: after the last ``\r``, else anywhere."""
     at = data.rfind(b"\r", 1, len(data) - 1)
     return at if at > 0 else len(data)
 
 
 def _next_line(file: BinaryIO, offset: int, size: int) -> int:
-    """Start of the first line that begins at or behind ``offset``."""
+    """Start of the first line that begins at or after ``offset``."""
     at = offset - 1
     while at < size and (data := _read(file, at, BLOCK_BYTES)):
         newline = data.find(b"\n")
@@ -230,7 +230,7 @@ def _next_line(file: BinaryIO, offset: int, size: int) -> int:
 
 
 def _offset_of(block: bytes, number: int) -> int:
-    """Where line ``number`` (from 0) of a block begins."""
+    """Position of line ``number`` (from 0) of a block."""
     at = 0
     for _ in range(number):
         at = block.index(b"\n", at) + 1
