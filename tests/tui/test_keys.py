@@ -399,7 +399,7 @@ async def test_scrolling_up_holds_and_reaches_the_beginning() -> None:
         pane = board(app).log_pane
         for _ in range(6):
             await pilot.press("home")
-            await until(pilot, lambda: not board(app).viewer.driver.busy)
+            await until(pilot, lambda: not board(app).output.viewer.driver.busy)
         assert pane.plain_lines()[0] == "line 0"
         assert not pane.following
         await pilot.press("end")

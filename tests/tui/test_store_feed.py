@@ -133,5 +133,5 @@ async def test_paging_and_searching_a_real_log(tmp_path: Path) -> None:
         board.look()
         for _ in range(14):
             await pilot.press("home")
-            await until(pilot, lambda: not board.viewer.driver.busy)
+            await until(pilot, lambda: not board.output.viewer.driver.busy)
         assert pane.plain_lines()[0] == "line 0"

@@ -8,13 +8,11 @@ from textual.binding import Binding, BindingType
 
 from ...core.model.ports import Attacher, OpenRun, SupervisorStarter
 from ...core.model.situation import Situation
-from ...core.model.text.log_lines import LogFile
 from ...core.views.panes.dashboard import DashboardView, dashboard_view
 from ..background import LongTask, Show, TaskQueue
 from ..keys import ALSO, KEYS, Key, KeyContext, applying, why_not
-from ..log.log_source import LogSource
+from ..log.dashboard_log import DashboardLog
 from ..log.log_view import LogView
-from ..log.log_viewer import LogViewer
 from ..operations import ACTS, Operations
 from ..panes.pane import Pane
 from ..poller import Poller, Snapshot
@@ -23,15 +21,12 @@ from ..terminal_title import TerminalTitle
 from ..ui.glyphs import glyphs_for
 from ..ui.series import alike
 from ..ui.time_window import WHOLE, TimeWindow, window, zoomed_by
+from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneMemory
-from .pane_walk import PaneWalk
 from .place_screen import PlaceScreen
 
-PATH_COLUMNS = 100
-"""Narrower screens leave the path of the log out of its title."""
 
-
-class Dashboard(PaneWalk):
+class Dashboard(FocusedPanes):
     """Shows one run. All reading is done by its pulse, all commands by its operations."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -71,7 +66,7 @@ class Dashboard(PaneWalk):
     def made(self) -> Sequence[Pane]:
         """The panes, and the viewer that fills the log pane."""
         panes = super().made()
-        self.viewer = LogViewer(self, self.log_pane, self.show_log)
+        self.output = DashboardLog(self, self.log_pane, self.run)
         return panes
 
     def on_mount(self) -> None:
@@ -83,7 +78,7 @@ class Dashboard(PaneWalk):
 
     def on_unmount(self) -> None:
         """End reading, and cancel the long task."""
-        self.viewer.close()
+        self.output.viewer.close()
         self.long_task.leave()
         self.terminal_title.restore()
 
@@ -107,7 +102,7 @@ class Dashboard(PaneWalk):
         """Poll and draw on the calling thread, log included (tests, pictures)."""
         self.take(self.poller.once())
         self.take(self.poller.once())
-        self.viewer.driver.look(wait=True)
+        self.output.viewer.driver.look(wait=True)
 
     def take(self, snapshot: Snapshot) -> None:
         """Keep a snapshot and draw it."""
@@ -160,7 +155,7 @@ class Dashboard(PaneWalk):
         self.place_panes(self.view, width, height)
         part = self.zoom is not None and self.zoom != WHOLE
         self.show_panes(self.view, self.snapshot, self.window, part=part)
-        self._update_log()
+        self.output.update(self.now, self.snapshot.trouble or "" if self.snapshot else "", width)
         self.key_bar.show(self.offered(), self.key_bar.message)
         before, self.poller.wishes = self.poller.wishes, self.wishes()
         if not alike(before, self.poller.wishes):
@@ -257,70 +252,30 @@ class Dashboard(PaneWalk):
         self.draw()
         self.say(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
 
-    def _update_log(self) -> None:
-        """Open the log of a new attempt, and read what was written since the last snapshot."""
-        attempt, driver = self.now.story.attempt, self.viewer.driver
-        path = attempt.log if attempt is not None else None
-        shown = driver.source.file.path if driver.source is not None else None
-        if self.run.logs is not None and path is not None and path != shown:
-            self.viewer.open(LogSource(LogFile(path=path, label=path), self.run.logs.browser))
-        else:
-            driver.look()
-        self.show_log()
-
-    def show_log(self) -> None:
-        """Draw the log pane."""
-        viewer, pane = self.viewer, self.log_pane
-        source = viewer.driver.source
-        parts = ["log", "following" if pane.following else "held"]
-        if source is not None and self.size.width >= PATH_COLUMNS:
-            parts.append(source.file.path)
-        if viewer.pattern is not None:
-            parts.append(f"/{viewer.pattern.pattern} {viewer.search.words}".rstrip())
-        pane.message = self._log_message()
-        pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
-        pane.redraw()
-
-    def _log_message(self) -> str:
-        plan = self.run.plan
-        if self.snapshot is not None and self.snapshot.trouble:
-            return self.snapshot.trouble
-        if not self.now.story.attempts and plan is not None:
-            return f"Enter would start, in {plan.cwd}: {' '.join(plan.command)}"
-        if self.run.logs is None:
-            return "This log cannot be read from here."
-        return "Nothing written yet." if self.viewer.driver.source is not None else "No log yet."
-
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:
         """Scroll by the wheel."""
-        self.viewer.driver.scroll(message.rows)
+        self.output.viewer.driver.scroll(message.rows)
 
     def action_follow(self) -> None:
         """Hold the log, or follow it again."""
-        self.follow_log(not self.log_pane.following)
+        self.output.follow(not self.log_pane.following)
 
     def action_follow_end(self) -> None:
         """Follow the log and end the search."""
-        self.follow_log(True)
-
-    def follow_log(self, yes: bool) -> None:
-        """Follow the end of the log, or hold what is shown."""
-        if yes and self.viewer.pattern is not None:
-            self.viewer.search_for("")
-        self.viewer.driver.follow(yes)
+        self.output.follow(True)
 
     def action_scroll(self, rows: int) -> None:
         """Scroll the log up (positive) or down."""
-        self.viewer.driver.scroll(-rows)
+        self.output.viewer.driver.scroll(-rows)
 
     def action_log_start(self) -> None:
         """Show the first line of the log."""
-        self.viewer.driver.to_start()
+        self.output.viewer.driver.to_start()
 
     def action_search(self) -> None:
         """Ask for a pattern and search upwards for it."""
-        self.viewer.ask_search("search the log (regular expression), Enter, then n and N")
+        self.output.viewer.ask_search("search the log (regular expression), Enter, then n and N")
 
     def action_search_next(self, older: bool) -> None:
         """Go to the next match."""
-        self.viewer.next_match(older=older)
+        self.output.viewer.next_match(older=older)

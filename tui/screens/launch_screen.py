@@ -16,8 +16,7 @@ from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Application, Board
 from .dashboard_layout import Box
-from .launch_inquiry import LaunchInquiry
-from .launch_pages import checks_page, plan_page
+from .launch_inquiry import LaunchInquiry, checks_page, plan_page
 from .launch_start import LaunchStart
 from .place_screen import PlaceScreen, bindings_of, share
 

@@ -11,9 +11,8 @@ from ...core.model.checkpoints.sample import Sample
 from ...core.views.screens.sample_list import SampleRow, sample_rows
 from ..keys import Key
 from ..panes.pane import Pane
-from ..panes.picture_pane import CaptionPane, PicturePane
 from ..panes.rows_pane import RowsPane
-from ..panes.sample_rows import SampleRows
+from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
 from ..run_session import Application, Board
 from ..ui.cells import Line, clauses
 from ..ui.picture_file import EXTRA, Picture, PictureError, can_decode, decode

@@ -1,8 +1,13 @@
-"""The checkpoints pane: newest first, with size, age and verdict."""
+"""Checkpoints: the pane of the dashboard, and the table of the checkpoints screen."""
+
+from collections.abc import Collection, Sequence
 
 from ...core.views.checkpoint_list import CheckpointView
+from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, verified_text
 from ..ui.cells import Line, Span, pad, right, width_of
+from .column_cells import heading_cells, row_cells
 from .pane import Pane
+from .rows_pane import RowsPane
 
 
 class CheckpointsPane(Pane):
@@ -42,3 +47,33 @@ class CheckpointsPane(Pane):
                 line.append(("label", f": {v.reason}"))
             lines.append(tuple(line))
         return lines
+
+
+class CheckpointRows(RowsPane):
+    """Shows CheckpointRows; ``marked``: paths chosen for a comparison."""
+
+    views: tuple[CheckpointRow, ...] = ()
+    marked: frozenset[str] = frozenset()
+
+    def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
+        """Draw them."""
+        self.views, self.marked = tuple(views), frozenset(marked)
+        good = sum(v.verdict == "complete" for v in views)
+        self.set_title(f"checkpoints · {good} good of {len(views)}" if views else "checkpoints")
+        width = max(0, self.size.width - 2)
+        head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
+        self.show([self._row(v, width) for v in views], head=[head], message=message)
+
+    def _row(self, v: CheckpointRow, width: int) -> Line:
+        line: list[Span] = [
+            ("accent", "* " if v.path in self.marked else "  "),
+            (v.level, f"{self.glyphs.levels[v.level]} "),
+            *row_cells(CHECKPOINT_COLUMNS, v, self.views, width, self.glyphs),
+        ]
+        if v.resume:
+            mark = f"  {self.glyphs.cursor} resume point"
+            line.append(("accent", mark if width_of(line) + len(mark) <= width else f" {self.glyphs.cursor}"))
+        told = v.judged.reason or verified_text(v)
+        if told:
+            line.append(("label", f" · {told}"))
+        return tuple(line)
