@@ -1,1 +1,1 @@
-"""The use cases, for every front end: start, check, adopt, trial, supervise, list and show runs."""
+"""The use cases, for every front end: plan, check, start, adopt, supervise, try profiles, find and show runs."""

@@ -1,4 +1,4 @@
-"""Checkpoints by the paths that a person gives: list, verify, show, compare, prune, back up. Faults are CliErrors."""
+"""List, verify, show, compare, prune and back up checkpoints by their paths. Every failure is a CliError."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Looking after one run in the foreground: what ``--headless``, ``run`` and the detached supervisor all do."""
+"""Supervise one run in this process: ``--headless``, ``run`` and the detached supervisor do this."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ from .wiring import build_supervisor, close_view
 
 Listener = Callable[[Sequence[Record]], None]
 ANSWER_S = 4.0
-"""Longest wait of an operator for the loop to take a command: it may be writing to a slow disk. Clients wait for 5."""
+"""Longest time that an operator's command waits for the loop, which may be writing to a slow disk. Clients wait 5 s."""
 
 
 class NothingToSuperviseError(CliError):
@@ -66,7 +66,7 @@ def supervise(
 
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
-    """Raise NothingToSuperviseError if the run has ended; its message names the command that goes on."""
+    """Raise NothingToSuperviseError if the run has ended; its message names the command that continues it."""
     name = printable(run.load_spec().name)
     match story.state:
         case "finished":
@@ -77,7 +77,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
             raise NothingToSuperviseError(
                 ExitCode.FAILED,
                 f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
-                f"go on with: trainwatch resume {run.id}",
+                f"continue it with: trainwatch resume {run.id}",
             )
         case _:
             pass
@@ -110,13 +110,15 @@ def _answer(supervisor: Supervisor, request: Request) -> Reply:
     try:
         return supervisor.ask(request.command).result(ANSWER_S)
     except TimeoutError:
-        return Reply(ok=True, message=f"{request.command.verb}: noted; `trainwatch events` shows when it is taken")
+        return Reply(
+            ok=True, message=f"{request.command.verb}: received; `trainwatch events` shows when it is carried out"
+        )
 
 
 def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threading.Event:
-    """TERM, HUP and INT end the watch and leave the trainer running (``--stop-trainer``: end it, too).
+    """SIGTERM, SIGHUP and SIGINT end the supervisor, and the trainer, too, with ``--stop-trainer``.
 
-    The returned event says whether it was an INT. Handlers only start threads: they may interrupt the loop anywhere.
+    The returned event is set after a SIGINT. Handlers only start threads, because they may interrupt the loop anywhere.
     """
     interrupted = threading.Event()
 

@@ -1,4 +1,4 @@
-"""One look at all GPUs and who is on them, in a process of its own: a stuck driver call can be waited for, not ended.
+"""Read all GPUs and their processes once, in a child process: a driver call that hangs cannot be ended, only abandoned.
 
 Run as ``python -P -m trainwatch.core.app.gpu_survey``; prints one JSON object.
 ``survey()`` runs it with a time limit.
@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 TIMEOUT_S = 15.0
-"""Without persistence mode the first answer takes 1.5 s a GPU."""
+"""Without persistence mode the first answer takes 1.5 s per GPU."""
 
 
 class GpuUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A process on a GPU. ``mem_bytes`` None: the driver does not tell (WSL2, other user)."""
+    """A process on a GPU. ``mem_bytes`` None: the driver does not report it (WSL2, another user)."""
 
     pid: int
     mem_bytes: float | None = None
@@ -45,7 +45,7 @@ class GpuSurvey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
-    """Ask the driver. Blocks for at most ``timeout_s``; never raises for the machine's sake."""
+    """Ask the driver. Blocks for at most ``timeout_s``. Never raises because of the machine."""
     try:
         asked = subprocess.Popen(
             [sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"],
@@ -57,7 +57,7 @@ def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
         out, _ = asked.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         asked.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # in the kernel: it ends when the driver lets it
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel and ends when the driver returns
             asked.communicate(timeout=0.5)
         return GpuSurvey(trouble=f"the GPU driver did not answer within {timeout_s:g} s", stuck=True)
     try:
@@ -67,7 +67,7 @@ def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
 
 
 def process_name(pid: int) -> str:
-    """Name and command of a process on a GPU; ``pid N`` where it is of another user's or another namespace."""
+    """Name and command of a process on a GPU; ``pid N`` if it belongs to another user or namespace."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -77,7 +77,7 @@ def process_name(pid: int) -> str:
 
 
 def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
-    """Who is on the GPUs by the driver's list, a sentence each; empty where it does not tell."""
+    """The processes on the GPUs by the driver's list, a sentence each; empty if it does not report them."""
     return tuple(
         f"{process_name(user.pid)} with {user.mem_bytes / 1e9:.1f} GB of GPU {gpu.index}"
         if user.mem_bytes is not None

@@ -1,4 +1,4 @@
-"""Reading any log for people: why a run failed, and its progress. Patterns of the folder's trainwatch.toml are used."""
+"""Read any log: why a run failed, and its progress. Uses the patterns of the trainwatch.toml of the working folder."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

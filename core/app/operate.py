@@ -93,7 +93,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
 
 
 def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
-    """The supervisor would refuse it, too, but only in its journal."""
+    """Raise CliError if the command cannot name a checkpoint. The supervisor reports that in its journal only."""
     from ..model.launch.resume_forms import telling
     from ..store.journal import load_story
     from .plan.definitions import definitions_of
@@ -107,6 +107,7 @@ def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     if spec.settings.restart.if_not_told == "wait" and saved:
         raise CliError(
             ExitCode.FAILED,
-            f"{command.verb}: the command has no way to be told of {printable(saved[-1])} (write {{resume}} where its "
-            f"path belongs); a start would begin anew and write over it; `trainwatch {command.verb} --fresh` does that",
+            f"{command.verb}: the command has no place for the checkpoint {printable(saved[-1])} (write {{resume}} "
+            "where its path belongs); a start would train from the beginning and overwrite it; "
+            f"`trainwatch {command.verb} --fresh` does that",
         )

@@ -1,4 +1,4 @@
-"""Traces: a run's recorded observations, written for others, and fed to the judge again."""
+"""Traces: export a run's recorded observations, and replay them through the judge."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,7 +44,7 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
 
 
 def replay_trace(name: str, lines: Iterable[bytes], overrides: list[str]) -> dict[str, Any]:
-    """What the judge would have seen and decided (the object of ``replay --json``).
+    """What the judge would have detected and decided (the object of ``replay --json``).
 
     ``name``: of the trace, for messages. ``overrides``: KEY=VALUE words. Raises CliError.
     """

@@ -1,4 +1,4 @@
-"""The only place that knows all rooms of core: it builds a run's supervisor, screen doors and views out of them."""
+"""The only module that knows all packages of core: it builds the supervisor of a run out of them."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +108,7 @@ def build_supervisor(
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
     )
     if (newest := newest_attempt(run)) is not None:
-        actor.follow(newest)  # also a dead one: it may have left workers, which are to be ended before the next starts
+        actor.follow(newest)  # also a dead one: workers that it left are ended before the next attempt starts
     supervisor = Supervisor(
         judge=judge,
         state=judge.start(story, snapshot.state if snapshot is not None else None),
@@ -131,7 +131,7 @@ def build_supervisor(
 
 
 def _learned(file: HabitsFile, t: float) -> Learned | None:
-    """For the judge's first observation. A snapshot holds all of it, so a run is told once."""
+    """The judge's first observation. Snapshots contain it, so it is observed once."""
     habits = file.read()
     return Learned(t=t, habits=habits) if habits is not None else None
 
@@ -198,7 +198,7 @@ def _sensors(
     )
 
     def last_look() -> None:
-        """The log's last lines say why it ended; a checkpoint it has just saved is one to resume from."""
+        """Read the last log lines and checkpoints: they can show why it ended and what to resume from."""
         log.drain()
         checkpoints.drain()
 
@@ -229,7 +229,7 @@ def _mounts() -> str:
 
 
 def close_view(run: RunDirectory) -> None:
-    """A finished run needs no window; one that somebody looks at stays."""
+    """Close the tmux window of a finished run, unless somebody is attached to it."""
     tmux.close(run.load_spec(), unless_attached=True)
 
 

@@ -49,7 +49,7 @@ def test_a_training_in_tmux_is_adopted_and_restarted_after_a_crash(user: HandMad
     assert incident["resumed_step"] >= 10
     assert incident["resumed_step"] + incident["lost_steps"] == incident["step"]
     window = user.cli("adopt", "--session", "trainwatch-luca", "--socket", user.socket, "--output-dir", "out")
-    assert (window.returncode, "looks after already" in window.stderr) == (4, True), window.stderr
+    assert (window.returncode, "supervises already" in window.stderr) == (4, True), window.stderr
 
 
 @pytest.mark.tmux
@@ -84,7 +84,7 @@ def test_adopting_the_same_process_again_reuses_the_run(user: HandMade) -> None:
     words = ("--pid", str(trainer.pid), "--output-dir", "out", "--max-restarts", "7", "--detach")
     detached = user.cli("adopt", *words)
     assert detached.returncode == 0, detached.stderr
-    assert "watched again" in detached.stderr
+    assert "supervised again" in detached.stderr
     assert "from now on: --max-restarts 7 (was 3)" in detached.stderr
     again = user.reaches(1, now["progress"]["step"] + 10)
     assert again["supervisor"]["pid"] not in {None, first.pid}

@@ -72,7 +72,7 @@ def test_a_run_without_supervisor_and_trainer_is_not_shown_as_running(world: Wor
     status = world.status()
 
     assert (status["state"], status["pid"], status["supervisor"]["alive"]) == ("interrupted", None, False)
-    assert status["reason"] == "nobody watches, and the trainer of try 1 is gone without a word"
+    assert status["reason"] == "no supervisor is running, and the trainer of attempt 1 has ended without an exit record"
 
 
 def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:

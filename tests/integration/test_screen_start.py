@@ -34,7 +34,7 @@ def test_a_supervised_run_is_opened_without_reading_settings(world: World, monke
     assert watched_run() is None, "what changed in the file must be read"
 
     watcher.murder()
-    assert watched_run() is None, "nobody looks after it"
+    assert watched_run() is None, "it has no supervisor"
 
 
 def test_an_unreadable_state_folder_is_reported_by_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def test_a_closed_stdin_is_reported(tmp_path: Path) -> None:
 def test_a_full_disk_behind_stdout_is_reported_in_one_line(tmp_path: Path) -> None:
     done = verb(tmp_path, "$T presets --json >/dev/full")
     assert done.returncode == 1
-    assert done.stderr == b"trainwatch: what was to be written: No space left on device\n"
+    assert done.stderr == b"trainwatch: the output: No space left on device\n"
 
 
 def test_characters_that_the_terminal_lacks_are_replaced(tmp_path: Path) -> None:

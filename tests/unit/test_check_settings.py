@@ -86,7 +86,7 @@ def test_memory_below_ten_gigabytes_warns(tmp_path: Path) -> None:
             {"ram_total_bytes": 16 * GB},
             {"lowram": True, "max_data_loader_n_workers": "1", "cache_latents_to_disk": ""},
             "pass",
-            ["nothing speaks against"],
+            ["the settings fit"],
         ),
         ({"ram_total_bytes": 32 * GB, "ram_available_bytes": 7 * GB}, {}, "warn", ["lowram = true", "8 GB"]),
         ({"ram_total_bytes": 32 * GB, "swap_used_bytes": 0.6 * GB}, {}, "warn", ["swap", "lowram"]),
@@ -97,7 +97,7 @@ def test_memory_below_ten_gigabytes_warns(tmp_path: Path) -> None:
             "pass",
             ["train_batch_size = 2", "gradient_checkpointing = true"],
         ),
-        ({"ram_total_bytes": 32 * GB, "gpus": gpus(16)}, {}, "pass", ["nothing speaks against"]),
+        ({"ram_total_bytes": 32 * GB, "gpus": gpus(16)}, {}, "pass", ["the settings fit"]),
     ],
 )
 def test_settings_are_advised_by_the_size_of_the_machine(
@@ -270,13 +270,13 @@ def test_disk_and_resume_point_of_a_fresh_folder(tmp_path: Path) -> None:
     assert (torn.result, "checkpoints list" in torn.remedy) == ("warn", True)
 
 
-def test_a_checkpoint_of_before_is_none_that_a_first_start_goes_on_from(tmp_path: Path) -> None:
+def test_a_first_start_does_not_resume_from_an_older_checkpoint(tmp_path: Path) -> None:
     here, made = machine(tmp_path), plan(tmp_path, output_dir=str(tmp_path / "out"))
     layouts.safetensors_file(tmp_path / "out")
     before = check_resume_point(made, here)
     assert before is not None
-    assert (before.result, "a first start does not go on from it" in before.found) == ("warn", True)
-    assert "may be written over" in before.remedy
+    assert (before.result, "a first start trains from the beginning" in before.found) == ("warn", True)
+    assert "may be overwritten" in before.remedy
     journal = here.home / "runs" / made.spec.id / "journal.jsonl"
     journal.parent.mkdir(parents=True)
     journal.touch()
@@ -378,7 +378,7 @@ def test_an_unknown_card_is_not_called_enough(tmp_path: Path) -> None:
     wanted = expecting(tmp_path, "15–16 GB")
     need = check_need(wanted, machine(tmp_path))
     assert need is not None
-    assert "is not known here" in need.found
+    assert "is unknown here" in need.found
     advice = check_advice(plan(tmp_path), machine(tmp_path))
     assert advice is not None
-    assert advice.found == "neither RAM nor GPU memory are known here: no advice"
+    assert advice.found == "RAM and GPU memory are unknown here: no advice"

@@ -81,7 +81,7 @@ def test_a_profile_off_the_ladder_is_warned_of(tmp_path: Path) -> None:
     assert found("safe", "safe", "fast") is None
     told = found("balanced", "safe", "fast")
     assert getattr(told, "result", None) == "warn"
-    assert "balanced is no rung of profiles.ladder (safe, fast)" in getattr(told, "found", "")
+    assert "balanced is not in profiles.ladder (safe, fast)" in getattr(told, "found", "")
 
 
 def test_a_day_between_two_looks_is_refused(tmp_path: Path) -> None:

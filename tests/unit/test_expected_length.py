@@ -102,9 +102,7 @@ def test_check_and_the_new_run_say_it_with_the_pace_of_the_last_run(tmp_path: Pa
     settings = {"dataset_path": "data", "num_epochs": "5", "batch_size": "4"}
     first = check_length(planned(run, settings), Machine(home=home))
     assert first is not None
-    assert first.found.startswith(
-        "about 10 steps: 5 epochs x 2 steps (8 samples, batch 4); how long one takes is known"
-    )
+    assert first.found.startswith("about 10 steps: 5 epochs x 2 steps (8 samples, batch 4); the time per step is known")
     HabitsFile(home, run.command, run.cwd).write(Habits(runs=1, step_s=600.0))
     again = check_length(planned(run, settings), Machine(home=home))
     assert again is not None

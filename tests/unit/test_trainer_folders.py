@@ -1,4 +1,4 @@
-"""Where the trainer itself says that it saves, for runs of which nobody told us."""
+"""The output folder that the trainer's command or config names, for runs without output_dir."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Adopting the trainer of a run that is known: what the command line says differently now is taken over, or refused."""
+"""Adopting the trainer of a known run again: options that differ now are stored in the run, or refused."""
 
 import os
 import shlex
@@ -32,10 +32,10 @@ OF_THE_RUN = {
 def take_over_options(
     run: RunDirectory, said: Overrides, command: tuple[str, ...], place: LogPlace | None
 ) -> tuple[str, ...]:
-    """Write what is said differently into the run; sentences that tell each difference.
+    """Store the options that differ in the run; returns a sentence for each difference.
 
-    ``place``: the log that was named. Nobody watches the run. Raises CliError (exit code 2) for a difference that
-    cannot be taken over: another name, or any where a trainwatch.toml says what the run is.
+    ``place``: the log that was named. No supervisor holds the run. Raises CliError (exit code 2) for a difference that
+    cannot be stored: another name, or any if a trainwatch.toml describes the run.
     """
     known = run.load_spec()
     if said.name is not None and said.name != known.name:

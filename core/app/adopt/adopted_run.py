@@ -1,4 +1,4 @@
-"""The run of an adopted trainer: made once, found again when somebody adopts the same process a second time."""
+"""The run of an adopted trainer. Adopting the same process a second time finds the same run."""
 
 import fcntl
 import os
@@ -53,7 +53,7 @@ def adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
 
 
 def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
-    """A run that is not watched and has this trainer already is used again, with the options that differ now."""
+    """An unsupervised run that already has this trainer is used again, with the options that differ now."""
     settings = _settings(asked)
     with _one_at_a_time():
         pid, pane = _process(asked, settings.tmux)
@@ -63,7 +63,7 @@ def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
             changed = take_over_options(
                 known, asked.said, asked.command, log_of(trainer, asked.log) if asked.log else None
             )
-            again = f"process {pid} belongs to run {known.id} already, which nobody watched; it is watched again"
+            again = f"process {pid} already belongs to run {known.id}, which had no supervisor; it is supervised again"
             return known, (again, *(f"from now on: {difference}" for difference in changed))
         place = log_of(trainer, asked.log)
         if place.log is None:
@@ -79,7 +79,7 @@ def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
                 tap(settings.tmux, pane, trainer.identity, Path(log), os.environ)
             record_start(run.attempt(1), trainer, log or "")
         except OSError as error:
-            shutil.rmtree(run.path, ignore_errors=True)  # made a moment ago, by us
+            shutil.rmtree(run.path, ignore_errors=True)  # it was made above
             raise CliError(ExitCode.FAILED, f"{run.path}: {error.strerror or error}; nothing was adopted") from None
         except AdoptionError:
             shutil.rmtree(run.path, ignore_errors=True)
@@ -88,7 +88,7 @@ def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
 
 
 def _settings(asked: AdoptRequest) -> Settings:
-    """Those of the project in this folder, if there is one; the trainer keeps the profile that it was started with."""
+    """The settings of the project in this folder, if any; the trainer keeps the profile that it was started with."""
     project = find_project(here())
     settings = Settings()
     if project is not None:
@@ -109,7 +109,8 @@ def _process(asked: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
     if ours is not None:
         _refuse_watched(ours, f"tmux session {asked.session} is the window of run {ours}")
         raise CliError(
-            ExitCode.USAGE, f"tmux session {asked.session} shows run {ours}; watch it again: trainwatch resume {ours}"
+            ExitCode.USAGE,
+            f"tmux session {asked.session} shows run {ours}; supervise it again with: trainwatch resume {ours}",
         )
     return trainer_in(panes, asked.session)
 
@@ -118,12 +119,12 @@ def _refuse_watched(run_id: str, what: str) -> None:
     for run in all_runs():
         if run.id == run_id and is_held(run.lock):
             raise CliError(
-                ExitCode.OWNED, f"{what}, which a supervisor (pid {holder_pid(run.lock)}) looks after already"
+                ExitCode.OWNED, f"{what}, which a supervisor (pid {holder_pid(run.lock)}) supervises already"
             )
 
 
 def _run_of(trainer: Trainer) -> RunDirectory | None:
-    """The run of ours that this process belongs to; ends with exit code 4 when it is watched."""
+    """The known run that this process belongs to. Raises CliError (exit code 4) if a supervisor holds it."""
     pid = trainer.identity.pid
     for run in all_runs():
         targets = (find_attempt(folder) for folder in run.attempt_folders())
@@ -133,10 +134,10 @@ def _run_of(trainer: Trainer) -> RunDirectory | None:
     if trainer.attempt is None or not Path(trainer.attempt).is_dir():
         return None
     run = RunDirectory(Path(trainer.attempt).parents[1])
-    state = "looked after by a supervisor" if is_held(run.lock) else "not watched now"
+    state = "supervised" if is_held(run.lock) else "without a supervisor"
     raise CliError(
         ExitCode.OWNED,
-        f"process {pid} is a part of run {run.id} ({state}); see TRAINWATCH_HOME={run.path.parents[1]} trainwatch runs",
+        f"process {pid} belongs to run {run.id} ({state}); see TRAINWATCH_HOME={run.path.parents[1]} trainwatch runs",
     )
 
 
@@ -165,7 +166,7 @@ def _spec(asked: AdoptRequest, settings: Settings, trainer: Trainer, place: LogP
         spec = spec_for_command(
             command,
             identify=lambda name: new_run_id(home(), name, cwd),
-            # Checkpoints newer than this are its own, also after the first restart.
+            # Checkpoints newer than this are this run's own, also after the first restart.
             created_wall=trainer.started_wall,
             cwd=cwd,
             presets=definitions.presets,
@@ -186,7 +187,7 @@ def _spec(asked: AdoptRequest, settings: Settings, trainer: Trainer, place: LogP
 
 
 def _session_name(asked: AdoptRequest, pane: PaneSeen | None) -> str | None:
-    """A session that a person named says more than ``train.py``; tmux itself numbers them."""
+    """The tmux session's name, if a person named it (tmux numbers the others): it says more than ``train.py``."""
     name = pane.session if pane is not None and asked.session else ""
     return name if name and not name.isdecimal() else None
 
@@ -200,12 +201,15 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         yield f"{spec.output_dir} does not exist yet: is it where the trainer saves? Only checkpoints can be resumed"
     if spec.preset == "generic" and not any("{resume}" in word for word in spec.command):
         again = "put {resume} into it" if own_words else "give the command behind -- with {resume} in it"
-        yield f"how this command resumes is not known: a restart would begin anew; {again}, or choose a --preset"
+        yield (
+            "how this command resumes is not known: a restart would train from the beginning; "
+            f"{again}, or choose a --preset"
+        )
 
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Two who adopt the same process at once must not make two runs of it."""
+    """Hold a lock, so that two commands that adopt the same process at once do not make two runs of it."""
     path = make_private(home()) / "adopt.lock"
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

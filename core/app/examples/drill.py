@@ -53,7 +53,7 @@ def play(exercise: Exercise) -> RunStory:
 
 
 def _unheard(_records: Sequence[Record]) -> None:
-    """The exercise's own lines would bury the table."""
+    """Print nothing: the lines of the exercise would hide the table."""
 
 
 def outcome_of(exercise: Exercise, story: RunStory) -> dict[str, Any]:

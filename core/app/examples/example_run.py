@@ -1,4 +1,4 @@
-"""Runs of the shipped example trainers, for ``demo`` and ``drill``: a fresh folder and trainwatch.toml each."""
+"""Runs of the shipped example trainers for ``demo`` and ``drill``, each in a new folder with its trainwatch.toml."""
 
 import shutil
 import sys

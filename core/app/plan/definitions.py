@@ -15,7 +15,7 @@ from ..runs.known_runs import here
 
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
-    """All that exist for one project, by name."""
+    """The presets and profiles of one project, by name."""
 
     presets: Mapping[str, Preset]
     profiles: Mapping[str, Profile]

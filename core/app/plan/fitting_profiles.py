@@ -10,9 +10,9 @@ from ...model.run import RunSpec
 
 
 def fitting_profiles(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[Profile, ...]:
-    """Safest first where there is a ladder. Without one, the one in use is among them, whatever it is meant for.
+    """Safest first if there is a ladder. Without one, the profile in use is included, whatever it is meant for.
 
-    Safe modes are flags that few scripts have: without a ladder they are offered where command or config name one.
+    Safe modes are flags that few scripts have: without a ladder they are offered if the command or config names one.
     """
     ladder = spec.settings.profiles.ladder
     if ladder:
@@ -27,7 +27,7 @@ def fitting_profiles(spec: RunSpec, known: Mapping[str, Profile]) -> tuple[Profi
 
 
 def _knows_safe_modes(spec: RunSpec, known: Mapping[str, Profile]) -> bool:
-    """Whether a flag of theirs stands in the command or, by its name, in the trainer's config."""
+    """Whether the command or the trainer's config contains one of their flags."""
     used = known.get(spec.settings.profiles.use or "")
     if used is not None and used.family == SAFE_MODES:
         return True

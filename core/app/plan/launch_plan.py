@@ -85,7 +85,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         return str(value).lower() in {"true", "1", "yes", "on", ""}
 
     def derived_for(self, decision: StartAttempt, folder: Path) -> Derived | None:
-        """``derived`` if it is what this decision launches from ``folder``; None if the launch must be derived anew.
+        """``derived`` if it is what this decision launches from ``folder``; None if the launch must be derived again.
 
         It is for the first attempt from the beginning only, and only while the trainer's config is unchanged.
         """
@@ -136,7 +136,7 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
 
 
 def settings_in(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
-    """The same from the text of a config copy. ``config``: a path that says by its ending how to read it."""
+    """The same from the text of a config copy. ``config``: a path whose suffix says how to read it."""
     found: dict[str, Any] = {}
     if config_text is not None and config is not None:
         read = read_toml if config.lower().endswith(".toml") else read_yaml

@@ -27,7 +27,7 @@ def plan_project(name: str | None, overrides: Overrides = NOTHING_SAID) -> Launc
 
 
 def project_spec(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunSpec | None:
-    """What trainwatch.toml says now; None without one (then a run started in this folder may be meant)."""
+    """The spec of a run of this folder's trainwatch.toml; None without one."""
     found = spec_and_definitions(name, overrides)
     return None if found is None else found[0]
 

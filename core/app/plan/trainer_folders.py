@@ -26,7 +26,7 @@ CHECKPOINTS = (
     "run_dir",
     "exp_dir",
 )
-"""Settings that name the folder of the checkpoints, the plainest first."""
+"""Settings that name the folder of the checkpoints, the most common first."""
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
 
 
@@ -61,7 +61,7 @@ def _folder(spec: RunSpec, preset: Preset, keys: Sequence[str]) -> str | None:
 
 
 def _is_folder(cwd: str, value: str) -> bool:
-    """Whether it can be one: no placeholder or variable that somebody else fills in, no address, no file."""
+    """Whether it can be a folder: no placeholder, variable, URL or existing file."""
     if not value.strip() or not value.isprintable() or any(c in value for c in "{}$") or "://" in value:
         return False
     return not Path(_absolute(cwd, value)).is_file()

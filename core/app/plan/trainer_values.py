@@ -1,4 +1,4 @@
-"""What the trainer's settings are, as far as the table of remedies asks: profile over command line over config."""
+"""The trainer's settings that the table of remedies asks for: profile over command line over config."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def trainer_values(
     table: Sequence[Remedy],
     environ: Mapping[str, str],
 ) -> dict[str, dict[str, Any]]:
-    """Profile ("" = none) → key → value; ``$NAME``: environment. What nobody says, or nobody can read, is absent."""
+    """Profile ("" = none) → key → value; ``$NAME``: environment. Values that are unset or unreadable are absent."""
     rows = [r for r in table if not r.presets or preset.name in r.presets]
     keys = {c.key for r in rows for c in r.when}
     keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
@@ -43,5 +43,5 @@ def _value(settings: TrainerSettings, profile: Profile | None, key: str) -> Any:
 
 
 def traits() -> frozenset[str]:
-    """What remedies may not be used on: "wsl2"."""
+    """Traits of this machine that exclude remedies: "wsl2"."""
     return frozenset({"wsl2"}) if is_wsl() else frozenset()

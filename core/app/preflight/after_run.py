@@ -1,4 +1,4 @@
-"""What to look at once a run is over (requirements A8, B8, D5): is it whole, is it good, is it safe elsewhere."""
+"""Checks of a run that is over: is everything saved, are the checkpoints valid, is there a backup."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ..runs.output_folder import list_run_checkpoints
 from .check import GB, Check, failed, passed, warned
 
 DEEP = 3
-"""Above all the last three (B8): every byte of them is read, of the others the structure."""
+"""Of so many of the newest checkpoints every byte is read; of the others the structure."""
 KEEP = 3
 TRACEBACK = b"Traceback (most recent call last)"
 TAIL_BYTES = 4096
@@ -58,7 +58,7 @@ def look_after(run: RunDirectory) -> After:
 
 
 def after_checks(after: After) -> list[Check]:
-    """All of them, in the order in which a person would look. Reads the newest checkpoints whole."""
+    """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
     checks = [check_ended(after), check_log(after), check_loss(after)]
     good, soundness = check_soundness(after)
     checks += [soundness, check_final(after, good), check_kept(after, good), check_backup(good)]
@@ -70,10 +70,12 @@ def check_ended(after: After) -> Check:
     """The run came to its own end."""
     story = after.story
     if story.state in LIVE_STATES:
-        return warned("ended", f"it is {story.state}", "these looks are for a run that is over; see: trainwatch status")
+        return warned(
+            "ended", f"it is {story.state}", "these checks are for a run that is over; see: trainwatch status"
+        )
     if story.state != "finished":
         why = f": {story.state_reason}" if story.state_reason else ""
-        return warned("ended", f"{story.state}{why}", f"go on with: trainwatch resume {after.spec.id}")
+        return warned("ended", f"{story.state}{why}", f"continue it with: trainwatch resume {after.spec.id}")
     number = len(story.attempts)
     return passed("ended", f"finished, in {number} {'attempt' if number == 1 else 'attempts'}")
 
@@ -82,7 +84,7 @@ def check_log(after: After) -> Check:
     """The last log is there and is not cut off."""
     log = next((a.log for a in reversed(after.story.attempts) if a.log), None)
     if log is None:
-        return warned("log", "no attempt left a log", "nothing was started yet?")
+        return warned("log", "no attempt left a log", "was it started?")
     try:
         with Path(log).open("rb") as file:
             size = file.seek(0, 2)
@@ -100,20 +102,20 @@ def check_log(after: After) -> Check:
 
 
 def check_loss(after: After) -> Check:
-    """It fell, and is a number."""
+    """The loss fell, and is finite."""
     losses = after.losses
     if len(losses) < 2:
-        return warned("loss", "not known: the log showed too few", "look into the log")
+        return warned("loss", "unknown: the log shows too few values", "look into the log")
     first, last = losses[0], losses[-1]
     if not math.isfinite(last):
-        return failed("loss", f"ended at {last}", "resume from a checkpoint of before the trouble, with half the rate")
+        return failed("loss", f"ended at {last}", "resume from a checkpoint before that, with half the learning rate")
     if last >= first:
         return warned("loss", f"did not fall: {first:.4g} at first, {last:.4g} at the end", "lower the learning rate?")
     return passed("loss", f"fell from {first:.4g} to {last:.4g}")
 
 
 def check_soundness(after: After) -> tuple[list[Checkpoint], Check]:
-    """Every checkpoint; the good ones, newest first."""
+    """Verify every checkpoint. Returns the complete ones, newest first."""
     listing = after.listing
     if not listing.checkpoints:
         return [], failed("checkpoints", f"none in {after.folder}", "is run.output_dir where the trainer saves?")
@@ -123,57 +125,57 @@ def check_soundness(after: After) -> tuple[list[Checkpoint], Check]:
     if bad:
         named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in bad[:4])
         make = failed if looked[0] in bad else warned
-        rest = "the others are good" if good else "none is good"
+        rest = "the others are complete" if good else "none is complete"
         remedy = f"do not use them; {rest}: trainwatch checkpoints list {after.folder}"
-        return good, make("checkpoints", f"{len(bad)} of {len(looked)} are not good: {named}", remedy)
+        return good, make("checkpoints", f"{len(bad)} of {len(looked)} are not complete: {named}", remedy)
     read = min(DEEP, len(looked))
-    return good, passed("checkpoints", f"all {len(looked)} are whole; every byte of the newest {read} was read")
+    return good, passed("checkpoints", f"all {len(looked)} are complete; every byte of the newest {read} was read")
 
 
 def check_final(after: After, good: list[Checkpoint]) -> Check:
     """The last step is in a checkpoint."""
     reached = max((a.last_step for a in after.story.attempts if a.last_step is not None), default=None)
     if not good:
-        return failed("final model", "no good checkpoint", "resume, and let it save")
+        return failed("final model", "no complete checkpoint", "resume, and let it save")
     newest = good[0]
     if newest.step is None or reached is None:
-        return passed("final model", f"{newest.name} is the newest good one; its step is not known")
+        return passed("final model", f"{newest.name} is the newest complete one; its step is unknown")
     offset = after.story.overall_step
     if newest.step < reached and (offset is None or newest.step < offset):
         return warned(
             "final model", f"{newest.name} holds step {newest.step}, the run reached {reached}",
-            "the last steps are in no checkpoint: does the trainer save at its end?",
+            "the last steps are not in any checkpoint: does the trainer save at its end?",
         )  # fmt: skip
     return passed("final model", f"{newest.name}, step {newest.step}")
 
 
 def check_kept(after: After, good: list[Checkpoint]) -> Check:
-    """The last three are enough for most."""
+    """Three checkpoints are enough for most runs."""
     size = sum(c.size_bytes for c in after.listing.checkpoints) / GB
     found = f"{len(after.listing.checkpoints)} checkpoints, {size:.2f} GB"
     if len(good) <= KEEP:
         return passed("kept", found)
     command = f"trainwatch checkpoints prune {after.folder} --keep {KEEP}"
-    return warned("kept", found, f"{command} shows what could go; with --apply it goes")
+    return warned("kept", found, f"{command} shows what could be deleted; --apply deletes it")
 
 
 def check_backup(good: list[Checkpoint]) -> Check:
-    """The best one has a copy elsewhere."""
+    """The newest complete checkpoint has a copy elsewhere."""
     if not good:
-        return failed("backup", "there is nothing good to back up", "see above")
+        return failed("backup", "there is no complete checkpoint to back up", "see above")
     remedy = f"trainwatch checkpoints backup {good[0].path} FOLDER (on another disk)"
-    return warned("backup", f"whether {good[0].name} has a copy elsewhere is not known", remedy)
+    return warned("backup", f"whether {good[0].name} has a copy elsewhere is unknown", remedy)
 
 
 def check_quality(good: list[Checkpoint]) -> Check:
-    """What no program can say."""
+    """What only a person can judge."""
     if not good:
-        return failed("quality", "there is nothing to try out", "see above")
+        return failed("quality", "there is no complete checkpoint", "see above")
     if len(good) < 2:
-        return passed("quality", "one checkpoint; try it out")
+        return passed("quality", "one checkpoint; test it")
     first, last = good[-1].path, good[0].path
     command = f"trainwatch checkpoints compare {first} {last}"
-    return passed("quality", f"try the newest ones out; how far they are apart: {command}")
+    return passed("quality", f"test the newest ones; how far they differ: {command}")
 
 
 def check_record(after: After) -> Check:
@@ -182,4 +184,4 @@ def check_record(after: After) -> Check:
     hours = story.t / 3600
     lost = sum(i.lost_steps or 0 for i in story.incidents)
     found = f"{hours:.1f} h, {len(story.incidents)} incidents, {lost} steps lost, profile {story.profile or 'none'}"
-    return passed("record", f"{found}; all of it in one file: trainwatch report {after.spec.id}")
+    return passed("record", f"{found}; everything in one file: trainwatch report {after.spec.id}")

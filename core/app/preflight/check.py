@@ -17,7 +17,7 @@ GB = 1e9
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One look. ``found`` in words; ``remedy``: what to do about a warning or a failure."""
+    """The result of one check. ``found``: a sentence. ``remedy``: what to do about a warning or a failure."""
 
     name: str
     result: Literal["pass", "warn", "fail"]
@@ -26,24 +26,24 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def passed(name: str, found: str) -> Check:
-    """All is well."""
+    """The check passed."""
     return Check(name=name, result="pass", found=found)
 
 
 def warned(name: str, found: str, remedy: str) -> Check:
-    """It may go well; a person should know."""
+    """A person should know of it; the run may still succeed."""
     return Check(name=name, result="warn", found=found, remedy=remedy)
 
 
 def failed(name: str, found: str, remedy: str) -> Check:
-    """A start would not go well."""
+    """The run would fail."""
     return Check(name=name, result="fail", found=found, remedy=remedy)
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of this machine, looked up once. ``root``: where its file system begins (tests have another one).
+    """The machine, read once. ``root``: the root of its file system (tests use another).
 
-    Memory in bytes, of the cgroup where that is the tighter limit; None = unknown. ``home``: trainwatch's state folder.
+    Memory in bytes, of the cgroup if that is the tighter limit; None = unknown. ``home``: trainwatch's state folder.
     """
 
     gpus: GpuSurvey = GpuSurvey()
@@ -57,17 +57,17 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wsl(self) -> bool:
-        """Linux on Windows, where the GPU is lent by the host."""
+        """Whether this is WSL: Linux in a virtual machine on Windows."""
         return "microsoft" in self.kernel.lower() or is_wsl(self.root)
 
     @property
     def vram_bytes(self) -> float | None:
-        """Of the smallest GPU; None without one."""
+        """Memory of the smallest GPU; None without a GPU."""
         return min((g.mem_total_bytes for g in self.gpus.gpus if g.mem_total_bytes is not None), default=None)
 
 
 def look_at_machine() -> Machine:
-    """Ask driver, kernel and environment; blocks for at most some seconds."""
+    """Ask driver, kernel and environment; may block for some seconds."""
     import psutil
 
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()

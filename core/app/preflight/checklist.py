@@ -188,7 +188,7 @@ class ReadinessCheck:
         self._noted: set[str] = set()
 
     def __call__(self, derived: Derived) -> Readiness:
-        """Whether the world is ready for this launch. Never raises: a check that fails must not hold a training."""
+        """Whether this launch can be made now. Never raises: an error in a check does not prevent a launch."""
         try:
             found, warnings = before_launch(self._plan.with_derived(derived))
         except Exception as error:
@@ -201,7 +201,7 @@ class ReadinessCheck:
 
 
 def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
-    """Whether the world is ready for a launch, and the warnings of the quick checks. Raises OSError."""
+    """Whether a launch can be made now, and the warnings of the quick checks. Raises OSError."""
     machine = Machine(home=home(), environ=os.environ)
     checks = list(_quick(plan, machine))
     warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
@@ -224,11 +224,11 @@ def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:
 
 
 def _taken(look: Callable[..., Check | None], *about: LaunchPlan | Machine) -> Check | None:
-    """The check; a file that cannot be read is a warning, and does not hide the other checks."""
+    """The result; a file that cannot be read is a warning, and does not end the other checks."""
     try:
         return look(*about)
     except OSError as error:
-        return warned(_name(look), f"could not be looked at: {error}", "check the rights of the files it names")
+        return warned(_name(look), f"could not be checked: {error}", "check the permissions of the files that it names")
 
 
 def _name(look: Callable[..., Check | None]) -> str:

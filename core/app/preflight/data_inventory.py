@@ -1,4 +1,4 @@
-"""How large the data set of a launch is, kept beside the attempt, so that the next one can tell whether it changed."""
+"""The size of a launch's data set, kept beside the attempt, so that the next launch can detect a change."""
 
 import os
 import time
@@ -12,14 +12,14 @@ FILE_NAME = "data.json"
 BUDGET_S = 2.0
 MOST_FILES = 200_000
 MADE_BY_TRAINERS = frozenset({".npz", ".npy", ".cache", ".lock", ".arrow", ".tmp", ".part", ".log", ".safetensors"})
-"""Caches of latents and texts that trainers write beside the data."""
+"""Suffixes of caches that trainers write beside the data."""
 
 Inventory = dict[str, dict[str, int]]
 """Path → suffix → number of files; "" for a single file, then its size in bytes."""
 
 
 def keep_inventory(folder: Path, paths: Mapping[str, Any]) -> None:
-    """Count and write it down. A set that cannot be counted in time is left out: half a count would look like a change.
+    """Count the data and write the counts. A data set that cannot be counted in time is left out.
 
     Raises OSError when it cannot be written.
     """
@@ -29,13 +29,13 @@ def keep_inventory(folder: Path, paths: Mapping[str, Any]) -> None:
 
 
 def read_inventory(folder: Path) -> Inventory:
-    """What was kept; empty when nothing was."""
+    """The counts that were written; empty if there are none."""
     found = spool.read(str(folder), FILE_NAME) or {}
     return {path: {k: int(v) for k, v in counts.items()} for path, counts in found.items() if isinstance(counts, dict)}
 
 
 def count_files(path: Path, budget_s: float = BUDGET_S) -> dict[str, int] | None:
-    """Files by suffix, in all folders below; None when there is nothing, or too much to be counted in time."""
+    """Files by suffix, in all folders below; None if there are none, or too many to be counted in time."""
     deadline, counted, number = time.monotonic() + budget_s, dict[str, int](), 0
     try:
         if path.is_file():
@@ -54,7 +54,7 @@ def count_files(path: Path, budget_s: float = BUDGET_S) -> dict[str, int] | None
 
 
 def difference(before: Mapping[str, int], now: Mapping[str, int]) -> str:
-    """What changed, in words; empty when nothing did."""
+    """What changed, as text; empty if nothing did."""
     said = []
     for suffix in sorted(before.keys() | now.keys()):
         was, is_ = before.get(suffix, 0), now.get(suffix, 0)

@@ -1,4 +1,4 @@
-"""Checks of disks: where checkpoints go, whether a good one is there, where trainwatch keeps its state."""
+"""Checks of disks: the output folder, the resume point, and trainwatch's state folder."""
 
 import math
 import os
@@ -15,9 +15,9 @@ from ..runs.output_folder import list_run_checkpoints
 from .check import GB, Check, Machine, existing, failed, passed, warned
 
 KOHYA_CHECKPOINT_BYTES = 0.87 * GB
-"""Requirement A8: what one LoRA checkpoint has, where none is there to be measured."""
+"""Size of an SDXL LoRA checkpoint of sd-scripts, if there is none to be measured."""
 KEPT_CHECKPOINTS = 10
-"""How many more should fit where the settings do not tell how many are kept."""
+"""How many more should fit if the settings do not say how many are kept."""
 STATE_MIN_BYTES = 1 * GB
 """Journal, history and logs of a long run."""
 
@@ -29,20 +29,20 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
         said = output_folder(plan.spec, plan.preset)
         return warned(
             "output_dir",
-            "not set: checkpoints are not watched, and a restart begins anew",
+            "not set: checkpoints are not watched, and a restart trains from the beginning",
             "set run.output_dir to where the trainer saves" + (f': output_dir = "{said}"' if said else ""),
         )
     folder = existing(Path(given))
     if not folder.is_dir():
         return failed("output_dir", f"{folder} is no folder", "choose another run.output_dir")
     if not os.access(folder, os.W_OK | os.X_OK):
-        return failed("output_dir", f"{folder} is not writable", "check its owner and rights")
+        return failed("output_dir", f"{folder} is not writable", "check its owner and permissions")
     trainer = plan.settings.get("output_dir")
     if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
         return warned(
             "output_dir",
             f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
-            "make run.output_dir the same folder",
+            "set run.output_dir to the same folder",
         )
     return passed("output_dir", given)
 
@@ -62,12 +62,12 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     if free < health.disk_danger_bytes or (size and free < 2 * size):
         return failed("disk", found, "free some space, or save elsewhere")
     if free < max(size * kept, health.disk_warning_bytes):
-        return warned("disk", found, "the night may fill it: save less often, or keep fewer")
+        return warned("disk", found, "the disk may fill up: save less often, or keep fewer checkpoints")
     return passed("disk", found)
 
 
 def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
-    """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual, or 0."""
+    """Size of the largest checkpoint so far, and whether it was measured; else the framework's usual size, or 0."""
     size = max((float(c.size_bytes) for c in _listing(plan).checkpoints), default=0.0)
     if not size and plan.spec.preset == "kohya":
         return KOHYA_CHECKPOINT_BYTES, False
@@ -75,7 +75,7 @@ def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
 
 
 def kept_checkpoints(plan: LaunchPlan) -> int:
-    """How many the settings keep in the end; a guess where they do not say."""
+    """How many checkpoints the settings keep; an assumption if they do not say."""
     if plan.spec.settings.checkpoints.keep_last:
         return plan.spec.settings.checkpoints.keep_last
     for key in ("save_last_n_epochs", "save_total_limit", "keep_last", "keep_checkpoints"):
@@ -89,7 +89,7 @@ def kept_checkpoints(plan: LaunchPlan) -> int:
 
 
 def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """The checkpoint from which a restart would go on is good, every byte of it."""
+    """The checkpoint that a restart would resume from is complete; every byte of it is read."""
     folder = plan.spec.output_dir
     if folder is None or not Path(folder).is_dir():
         return None
@@ -98,16 +98,18 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
         return passed("resume point", "no checkpoint yet")
     see = f"see: trainwatch checkpoints list {folder}"
     if listing.resume_point is None:
-        return warned("resume point", "checkpoints exist, but none is whole: a restart would begin anew", see)
+        return warned(
+            "resume point", "checkpoints exist, but none is complete: a restart would train from the beginning", see
+        )
     found = verify(Path(listing.resume_point), deep=True)
     if found.verdict != "complete":
         why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
-        return warned("resume point", f"{why}; an older one would be tried", see)
+        return warned("resume point", f"{why}; an older one would be used", see)
     if not RunDirectory(machine.home / "runs" / plan.spec.id).journal.exists():
         return warned(
             "resume point",
-            f"{found.name} lies there from before and is good: a first start does not go on from it, it begins anew",
-            "what lies there may be written over: move it aside, or set another output_dir; to go on from it: start, "
+            f"{found.name} is complete, and older than this run: a first start trains from the beginning",
+            "it may be overwritten: move it, or set another output_dir; to resume from it: start, "
             f"stop, trainwatch resume --from {found.name} (with its path)",
         )
     position = f"step {found.step}" if found.step is not None else f"epoch {found.epoch}"
@@ -115,18 +117,18 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
     if Path(found.path).is_dir() and not known:
         return warned(
             "resume point",
-            f"{found.name} is good, but says neither step nor epoch",
+            f"{found.name} is complete, but contains neither step nor epoch",
             "the trainer may count from 0 again",
         )
-    return passed("resume point", f"{found.name}, {position if known else 'step unknown'}, good")
+    return passed("resume point", f"{found.name}, {position if known else 'step unknown'}, complete")
 
 
 def check_state_folder(machine: Machine) -> Check:
-    """Trainwatch's own folder is on a local disk, writable, with room."""
+    """Trainwatch's state folder is on a local disk, writable, and has free space."""
     folder = existing(machine.home)
     remedy = "set TRAINWATCH_HOME to a folder on a local disk"
     if not os.access(folder, os.W_OK | os.X_OK):
-        return failed("state folder", f"{folder} is not writable", f"check its owner and rights, or {remedy}")
+        return failed("state folder", f"{folder} is not writable", f"check its owner and permissions, or {remedy}")
     free = shutil.disk_usage(folder).free
     found = f"{machine.home}, {free / GB:.1f} GB free"
     if free < STATE_MIN_BYTES / 10:

@@ -19,9 +19,9 @@ from .check import GB, Check, Machine, failed, passed, warned
 from .launch_checks import is_sdxl
 
 SDXL_MIN_BYTES = 12 * GB
-"""Requirement B5."""
+"""Below this, sd-scripts cannot train SDXL with its usual settings."""
 FOREIGN_BYTES = 1.0 * GB
-"""Memory in use that a desktop alone seldom holds."""
+"""More memory than a desktop session usually holds."""
 PROBE_TIMEOUT_S = 60.0
 """``import torch`` takes seconds on a cold disk."""
 PROBE = """import json, torch
@@ -31,18 +31,18 @@ print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "avail
 """
 TORCH_PRESETS = frozenset({"kohya", "dit", "hf"})
 WITHOUT_TORCH = frozenset({"demo"})
-"""Trainers that are known to need none."""
+"""Presets of trainers that do not use torch."""
 WRAPPERS = frozenset({"env", "nohup", "nice", "time", "ionice", "taskset", "stdbuf", "setsid"})
 
 
 def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted: Sequence[int] | None = None) -> Check:
-    """Each GPU answers and nobody else is on it; who is, is named."""
+    """Each GPU answers, and no other process uses it. Names the processes that do."""
     gpus = machine.gpus
     if gpus.stuck:
         return failed("gpu", gpus.trouble or "the driver does not answer", "look at dmesg; a reboot may be needed")
     if not gpus.gpus:
         why = gpus.trouble or "the driver lists none"
-        return warned("gpu", f"no NVIDIA GPU can be seen ({why})", "fine on a machine without one")
+        return warned("gpu", f"no NVIDIA GPU is visible ({why})", "nothing to do on a machine without a GPU")
     looked_at = [g for g in gpus.gpus if wanted is None or g.index in wanted]
     absent = sorted(set(wanted or ()) - {g.index for g in gpus.gpus})
     if absent:
@@ -58,7 +58,9 @@ def check_gpus(machine: Machine, own_pids: frozenset[int] = frozenset(), wanted:
         )
     busy = [text for g in looked_at if (text := _others(g, own_pids))]
     if busy:
-        return warned("gpu", f"in use already: {'; '.join(busy)}", "end what is not needed there, or wait for it")
+        return warned(
+            "gpu", f"in use already: {'; '.join(busy)}", "end the processes that are not needed, or wait for them"
+        )
     return passed("gpu", f"{', '.join(f'{g.index}: {g.name}' for g in looked_at)}; free")
 
 
@@ -83,7 +85,7 @@ def check_vram(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 
 def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """Asks the trainer's own interpreter, not ours, whether its torch sees CUDA."""
+    """The torch of the trainer's interpreter sees CUDA. Runs that interpreter."""
     spec = plan.spec
     python = interpreter(spec)
     if python is None or spec.preset in WITHOUT_TORCH:
@@ -107,13 +109,17 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         needs = spec.preset in TORCH_PRESETS
         make = failed if needs else warned
-        remedy = "install torch there, or use another interpreter" if needs else "fine when the trainer needs none"
+        remedy = (
+            "install torch there, or use another interpreter"
+            if needs
+            else "nothing to do if the trainer does not need torch"
+        )
         return make("torch", f"{words}: {last}", remedy)
     return _torch(words, json.loads(done.stdout.strip().splitlines()[-1]), machine)
 
 
 def interpreter(spec: RunSpec) -> list[str] | None:
-    """The words that start the trainer's Python; None where that cannot be told (a shell script, a binary)."""
+    """The words that start the trainer's Python; None if that is unknown (a shell script, a binary)."""
     words = list(spec.command)
     while len(words) > 1 and (Path(words[0]).name in WRAPPERS or "=" in words[0] or words[0].startswith("-")):
         words = words[1:]
@@ -149,7 +155,7 @@ def _torch(words: str, said: dict[str, Any], machine: Machine) -> Check:
 
 
 def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
-    """Who else is on a GPU; empty when nobody is."""
+    """The other processes on a GPU; empty if there are none."""
     users = gpu.users or ()
     foreign = [user for user in users if user.pid not in own]
     if foreign:
@@ -159,7 +165,7 @@ def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
         return f"GPU {gpu.index}: {', '.join(named)}"
     used = gpu.mem_used_bytes or 0.0
     if not users and used > FOREIGN_BYTES:
-        return f"GPU {gpu.index}: {used / GB:.1f} GB (the driver does not tell by whom)"
+        return f"GPU {gpu.index}: {used / GB:.1f} GB (the driver does not report by which process)"
     return ""
 
 

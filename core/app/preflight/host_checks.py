@@ -1,4 +1,4 @@
-"""Checks of the host's habits: what it does at logout, when nobody types, and what earlier runs left behind."""
+"""Checks of the host: logout, sleep, tmux, WSL2, and processes that earlier runs left."""
 
 import configparser
 import os
@@ -31,12 +31,12 @@ WSL_CONFIGS = "mnt/c/Users/*/.wslconfig"
 
 
 def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
-    """Nobody looks after the run yet, and nothing of an earlier attempt is left."""
+    """No supervisor holds the run yet, and no process of an earlier attempt is left."""
     run = RunDirectory(machine.home / "runs" / plan.spec.id)
     if is_held(run.lock):
         return warned(
             "supervisor",
-            f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) looks after {plan.spec.name} already",
+            f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already",
             f"nothing to start; see: trainwatch status {plan.spec.id}",
         )
     for folder in run.attempt_folders():
@@ -46,8 +46,8 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
         if is_alive(target.trainer):
             return warned(
                 "supervisor",
-                f"attempt {target.number} trains (pid {target.trainer.pid}) and nobody watches it",
-                "`trainwatch --headless` takes it over; nothing is started twice",
+                f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor",
+                "`trainwatch --headless` takes it over; no second trainer is started",
             )
         left = members(target)
         if left:
@@ -55,7 +55,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
             return failed(
                 "supervisor", f"processes of attempt {target.number} are left: {named}", f"end them: kill {left[0].pid}"
             )
-    return passed("supervisor", "none is running, nothing is left of earlier attempts")
+    return passed("supervisor", "none is running, and no process of earlier attempts is left")
 
 
 def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -67,15 +67,15 @@ def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
 
 
 def check_tmux(machine: Machine) -> Check:
-    """A window on the trainer needs tmux."""
+    """tmux is installed; without it no window shows the trainer."""
     found = shutil.which("tmux", path=machine.environ.get("PATH"))
     if found is None:
-        return warned("tmux", "not installed: no window on the trainer (it runs all the same)", "apt install tmux")
+        return warned("tmux", "not installed: no window shows the trainer (it runs without one)", "apt install tmux")
     return passed("tmux", found)
 
 
 def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """Sessions of earlier launches (requirement A8), ours and those that somebody made by hand."""
+    """tmux sessions of earlier launches: trainwatch's own, and others of the same name."""
     settings = plan.spec.settings.tmux
     if not settings.enabled or shutil.which("tmux", path=machine.environ.get("PATH")) is None:
         return None
@@ -95,7 +95,7 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
     for name in found.named:
         return warned(
             "old sessions",
-            f'a tmux session "{name}" is there that trainwatch did not make',
+            f'a tmux session "{name}" exists that trainwatch did not make',
             f"does a training run in it? Then: trainwatch adopt --session {name} --output-dir DIR",
         )
     return passed("old sessions", "none")
@@ -105,7 +105,7 @@ def check_logout(machine: Machine) -> Check:
     """Whether the run survives the end of this login."""
     reason = scope.why_not()
     if reason is None:
-        return passed("logout", "runs get a systemd scope of their own, and lingering is on")
+        return passed("logout", "each run gets its own systemd scope, and lingering is on")
     user = machine.environ.get("USER") or machine.environ.get("LOGNAME") or str(os.getuid())
     kills = dict(_logind(machine.root)).get("killuserprocesses", "no").lower() in {"yes", "true", "1", "on"}
     lingers = (machine.root / "var/lib/systemd/linger" / user).exists()
@@ -121,7 +121,7 @@ def check_logout(machine: Machine) -> Check:
 
 
 def check_sleep(machine: Machine) -> Check | None:
-    """Whether the machine may go to sleep in the middle of the night."""
+    """Whether the machine may go to sleep during the run."""
     if machine.wsl:
         return warned(
             "sleep",
@@ -133,14 +133,14 @@ def check_sleep(machine: Machine) -> Check | None:
         return warned(
             "sleep",
             f"IdleAction={logind['idleaction']} in logind.conf: an idle machine sleeps",
-            "sudo systemctl mask sleep.target suspend.target hibernate.target, for the night",
+            "sudo systemctl mask sleep.target suspend.target hibernate.target, until the run is over",
         )
     power = machine.root / "sys/class/power_supply"
     if power.is_dir() and any(entry.name.startswith("BAT") for entry in power.iterdir()):
         return warned(
             "sleep",
             "a laptop: closing the lid, or an empty battery, stops the training",
-            "keep it open and on mains, or: systemd-inhibit --what=sleep:handle-lid-switch trainwatch --headless",
+            "keep it open and plugged in, or: systemd-inhibit --what=sleep:handle-lid-switch trainwatch --headless",
         )
     return passed("sleep", "no idle sleep is set in logind.conf")
 
@@ -171,22 +171,24 @@ def check_gpu_channel(machine: Machine) -> Check | None:
         return None
     if not (machine.root / "dev/dxg").exists():
         return failed(
-            "gpu channel", "/dev/dxg is missing: Windows lends no GPU to this machine",
+            "gpu channel", "/dev/dxg is missing: Windows gives no GPU to this virtual machine",
             "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
         )  # fmt: skip
     try:
         said = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
     except OSError as error:
-        return passed("gpu channel", f"/dev/dxg is there; the kernel log cannot be read ({error.strerror})")
+        return passed("gpu channel", f"/dev/dxg exists; the kernel log cannot be read ({error.strerror})")
     if said:
         return failed(
-            "gpu channel", f"the kernel says: {said[-1]}", "in PowerShell on Windows: wsl --shutdown, then start again"
+            "gpu channel",
+            f"the kernel log contains: {said[-1]}",
+            "in PowerShell on Windows: wsl --shutdown, then start again",
         )
-    return passed("gpu channel", "/dev/dxg is there, and the kernel says nothing against it")
+    return passed("gpu channel", "/dev/dxg exists, and the kernel log contains no error of it")
 
 
 def _logind(root: Path) -> Iterator[tuple[str, str]]:
-    """Settings of logind.conf and what is laid over it, in the order in which they count (the last wins)."""
+    """Settings of logind.conf and its drop-in files; the last one of a name counts."""
     for place in LOGIND:
         path = root / place
         files = sorted(path.glob("*.conf")) if path.is_dir() else [path]

@@ -64,7 +64,7 @@ def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 
 def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """On WSL2 a kohya run is safest with the stable settings (requirements A1, A2, A8)."""
+    """On WSL2, gradient checkpointing of kohya often ends in a CUDA unknown error; the profile "stable" avoids it."""
     if plan.spec.preset != "kohya":
         return None
     profile = plan.spec.settings.profiles.use
@@ -77,19 +77,19 @@ def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
             "use the stable one: trainwatch --headless --profile stable",
         )
     if machine.wsl and profile not in SHIPPED_STABLE:
-        return warned("stable profile", found, "for a first night on WSL2: --profile stable (about 15 % slower)")
+        return warned("stable profile", found, "for a first run on WSL2: --profile stable (about 15 % slower)")
     return passed("stable profile", found)
 
 
 def check_ladder(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The profile in use is a rung of the ladder: off it, neither remedies nor the ramp know where to go."""
+    """The profile in use is a rung of the ladder. Remedies and the ramp move along the ladder only."""
     profiles = plan.spec.settings.profiles
     if not profiles.ladder or profiles.use is None or profiles.use in profiles.ladder:
         return None
     return warned(
         "ladder",
-        f"profile {profiles.use} is no rung of profiles.ladder ({', '.join(profiles.ladder)})",
-        "add it to profiles.ladder, or use one of its rungs",
+        f"profile {profiles.use} is not in profiles.ladder ({', '.join(profiles.ladder)})",
+        "add it to profiles.ladder, or use one of its profiles",
     )
 
 
@@ -148,7 +148,7 @@ def _paths(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
 
 
 def dataset_of(plan: LaunchPlan) -> dict[str, Any]:
-    """Kohya keeps the folders of its data in a config of their own."""
+    """The config of the data set, which kohya keeps in a file of its own."""
     given = plan.settings.get("dataset_config")
     if not isinstance(given, str) or not Path(plan.spec.cwd, given).is_file():
         return {}

@@ -18,14 +18,14 @@ SAMPLE_SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avif", ".jxl", ".tif", ".tiff", ".mp4", ".webm", ".mov"}
 )
 MOST_ENTRIES = 50_000
-"""A folder with more is not counted: on a network drive that would hold the launch up."""
+"""A folder with more is not counted: on a network drive that would delay the launch."""
 _REPEATS = re.compile(r"(\d+)_")
 
 
 def expected_of(
     spec: RunSpec, keys: LengthKeys | None, settings: Mapping[str, Any], dataset: Mapping[str, Any], home: Path
 ) -> ExpectedLength | None:
-    """The estimate; None where settings and data do not tell. ``dataset``: kohya's dataset config."""
+    """The estimate; None if it does not follow from settings and data. ``dataset``: kohya's dataset config."""
     if keys is None:
         return None
     config = None if spec.config is None else Path(spec.cwd, spec.config)
@@ -37,7 +37,7 @@ def expected_of(
 
 
 def _tried(spec: RunSpec) -> float | None:
-    """What a trial of the profile measured here."""
+    """The pace that a trial of the profile measured here."""
     from ..runs.measured_trials import measured_here
 
     result = measured_here(spec.id).get(spec.settings.profiles.use or "")
@@ -45,7 +45,7 @@ def _tried(spec: RunSpec) -> float | None:
 
 
 def _samples(spec: RunSpec, keys: LengthKeys, settings: Mapping[str, Any], dataset: Mapping[str, Any]) -> int | None:
-    """Samples of one epoch, repeats counted; None where no folder is named, or it has none or too many entries."""
+    """Samples of one epoch, repeats counted; None if no folder is named, or it has no samples or too many entries."""
     left = [MOST_ENTRIES]
     total = 0
     try:
@@ -90,13 +90,13 @@ def _tables(config: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """Steps by settings and data, time by the pace of earlier runs; silent where nothing tells."""
+    """Steps by settings and data, time by the pace of earlier runs; None if nothing is known."""
     expected = _expected(plan, machine.home)
     if expected is None:
         return None
     found = f"about {quantity.count(expected.steps)} steps: {expected.by}"
     if expected.seconds is None:
-        return passed("length", f"{found}; how long one takes is known after a first run or a trial")
+        return passed("length", f"{found}; the time per step is known after a first run or a trial")
     pace = quantity.pace(expected.pace_s)
     return passed("length", f"about {quantity.duration(expected.seconds)} at {pace} as earlier; {found}")
 

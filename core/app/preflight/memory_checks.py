@@ -1,4 +1,4 @@
-"""Checks of memory, and advice on settings by the size of the machine (requirement B5)."""
+"""Checks of memory, and advice on settings by the size of the machine."""
 
 import re
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from ..plan.launch_plan import LaunchPlan
 from .check import GB, Check, Machine, passed, warned
 
 GIB = 2.0**30
-"""Cards are sold in these: one of 16 GB has 15.99 GiB, or 15.2 after the driver took its part."""
+"""GPU memory is sold in GiB: a card of 16 GB has 15.99 GiB, or 15.2 after the driver's share."""
 CARD_SLACK_GB = 1.0
 OVER_GB = 2.0
 """What "over 16 GB" means at least: a card of 16 GB is too small for it."""
 MIN_RAM_AVAILABLE_BYTES = 10 * GB
-"""Requirement A8: available RAM above 10 GB before a start."""
+"""sd-scripts with SDXL needs about this much available RAM at its start."""
 
 
 class Advice(NamedTuple):
-    """Values for a machine on which ``when`` holds. ``must``: a smaller machine suffers without them."""
+    """Values for a machine on which ``when`` holds. ``must``: without them the machine may run out of memory."""
 
     why: str
     when: Callable[[Machine], bool]
@@ -67,9 +67,7 @@ def check_memory(machine: Machine) -> Check | None:
     if machine.ram_total_bytes is not None:
         found += f" of {machine.ram_total_bytes / GB:.1f} GB"
     if available < MIN_RAM_AVAILABLE_BYTES:
-        return warned(
-            "memory", found, "close what is not needed: a training wants 10 GB, or use --profile conservative"
-        )
+        return warned("memory", found, "close other programs (a training needs 10 GB), or use --profile conservative")
     return passed("memory", found)
 
 
@@ -93,26 +91,28 @@ def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
         return passed("hardware", f"{', '.join(reasons)} would allow {_listed(possible)}")
     known = [word for word, value in (("RAM", machine.ram_total_bytes), ("GPU memory", machine.vram_bytes)) if value]
     if not known:
-        return passed("hardware", "neither RAM nor GPU memory are known here: no advice")
-    return passed("hardware", f"by its {' and '.join(known)} nothing speaks against the settings")
+        return passed("hardware", "RAM and GPU memory are unknown here: no advice")
+    return passed("hardware", f"by its {' and '.join(known)} the settings fit")
 
 
 def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """Whether the profile's usual need of GPU memory fits into the smallest GPU (requirement B2)."""
+    """The GPU memory that the profile usually needs fits into the smallest GPU."""
     needs, profile = plan.expect.get("vram"), plan.spec.settings.profiles.use
     least = _least_gb(needs or "")
     if least is None:
         return None
     if machine.vram_bytes is None:
-        return passed("vram need", f"profile {profile} usually takes {needs}; the GPU's memory is not known here")
+        return passed("vram need", f"profile {profile} usually takes {needs}; the GPU's memory is unknown here")
     found = f"profile {profile} usually takes {needs}, the smallest GPU has {machine.vram_bytes / GIB:.1f} GB"
     if machine.vram_bytes / GIB < least - CARD_SLACK_GB:
-        return warned("vram need", found, "take a smaller profile (`trainwatch profiles`), or try it: trainwatch trial")
+        return warned(
+            "vram need", found, "use a smaller profile (`trainwatch profiles`), or measure it: trainwatch trial"
+        )
     return passed("vram need", found)
 
 
 def _least_gb(words: str) -> float | None:
-    """The least that is meant by 12–13 GB, ~14 GB or over 16 GB."""
+    """The smallest size that "12–13 GB", "~14 GB" or "over 16 GB" means."""
     number = re.search(r"(\d+(?:\.\d+)?)", words)
     if number is None or "GB" not in words:
         return None

@@ -38,15 +38,15 @@ def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if any(misfit.fatal for misfit in found):
         return failed(
             "model", f"config changed since {held.name}: {told(found)}",
-            "put the old values back, or start over with another output_dir (trainwatch resume --fresh)",
+            "put the old values back, or start from the beginning with another output_dir (trainwatch resume --fresh)",
         )  # fmt: skip
     if found:
-        return warned("model", f"config changed since {held.name}: {told(found)}", "fine when it is meant so")
+        return warned("model", f"config changed since {held.name}: {told(found)}", "nothing to do if this is intended")
     return passed("model", f"{_described(Path(point), held)}; nothing in the config contradicts it")
 
 
 def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """A changed data set needs a new loader state (requirement C3)."""
+    """The data set is that of the last launch. A saved loader state does not fit another one."""
     folder = last_launch(machine.home, plan.spec)
     before = None if folder is None else launch_settings(folder, plan.spec)
     if folder is None or before is None:
@@ -83,7 +83,7 @@ def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
 
 
 def told(found: Sequence[Misfit]) -> str:
-    """In one line."""
+    """The first misfits as one line."""
     more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
     return "; ".join(misfit.sentence for misfit in found[:TOLD]) + more
 
@@ -98,7 +98,7 @@ def resume_misfit(spec: RunSpec, point: Path, derived: Derived) -> str | None:
 
 
 def held_in(path: Path, spec: RunSpec, *, ask_torch: bool = True) -> Held | None:
-    """What the checkpoint holds: read by us, else by the trainer's torch; None when nobody can tell."""
+    """The contents of a checkpoint: read here, else by the trainer's torch; None if neither can read it."""
     try:
         overview = show(path)
     except OSError:
@@ -120,7 +120,7 @@ def held_in(path: Path, spec: RunSpec, *, ask_torch: bool = True) -> Held | None
 
 
 def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
-    """What the launch builds, as far as its config says so."""
+    """The model that the launch builds, as far as its config says."""
     base = settings.get("config_name") or settings.get("model_name_or_path")
     folder = Path(spec.cwd, base) if isinstance(base, str) and base else None
     return Wanted(
@@ -148,7 +148,7 @@ def launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
 
 
 def _model_section(spec: RunSpec) -> dict[str, Any]:
-    """Only what stands in a section of that name: a bare ``width`` may be a picture's. The command line wins."""
+    """Settings in a section of a model; a bare ``width`` may be that of an image. The command line wins."""
     values: dict[str, Any] = {}
     if spec.config is not None:
         try:

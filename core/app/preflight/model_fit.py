@@ -1,8 +1,8 @@
-"""Whether the model that a launch would build fits the checkpoint that it would resume from (requirement C3).
+"""Whether the model that a launch would build fits the checkpoint that it would resume from.
 
-Told only where it is certain: a checkpoint holds names and shapes, a config holds numbers whose meaning depends on the
-trainer's code. So a number counts as contradicted only when nothing in the checkpoint has it, or when the checkpoint
-itself says another one.
+Only certain contradictions are reported: a checkpoint holds names and shapes, a config holds numbers whose meaning
+depends on the trainer's code. So a number is contradicted only if nothing in the checkpoint has it, or if the
+checkpoint itself contains another one.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 WIDTHS = frozenset({"hidden_size", "embed_dim", "d_model", "n_embd", "model_dim"})
-"""The width of the stream of tokens: norms, biases and inputs of layers have just this length."""
+"""The hidden size of a transformer: norms, biases and inputs of layers have this length."""
 CHANNELS = frozenset({"channels", "base_channels", "num_channels"})
-"""A width that certain layers may multiply: contradicted only where one length is all that a checkpoint has."""
+"""A width that some layers multiply: contradicted only if the checkpoint has one length only."""
 FEW_CHANNELS = 8
-"""Up to here a length may be the colours of a picture, a kernel, a pair of numbers."""
+"""A length up to this may be the channels of an image, a kernel size, or a pair of numbers."""
 FEWEST_OF_ONE_WIDTH = 4
 FEWEST = 8
-"""Matrices that a checkpoint must have before a length that it lacks means anything (not flattened, not a fragment)."""
+"""With fewer matrices, a missing length proves nothing: the checkpoint may be flattened or a fragment."""
 DEPTHS = frozenset({"depth", "num_layers", "n_layer", "n_layers", "num_hidden_layers"})
 HF_KEYS = (
     "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -63,7 +63,7 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """The contradiction as a sentence."""
         return f"{self.key} is {self.wanted} in the config and {self.held} in the checkpoint"
 
 
@@ -74,7 +74,7 @@ def misfits(held: Held, wanted: Wanted) -> tuple[Misfit, ...]:
 
 
 def read_config_json(folder: Path) -> dict[str, Any]:
-    """``config.json`` in a folder; empty where there is none that can be read."""
+    """``config.json`` in a folder; empty if there is none that can be read."""
     path = folder / "config.json"
     try:
         if path.stat().st_size > CONFIG_BYTES:
@@ -144,7 +144,7 @@ def _one_width(held: Held, wanted: Wanted, matrices: list[tuple[int, ...]]) -> I
 
 
 def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:
-    """How many numbered blocks there are, where there is just one stack of them, numbered without a gap from 0."""
+    """How many numbered blocks there are, if there is one stack of them, numbered from 0 without a gap."""
     stacks: dict[str, set[int]] = {}
     for key in shapes:
         if (found := _NUMBERED.match(key)) is not None:

@@ -1,6 +1,6 @@
-"""Keys and shapes of a checkpoint by torch itself, in the trainer's own interpreter: for what only torch can open.
+"""Keys and shapes of a checkpoint, read by torch in the trainer's interpreter, for files that only torch can open.
 
-A process of its own, with a time limit, weights only (no object of the file is built), without network.
+A child process with a time limit, ``weights_only`` (no pickled object is built), without network.
 """
 
 import json
@@ -28,7 +28,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEV
 def torch_shapes(
     python: Sequence[str], path: Path, *, cwd: str, env: Mapping[str, str], timeout_s: float = TIMEOUT_S
 ) -> dict[str, tuple[int, ...]] | None:
-    """Shape by key; None where that interpreter has no torch, or torch refuses the file."""
+    """Shape by key; None if that interpreter has no torch, or torch refuses the file."""
     try:
         done = subprocess.run(
             [*python, "-c", PROGRAM, str(path)], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s,

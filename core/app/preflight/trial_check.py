@@ -5,7 +5,7 @@ from .check import GB, Check, Machine, passed, warned
 
 
 def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The profile in use was tried here, and held; silent where none was tried."""
+    """A trial of the profile in use was stable here; None if no profile was tried."""
     from ..runs.measured_trials import measured_here
 
     profile = plan.spec.settings.profiles.use
@@ -18,7 +18,7 @@ def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     parts = [f"{result.s_per_step:.3g} s a step"] if result.s_per_step is not None else []
     parts += [f"VRAM {result.vram_peak_bytes / GB:.1f} GB"] if result.vram_peak_bytes is not None else []
     parts += [f"RAM {result.ram_peak_bytes / GB:.1f} GB"] if result.ram_peak_bytes is not None else []
-    found = f"{profile} measured here: {', '.join(parts) or 'no step was made'}"
+    found = f"{profile} measured here: {', '.join(parts) or 'no step was reached'}"
     if result.stable is False:
         return warned("measured here", f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")
     return passed("measured here", found)

@@ -30,13 +30,13 @@ def all_runs() -> list[RunDirectory]:
 
 
 def stand_in_of(spec: RunSpec) -> str | None:
-    """The verb whose example a run was; None for people's own."""
+    """The verb whose example this run is; None for other runs."""
     place, state = Path(spec.cwd).resolve(), home().resolve()
     return next((verb for verb in STAND_INS if place.is_relative_to(state / verb)), None)
 
 
 def here() -> Path:
-    """The working folder. Ends the verb with exit code 2 where it was deleted."""
+    """The working folder. Raises CliError (exit code 2) if it was deleted."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -19,7 +19,7 @@ def newest_attempt(
 
 
 def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
-    """The newest launched attempt, unless its end is in the journal. It may have died while nobody watched.
+    """The newest launched attempt, unless its end is in the journal. It may have died while no supervisor ran.
 
     Waits for one that the last supervisor was just launching. The caller holds the run's lock.
     """

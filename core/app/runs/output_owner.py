@@ -1,4 +1,4 @@
-"""Who writes into an output directory now: two trainings in one folder would write over each other's checkpoints."""
+"""Which live run writes into an output directory: two trainings in one would overwrite each other's checkpoints."""
 
 import os
 from pathlib import Path
@@ -13,13 +13,13 @@ from .known_runs import all_runs
 
 
 def trainer_pid(run: RunDirectory) -> int | None:
-    """The pid of the trainer that lives, of whichever attempt; None where none does."""
+    """The pid of the live trainer, of any attempt; None if there is none."""
     starts = (read_start(folder) for folder in run.attempt_folders())
     return next((start.trainer.pid for start in starts if start is not None and is_alive(start.trainer)), None)
 
 
 def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
-    """A sentence that names the other run which is live in the same output directory; None where there is none.
+    """A sentence that names another live run with the same output directory; None if there is none.
 
     ``home``: the state folder to look through (None: this user's).
     Live: a supervisor holds its lock, or its trainer lives. Directories are compared by their real paths.
@@ -50,19 +50,19 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
 
 
 def require_own_output(spec: RunSpec) -> None:
-    """End the verb with exit code 4 when another live run writes into this run's output directory."""
+    """Raise CliError (exit code 4) if another live run writes into this run's output directory."""
     rival = rival_of(spec)
     if rival is not None:
         raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
 
 
 def rival_at_start(run: RunDirectory) -> str | None:
-    """As ``rival_of`` for a known run that is to be watched: one whose own trainer lives starts nothing, and may be."""
+    """As ``rival_of`` for a known run; None if its own trainer lives, because then no second one is started."""
     return rival_of(run.load_spec()) if trainer_pid(run) is None else None
 
 
 def require_own_output_to_start(run: RunDirectory) -> None:
-    """End the verb with exit code 4 when watching this run would start a second trainer beside another live run's."""
+    """Raise CliError (exit code 4) if supervising this run would start a trainer beside another live run's."""
     rival = rival_at_start(run)
     if rival is not None:
         raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")

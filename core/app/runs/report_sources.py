@@ -1,4 +1,4 @@
-"""What a report is made of: the run's journal, its history and logs, and facts about this machine."""
+"""The sources of a report: the run's journal, history and logs, and facts about this machine."""
 
 import os
 import platform
@@ -30,11 +30,11 @@ from ..gpu_survey import survey
 from .unwatched import as_found
 
 LOSS_POINTS = 400
-"""Each is a mean of its stretch, so that one odd step is not the run's first or last loss."""
+"""Each is the mean of a stretch, so that one outlier is not the run's first or last loss."""
 LOG_LINES = 400
-"""Looked through for the last traceback."""
+"""Lines at the end of a log that are searched for the last traceback."""
 PLAIN_LINES = 12
-"""Shown where there is no traceback."""
+"""Lines that are shown if there is no traceback."""
 TRACEBACK = "Traceback (most recent call last)"
 TRACEBACK_LINES = 60
 
@@ -55,7 +55,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
     for record in records:
         story = apply(story, record)
     found = as_found(run, story)
-    if found is not story:  # nobody saw its end: the last that was written is the last that is known
+    if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
         story = msgspec.structs.replace(found, state_t=story.t)
     wall = time.time()
     now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
@@ -91,7 +91,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
 
 
 def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:
-    """Attempt → the last step in its log, where the journal does not tell it."""
+    """Attempt → the last step in its log, if the journal does not contain it."""
     for a in story.attempts:
         live = watched and a is story.attempts[-1]
         if a.log and a.last_step is None and not live:
@@ -101,7 +101,7 @@ def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tup
 
 
 def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
-    """The last step that the end of a log shows; None where it shows none, or cannot be read."""
+    """The last step that the end of a log shows; None if it shows none, or cannot be read."""
     try:
         lines = _log_end(log)
     except OSError:
@@ -117,7 +117,7 @@ def _log_end(log: str) -> tuple[LogLine, ...]:
 
 
 def machine() -> Mapping[str, str]:
-    """Driver, kernel, WSL2 … as they are now; what cannot be found out is left out."""
+    """Driver, kernel, WSL2 … as they are now; unknown values are left out."""
     gpus = survey()
     found = {
         "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
@@ -139,7 +139,7 @@ def wsl(release: str, environ: Mapping[str, str]) -> str | None:
 
 
 def last_words(log: str) -> tuple[str, ...]:
-    """The last traceback of a log and what follows it, else its last lines; none where it cannot be read."""
+    """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
     try:
         lines = [line.text for line in _log_end(log)]
     except OSError:

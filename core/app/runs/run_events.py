@@ -8,7 +8,7 @@ from ...store.journal import JournalFollower
 from ...store.run_directory import RunDirectory
 
 POLL_S = 0.25
-"""How often a journal that is followed is looked at."""
+"""Period of polling a journal that is followed."""
 
 
 def records_of(run: RunDirectory, *, follow: bool) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""A run that nobody watches, as it is found now: a journal cannot say that its writer and the trainer are gone."""
+"""The state of a run without a supervisor: its journal cannot say that supervisor and trainer have ended."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ SETTLED = TERMINAL_STATES | {"idle", "interrupted"}
 
 
 def as_found(run: RunDirectory, story: RunStory) -> RunStory:
-    """The story, told as interrupted where it says that something goes on and neither supervisor nor trainer exist."""
+    """The story, as interrupted if it is in a live state and neither supervisor nor trainer exist."""
     attempt = story.attempt
     if story.state in SETTLED or attempt is None or is_held(run.lock):
         return story
@@ -25,13 +25,13 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
     return msgspec.structs.replace(
         story,
         state="interrupted",
-        state_reason=f"nobody watches, and {_how_it_ended(attempt.number, read_exit(folder))}",
+        state_reason=f"no supervisor is running, and {_how_it_ended(attempt.number, read_exit(folder))}",
         attempts=(*story.attempts[:-1], msgspec.structs.replace(attempt, pid=None, runner_pid=None)),
     )
 
 
 def _how_it_ended(number: int, ended: ExitRecord | None) -> str:
     if ended is None:
-        return f"the trainer of try {number} is gone without a word"
+        return f"the trainer of attempt {number} has ended without an exit record"
     how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
-    return f"try {number} has ended ({how})"
+    return f"attempt {number} has ended ({how})"

@@ -1,4 +1,4 @@
-"""The run of this folder that is being looked after, found without reading any settings: the screen is there sooner."""
+"""The supervised run of this folder, found without reading settings, so that the screen opens sooner."""
 
 from ...config.location import find_project
 from ...store.lock import is_held
@@ -7,9 +7,9 @@ from .known_runs import here, home
 
 
 def watched_run() -> RunDirectory | None:
-    """The only run of this folder's trainwatch.toml, if a supervisor holds it and the file did not change since.
+    """The only run of this folder's trainwatch.toml, if a supervisor holds it and the file is unchanged since.
 
-    None: it takes the settings to tell which run is meant, or what there is to take over from them.
+    None: the settings must be read to know which run is meant, or what they changed.
     """
     path = find_project(here())
     if path is None:

@@ -1,1 +1,1 @@
-"""What the screen asks of the packages of core, behind the Protocols that it defines."""
+"""Services for the screen: implementations of the Protocols in ``model.ports``."""

@@ -113,7 +113,7 @@ class FolderLauncher:
                 try:
                     found = look()
                 except Exception as error:  # a check that fails does not hide the others
-                    seen(LaunchCheck(place=place, name=name, result="warn", found=f"could not be looked at: {error}"))
+                    seen(LaunchCheck(place=place, name=name, result="warn", found=f"could not be checked: {error}"))
                     continue
                 # An empty name takes the place of a check that does not apply.
                 seen(LaunchCheck(place=place, name="") if found is None else _told(place, found))

@@ -41,7 +41,7 @@ class RunCheckpoints:
         return Path(self._spec.output_dir)
 
     def listing(self) -> CheckpointListing:
-        """Newest first. A directory that the trainer has not made yet holds nothing."""
+        """Newest first; empty if the directory does not exist yet."""
         from ..runs.output_folder import list_run_checkpoints
 
         self._folder()
@@ -71,7 +71,7 @@ class RunCheckpoints:
         return _sentence(lambda: compare(Path(a), Path(b), progress=progress))
 
     def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
-        """``~`` is the home folder; what is relative lies beside the output directory."""
+        """``~`` is the home folder; a relative path starts beside the output directory."""
         from ...checkpoints import backup
 
         target = Path(destination).expanduser()
@@ -101,7 +101,7 @@ class RunCheckpoints:
 
 
 def _sentence(do: Callable[[], Answer]) -> Answer:
-    """Do it; what goes wrong in the world is raised as RuntimeError with a sentence."""
+    """Call it; raise errors of files and refusals as RuntimeError with a sentence."""
     from ...checkpoints import BackupRefusedError, ComparisonRefusedError
 
     try:

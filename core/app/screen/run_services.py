@@ -21,7 +21,7 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError
 
 FILE_BYTES = 200_000
-"""Of each evidence file so much is shown; a stack dump has a few kB."""
+"""So much of each evidence file is shown; a stack dump has a few kB."""
 FILES = 64
 
 
@@ -140,7 +140,7 @@ class AttemptStamps:
         self._run = run
 
     def time_of(self, attempt: int, offset: int) -> float | None:
-        """Run seconds of a line; None = nobody watched."""
+        """Run seconds of a line; None = no supervisor ran."""
         return LogIndex(self._run.attempt(attempt) / LOG_INDEX).time_of(offset)
 
     def offset_at(self, attempt: int, t: float) -> int | None:

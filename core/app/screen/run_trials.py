@@ -1,4 +1,4 @@
-"""The profiles screen's door to trials: each is ``trainwatch trial`` in a process of its own, as one would type it."""
+"""Trials from the profiles screen: each runs ``trainwatch trial`` in a child process."""
 
 import json
 import signal
@@ -15,7 +15,7 @@ from ...model.run import RunSpec
 
 LOOK_S = 0.2
 ENDING_S = 45.0
-"""What an interrupted trial gets to end its trainer gently."""
+"""Time for an interrupted trial to end its trainer gently."""
 
 
 class RunTrials:
@@ -39,13 +39,13 @@ class RunTrials:
     def attempt(
         self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
     ) -> TrialResult:
-        """Try it; ``progress`` in seconds, and what it raises interrupts the trial. Raises RuntimeError."""
+        """Run a trial. ``progress`` is in seconds; an exception from it interrupts the trial. Raises RuntimeError."""
         argv = [sys.executable, "-m", "trainwatch", "trial", "--profile", profile, "--minutes", f"{minutes:g}"]
         argv += ["--json", *(["--yes"] if beside else []), self._spec.id]
         total = max(1, round(minutes * 60))
         began = time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            # A session of its own: a terminal that vanishes leaves the trial to end by itself, its result is kept.
+            # A session of its own: if the terminal closes, the trial still ends by itself and its result is kept.
             trial = subprocess.Popen(
                 argv, cwd=self._spec.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
             )
@@ -67,11 +67,11 @@ def _result(out: bytes, err: bytes, code: int) -> TrialResult:
         return msgspec.convert(found, TrialResult)
     except (ValueError, KeyError, TypeError, msgspec.ValidationError):
         lines = err.decode("utf-8", "replace").strip().splitlines()
-        raise RuntimeError(lines[-1] if lines else f"the trial ended with {code} and said nothing") from None
+        raise RuntimeError(lines[-1] if lines else f"the trial ended with {code} without output") from None
 
 
 def _end(trial: "subprocess.Popen[bytes]") -> None:
-    """An interrupt ends its trainer, too; only the trial itself is ended hard if it does not end."""
+    """Interrupt the trial, which ends its trainer, too. SIGTERM if it does not end in time."""
     if trial.poll() is None:
         trial.send_signal(signal.SIGINT)
     try:

@@ -1,4 +1,4 @@
-"""A run as its folder tells it: journal, history, lock; commands through the control socket."""
+"""A run read from its folder (journal, history, lock), and commands to it through the control socket."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ SEND_TIMEOUT_S = 10.0
 class StoreFeed:
     """A Feed. The folder need not exist yet; ``created_wall`` (epoch seconds) is the zero of run time.
 
-    ``as_found``: corrects the story of a run that nobody watches by what the machine shows. ``health``: its bounds.
+    ``as_found``: corrects the story of a run without a supervisor. ``health``: its bounds.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class StoreFeed:
         return HistoryReader(self._directory.history)
 
     def poll(self) -> Situation:
-        """Fold what the journal gained, and read the newest samples. Raises JournalTooNew with a sentence."""
+        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         for record in self._journal.poll():
             self._story = apply(self._story, record)
         story = self._story
@@ -72,7 +72,7 @@ class StoreFeed:
         )
 
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
-        """From the metric history; empty for a metric that it does not keep."""
+        """From the metric history; empty for a metric that it does not have."""
         try:
             return self._history.series(metric, since_t, until_t, points)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Starting a supervisor that nobody's terminal owns: own session, no parent, output into the run's supervisor.log."""
+"""Start a supervisor apart from any terminal: its own session, no parent, output into the run's supervisor.log."""
 
 import os
 import subprocess
@@ -14,19 +14,21 @@ from ..errors import CliError, ExitCode
 from ..runs.output_owner import rival_at_start
 
 START_PATIENCE_S = 20.0
-"""Imports on a busy machine take a second or two; ten times that is a fault."""
+"""Imports take a second or two on a busy machine; after ten times that it has failed."""
 POLL_S = 0.05
 
 
 def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     """Start one and return its pid once it holds the run's lock.
 
-    Raises CliError when it did not come up (its last words are in supervisor.log). A short run may
-    be over before the lock was seen: then the pid that it wrote into the journal is returned.
+    Raises CliError if it did not start (its output is in supervisor.log). A short run may be over before its lock is
+    seen; then the pid of the process is returned.
     """
     if (pid := holder_pid(run.lock)) is not None:
         raise CliError(ExitCode.FAILED, f"{run.id} already has a supervisor (pid {pid})")
-    if (rival := rival_at_start(run)) is not None:  # here, where somebody reads it; the supervisor looks again
+    if (
+        rival := rival_at_start(run)
+    ) is not None:  # reported here, where a person reads it; the supervisor checks it again
         raise CliError(ExitCode.FAILED, f"{rival}; nothing was started")
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
@@ -49,7 +51,7 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
                 return child
             break
         time.sleep(POLL_S)
-    raise CliError(ExitCode.FAILED, f"the supervisor did not come up: see {run.supervisor_log}")
+    raise CliError(ExitCode.FAILED, f"the supervisor did not start: see {run.supervisor_log}")
 
 
 def become_detached(run: RunDirectory) -> int:

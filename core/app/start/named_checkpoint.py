@@ -1,6 +1,6 @@
-"""A checkpoint that a person names is proven before anything is asked of a supervisor, or one is started for it.
+"""A checkpoint that a person names is verified before a supervisor is asked to resume from it, or started for it.
 
-A run that is stopped or finished stays as it is when the checkpoint is no good, and who asked is told why.
+If it is not complete, the run stays as it is, and the answer says why.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from ...store.run_directory import RunDirectory
 
 
 def unfit(run: RunDirectory, command: Command) -> str | None:
-    """Why the checkpoint of this command cannot be gone on from, a sentence; None where it can, or none is named."""
+    """Why this command's checkpoint cannot be resumed from, as a sentence; None if it can, or none is named."""
     from ...checkpoints import verify
 
     if command.checkpoint is None:

@@ -34,14 +34,14 @@ def create_run(plan: LaunchPlan) -> RunToStart:
 
 
 def project_run(name: str | None, overrides: Overrides = NOTHING_SAID, *, to_start: bool = False) -> RunToStart:
-    """The run to supervise. Makes its folder at the first call; takes changed settings over while nobody watches.
+    """The run to supervise. Makes its folder at the first call; stores changed settings if no supervisor holds the run.
 
     ``to_start``: it will be started at once, so a new one that cannot be started is refused.
     Ends with exit code 3 if there is neither a trainwatch.toml nor a run that was started in this folder.
     """
     try:
         found = spec_and_definitions(name, overrides)
-    except CliError as error:  # no run of the file; it may be one that is known by its id
+    except CliError as error:  # not a run of the file; it may be a known run's id
         if error.code is not ExitCode.NOT_FOUND:
             raise
         try:
@@ -98,7 +98,7 @@ def _run_of_this_folder(name: str | None) -> RunDirectory:
 
 
 def _with_overrides(run: RunDirectory, overrides: Overrides) -> RunDirectory:
-    """A run that no trainwatch.toml describes: what the command line says of it holds from now on."""
+    """Store the options in a run that no trainwatch.toml describes."""
     if problems := setting_problems(overrides):
         raise CliError(ExitCode.USAGE, "; ".join(map(str, problems)))
     known = run.load_spec()

@@ -14,7 +14,7 @@ from ..plan.launch_plan import LaunchPlan
 from ..preflight.length_check import expected_of_run
 
 UNJUDGED = frozenset({"notify", "tmux", "screen"})
-"""Sections of the settings that no judgement depends on; the first holds secrets."""
+"""Sections of the settings that the judge does not use; the first holds secrets."""
 
 
 def run_created(plan: LaunchPlan, home: Path) -> RunCreated:

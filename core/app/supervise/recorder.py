@@ -15,9 +15,9 @@ from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
 from ...store.trace import TraceWriter
 
 FIRST_READING_S = 2.0
-"""A driver that answers does so within a second; one that does not must not hold the launch."""
+"""A working driver answers within a second; a launch does not wait longer for one that does not."""
 HABITS_S = 300.0
-"""How often what was learned is written for later runs of the command; and once more at the end."""
+"""Period of writing what was learned, for later runs of the command; it is written at the end, too."""
 
 UNHEARD = Progress()
 
@@ -49,10 +49,10 @@ class RunRecorder:
         self._trace.write(observation)
 
     def commit(self, t: float, state: JudgeState) -> None:
-        """Make it visible, with the progress as the judge sees it."""
+        """Make the samples visible to readers, with the judge's progress."""
         progress = state.progress
         self._heard = self._heard or progress != UNHEARD
-        if self._heard:  # a new supervisor has not read the log yet: what the last one knew stands
+        if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
             shown = with_own_pace(progress, state.pace, state.clock.step_s)
             self._history.add(ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t))
         self._history.commit()
@@ -83,9 +83,9 @@ class RunRecorder:
         self._log_growth = LogGrowth(LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None))
 
     def gpus_now(self) -> Sequence[GpuReading] | None:
-        """The newest readings; None where no GPU can be seen. Called by the acting thread.
+        """The newest readings; None if no GPU is visible. Called by the acting thread.
 
-        The first launch may be decided before the first reading came: it waits a moment, for it wants a baseline.
+        Waits for the first reading, because a launch needs a baseline.
         """
         self._gpu_answered.wait(FIRST_READING_S)
         return self._gpu.gpus if self._gpu is not None and self._gpu.gpus else None

@@ -10,13 +10,13 @@ from ...model.story import RunStory
 from ...store.history import HistoryReader
 
 BIN_S = 1.0
-"""Trials are short: every second of the history is a point of its own."""
+"""Trials are short: each second of the history is one point."""
 FEWEST = 6
-"""Fewer points tell no trend."""
+"""Fewer points show no trend."""
 WARM_UP = 0.25
-"""Share of the training time that teaches nothing about speed and memory: compiling, caching, allocating."""
+"""Share of the training time that does not count for speed and memory: compiling, caching, allocating."""
 GROWTH = 1.05
-"""Memory that grows by more than this factor between the middle and the end of a trial does not stand."""
+"""Memory that grows by more than this factor between the first and the last third is not stable."""
 GROWTH_BYTES = 64e6
 """Less than this is noise of a small process."""
 LOG_BYTES = 4_000_000
@@ -74,7 +74,7 @@ def measure(
 
 
 def falls(losses: Sequence[float]) -> bool | None:
-    """Whether the last third is lower than the first on average; None where there are too few."""
+    """Whether the last third is lower than the first on average; None if there are too few."""
     if len(losses) < FEWEST:
         return None
     third = len(losses) // 3
@@ -82,12 +82,12 @@ def falls(losses: Sequence[float]) -> bool | None:
 
 
 def rises(values: Sequence[float]) -> bool | None:
-    """Whether the last evaluation is as good as the first or better; None where there is no second one."""
+    """Whether the last evaluation is as good as the first or better; None if there is no second one."""
     return None if len(values) < 2 else values[-1] >= values[0]
 
 
 def evaluations(log: str | None) -> list[float]:
-    """Accuracies of evaluations that the log tells, oldest first; empty where it tells none or cannot be read."""
+    """Accuracies of evaluations in the log, oldest first; empty if there are none or it cannot be read."""
     if log is None:
         return []
     try:
@@ -104,7 +104,7 @@ def _series(history: HistoryReader, metric: str, since: float = -1.0) -> list[tu
 
 
 LONGEST_S = 1e7
-"""No trial is longer; only bins that hold something cost."""
+"""No trial is longer. Empty bins cost nothing."""
 
 
 def _peak(history: HistoryReader, metric: str) -> float | None:
@@ -118,7 +118,7 @@ def _pace(steps: Points) -> float | None:
 
 
 def _stands(points: Points) -> bool | None:
-    """Whether a memory's last third is no larger than its first third, but for noise."""
+    """Whether the last third is no larger than the first third, apart from noise."""
     if len(points) < FEWEST:
         return None
     values = [v for _, v in points]

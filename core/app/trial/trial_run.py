@@ -1,7 +1,7 @@
-"""Trials: the run's own command under one profile for some minutes, in a folder of its own, measured and ended gently.
+"""Trials: the run's command under one profile for some minutes, in a separate folder, measured and ended gently.
 
-A trial is a run like any other (launched, watched, judged, journalled), but in a home within the home, with an output
-folder of its own, without restarts, remedies and notices. Nothing of the user's is written to.
+A trial is a run like any other (launched, supervised, journalled), but in its own state folder, with its own output
+folder, without restarts, remedies and notices. No file of the user is written.
 """
 
 import shutil
@@ -35,9 +35,9 @@ from ..runs.known_runs import all_runs, home
 from .trial_measure import measure
 
 LOOK_S = 0.25
-"""Period of looking how far a trial is."""
+"""Period of checking whether a trial is long enough."""
 MINUTES = 5.0
-"""Requirement E4."""
+"""Long enough for warm-up and a stable pace of most trainers."""
 
 
 class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rivals(spec: RunSpec) -> list[str]:
-    """Live runs that train on the same GPU (or may: where a run does not say, it is on all), as sentences."""
+    """Live runs on the same GPU, as sentences. A run without ``gpus`` may be on all of them."""
     return [
         f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}"
         for run, other in ((run, run.load_spec()) for run in all_runs())
@@ -59,7 +59,7 @@ def rivals(spec: RunSpec) -> list[str]:
 
 
 def plan_trial(spec: RunSpec, profile: str, scratch: Path, definitions: Definitions) -> RunSpec:
-    """The run of a trial, writing below ``scratch``. Raises CliError when its output cannot be kept off the user's."""
+    """The run of a trial, writing below ``scratch``. Raises CliError if its output cannot be redirected."""
     preset, known = definitions.preset_of(spec), definitions.profiles
     if profile not in known:
         raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {", ".join(known)}')
@@ -113,7 +113,7 @@ def try_here(spec: RunSpec, profile: str, length: TrialLength, scratch: Path | N
         return result
     finally:
         if not keep:
-            shutil.rmtree(folder, ignore_errors=True)  # made above, by us
+            shutil.rmtree(folder, ignore_errors=True)  # it was made above
 
 
 def _settings(settings: Settings, profile: str) -> Settings:
@@ -130,11 +130,11 @@ def _settings(settings: Settings, profile: str) -> Settings:
 
 
 def _unheard(_records: Sequence[Record]) -> None:
-    """A trial's own events would bury the table; they are in its journal."""
+    """Print nothing: the events are in the trial's journal."""
 
 
 def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) -> None:
-    """Ask for a gentle end when the trial is long enough."""
+    """End the trial gently once it is long enough."""
     first: tuple[float, int] | None = None
     with HistoryReader(run.history) as history:
         while not over.wait(LOOK_S):
@@ -149,5 +149,5 @@ def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) 
             try:
                 send(run, Request(command=Command(t=0.0, verb="shutdown", by="the trial", stop_trainer=True)))
             except ControlError:
-                continue  # it is just ending, or busy: asked again
+                continue  # it is ending or busy; asked again
             return

@@ -12,7 +12,7 @@ from .streams import discard_stdout, make_writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb. Returns its exit code (see ``failure.ExitCode``)."""
+    """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
     make_writable()
     words = list(sys.argv[1:] if argv is None else argv)
     command: list[str] | None = None
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         if error.filename is None:
             discard_stdout()
-        where = "what was to be written" if error.filename is None else os.fsdecode(error.filename)
+        where = "the output" if error.filename is None else os.fsdecode(error.filename)
         print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         return int(ExitCode.NOT_FOUND if missing else ExitCode.FAILED)

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Replace this process by the view; 1 when nothing can be shown."""
+    """Replaces this process by the view; 1 if there is nothing to show."""
     from trainwatch.core.app.wiring import attach_argv
 
     try:

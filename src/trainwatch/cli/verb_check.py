@@ -1,4 +1,4 @@
-"""``trainwatch check``: check, before a night, everything that could end a run."""
+"""``trainwatch check``: check what could end a run, before it is started or after it is over."""
 
 import argparse
 

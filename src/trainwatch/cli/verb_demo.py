@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """0 if it reached its last step after the crash and the hang."""
+    """0 if the training finished after the crash and the hang."""
     from trainwatch.core.app.examples.demo import demo_result, demo_run
     from trainwatch.tui.ui.terminal import can_show_screen
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Print the diagnosis; 0 whenever an answer (``unknown`` included) could be given."""
+    """0 whenever there is an answer (``unknown`` included)."""
     from trainwatch.core.app.logs import diagnose_log
 
     diagnosis = diagnose_log(text_blocks(args.log), args.exit_code, warn)

@@ -31,7 +31,7 @@ def act(args: argparse.Namespace) -> int:
 
 
 def show(record: Record, *, as_json: bool) -> None:
-    """One record: all of it as JSON, or a line for people (records without news have none)."""
+    """Print one record, as JSON or as a line of text. Some records have no line."""
     if as_json:
         print_json(record)
     elif line := event_line(record):

@@ -31,5 +31,5 @@ def act(args: argparse.Namespace) -> int:
 
     path, preset, output_dir = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))
     saves = f", output_dir {output_dir}" if output_dir else ""
-    print(f"{path}: written (preset {preset}{saves}); look through it, then: trainwatch check, trainwatch")
+    print(f"{path}: written (preset {preset}{saves}); check its values, then: trainwatch check, trainwatch")
     return ExitCode.DONE

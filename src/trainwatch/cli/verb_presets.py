@@ -2,7 +2,7 @@
 
 import argparse
 
-from .definitions import add_parts, named, print_list, print_one
+from .definition_text import add_parts, named, print_list, print_one
 
 SECTION = "prepare"
 HELP = "what trainwatch knows about frameworks"

@@ -5,7 +5,7 @@ import argparse
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.profile import Profile
 
-from .definitions import add_parts, named, print_list, print_one
+from .definition_text import add_parts, named, print_list, print_one
 from .output import print_json
 
 SECTION = "prepare"

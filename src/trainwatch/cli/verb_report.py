@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Write it; 0 whenever the run is known. 2 when the file exists."""
+    """2 if the file exists."""
     from trainwatch.core.app.runs.report_sources import report_of
 
     target = Path(args.output) if args.output else None
@@ -61,7 +61,7 @@ def _text(report: Any, form: str) -> str:
 
 
 def _write(target: Path, text: str) -> None:
-    """Never over a file that is there, also when it came a moment ago."""
+    """Never overwrites a file, also one that was made in the meantime."""
     try:
         with target.open("x", encoding="utf-8", errors="replace") as file:
             file.write(text)

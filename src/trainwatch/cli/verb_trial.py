@@ -61,13 +61,13 @@ def act(args: argparse.Namespace) -> int:
 
 
 def trial_object(result: TrialResult) -> dict[str, Any]:
-    """A result for ``--json``: its fields, and the verdict with what speaks against it."""
+    """A result for ``--json``: its fields, the verdict, and the doubts."""
     found: dict[str, Any] = jsonable(result)
     return {**found, "stable": result.stable, "doubts": list(result.doubts)}
 
 
 def table(results: list[TrialResult]) -> list[str]:
-    """One line a profile, as requirement B2 has them, and what speaks against the doubtful ones."""
+    """One line for each profile, then the doubts."""
     wide = max(12, *(len(r.profile) for r in results))
     lines = [f"{'profile':{wide}}  s/step    VRAM peak     RAM peak   GPU  stable  ended"]
     for r in results:
@@ -81,7 +81,7 @@ def table(results: list[TrialResult]) -> list[str]:
     for r in results:
         lines += [f"{'':{wide}}  {r.profile}: {doubt}" for doubt in r.doubts]
     if any(r.simulated_gpu for r in results):
-        lines.append("the GPU figures are of a simulated GPU")
+        lines.append("the GPU values are of a simulated GPU")
     return lines
 
 
