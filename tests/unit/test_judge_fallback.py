@@ -9,7 +9,10 @@ from tests.shipped import CATALOGUE
 from tests.unit.test_judge_ramp import on, profiles, saves
 from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.attempt_progress import AttemptProgress
+from trainwatch.core.judge.recovery.fallback import settings_that_ran
+from trainwatch.core.judge.recovery.ramp_state import SettingsThatRan
+from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
@@ -152,3 +155,12 @@ def test_what_a_person_chose_meanwhile_goes_before_what_ran() -> None:
     world = crash(switched().command("profile", profile="third"), ARGPARSE, 2)
     assert profiles(world) == [None, "safe_mode", "third"]
     assert any("profile safe_mode does not start here: back to" in n.text for n in world.of(Note))
+
+
+def test_settings_that_ran_do_not_replace_a_profile_that_the_failed_attempt_did_not_have() -> None:
+    """An adopted attempt that was launched with another profile than the one now chosen."""
+    state = JudgeState(
+        profile="fast", ran=SettingsThatRan(attempt=1, profile="safe"), attempt=AttemptProgress(profile="safe")
+    )
+    assert settings_that_ran(state) is None
+    assert settings_that_ran(state, started=False) == state.ran
