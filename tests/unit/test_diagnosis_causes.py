@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.shipped import CATALOGUE, FAILURES, SHAPES
+from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnose, diagnosis_of
 from trainwatch.core.judge.failure.log_evidence import (
@@ -13,11 +13,14 @@ from trainwatch.core.judge.failure.log_evidence import (
     kernel_evidence,
     read_evidence,
 )
+from trainwatch.core.judge.text.shape_table import ShapeTable
 
 BAR = "\rsteps:  10%|█         | {0}/100 [00:10<01:30,  1.00s/it, loss=0.5]"
 OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB\n"
 TRACE = 'Traceback (most recent call last):\n  File "/job/train.py", line 3, in <module>\n    main()\n'
 
+QUIET = "x" * 9000 + "\n"
+"""Text without news, so long that lines after it are searched with the gates."""
 EXAMPLES = [(each.name, text) for each in FAILURES.classes for text in each.examples]
 
 
@@ -29,6 +32,7 @@ def state_of(text: str) -> DiagnosisState:
 def test_diagnosis_of_the_examples_of_each_class(failure: str, text: str) -> None:
     answer = diagnosis_of([text], CATALOGUE, None if failure == "success" else 1)
     assert answer.failure == failure
+    assert diagnosis_of([QUIET + text], CATALOGUE, None if failure == "success" else 1).failure == failure
     assert answer.title
     assert answer.explanation
     assert failure == "success" or answer.remedies
@@ -68,6 +72,13 @@ def test_diagnosis_error_after_which_training_went_on_is_no_cause() -> None:
     answer = diagnosis_of([text], CATALOGUE, 130)
     assert answer.failure == "killed_by_user"
     assert diagnosis_of([OOM + "".join(BAR.format(step) for step in range(5, 12))], CATALOGUE, 0).failure == "success"
+
+
+def test_diagnosis_progress_in_own_shapes_outlives_an_error() -> None:
+    ticks = "".join(f"tick {number}\n" for number in range(9))
+    own = CompiledCatalogue(FAILURES, ShapeTable(LOG_SHAPES, (r"^tick (?P<step>\d+)",)))
+    assert diagnosis_of([OOM + ticks], own, 1).failure == "unknown"
+    assert diagnosis_of([OOM + ticks], CATALOGUE, 1).failure == "cuda_oom"
 
 
 def test_diagnosis_survived_error_is_still_shown_when_nothing_else_is() -> None:
