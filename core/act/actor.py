@@ -1,6 +1,5 @@
 """Performs the judge's decisions. Each decision is one row of a table and a thin call into this package."""
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from ..model.attempt import LaunchOrder
 from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.decision import (
     CaptureStacks,
@@ -25,82 +23,51 @@ from ..model.decision import (
     UnpauseAttempt,
     VerifyCheckpoint,
 )
-from ..model.launch.change import Change
 from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget, Retention
-from ..model.preset import Preset
-from ..model.profile import Profile
 from ..model.run import RunSpec
-from .config.derive import Derived, DeriveError, preview, write_config_copy
-from .config.output_names import own_name
-from .config.remaining_steps import remaining
+from .attempt_launcher import AttemptLauncher, Performed, read_baseline
 from .evidence.capture import KernelTail, examine, no_kernel_log
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
-from .launch import spool
-from .launch.launching import LaunchError, is_alive, launch, read_start
-from .launch.readiness import READY, Readiness
+from .launch.launching import is_alive
 from .notify.notifier import NotifyReport, notify, notify_urls
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.stopping import stop_attempt
-
-BASELINE = "gpu_baseline.json"
-"""File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
-
-Performed = tuple[bool, str, dict[str, Any]]
-"""Result of an action: whether it succeeded, a sentence, data for the journal."""
 
 
 class RunActor:
     """Implements ``model.ports.Actor`` for one run.
 
-    ``attempt_folder``/``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict.
-    ``gpus_now``: newest readings, None if there is no telemetry. ``show``: opens a view of a new attempt (tmux) and
-    returns a sentence about it. ``base_env``: the environment that the trainer inherits. ``kernel_tail``: the last
+    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``: newest
+    readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``: the last
     lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop trainers
-    with the longer graces of WSL2. ``misfit``: a sentence if the derived launch contradicts the checkpoint it resumes
-    from. ``remember``: stores the attempt's folder and derived launch for the next launch.
-    ``planned``: decision, attempt folder → the launch if it was derived already. ``ready``: whether it can be launched
-    now.
+    with the longer graces of WSL2.
     """
 
     def __init__(
         self,
         *,
         spec: RunSpec,
-        preset: Preset,
-        profiles: Mapping[str, Profile],
-        attempt_folder: Callable[[int], Path],
+        launcher: AttemptLauncher,
         incident_folder: Callable[[int], Path],
         verify: Callable[[Path, bool], Checkpoint],
         gpus_now: Callable[[], Sequence[GpuReading] | None],
-        show: Callable[[AttemptTarget], str | None],
         base_env: Mapping[str, str],
         kernel_tail: KernelTail = no_kernel_log,
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
         retention: Retention | None = None,
-        ready: Callable[[Derived], Readiness] = lambda _derived: READY,
-        planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
-        misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
-        remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
     ) -> None:
         self._spec = spec
-        self._preset = preset
-        self._profiles = profiles
-        self._attempt_folder = attempt_folder
+        self._launcher = launcher
         self._incident_folder = incident_folder
         self._verify = verify
         self._gpus_now = gpus_now
-        self._show = show
         self._base_env = base_env
         self._kernel_tail = kernel_tail
         self._wsl = wsl
-        self._misfit = misfit
-        self._remember = remember
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._retention = retention
-        self._ready = ready
-        self._planned = planned
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
@@ -122,7 +89,7 @@ class RunActor:
         """Set the attempt that later actions are for. It stays after its trainer is dead: workers may be left."""
         self._target = target
         if target is not None:
-            self._baseline = _read_baseline(target.directory)
+            self._baseline = read_baseline(target.directory)
 
     def perform(self, decision: Decision) -> Outcome:
         """Perform one decision."""
@@ -197,89 +164,10 @@ class RunActor:
     def _start(self, decision: StartAttempt) -> Performed:
         if self._target is not None and is_alive(self._target.trainer):
             return False, f"attempt {self._target.number} still runs (pid {self._target.trainer.pid})", {}
-        folder = _unused(self._attempt_folder(decision.attempt))
-        profile = None
-        if decision.profile is not None:
-            profile = self._profiles.get(decision.profile)
-            if profile is None:
-                known = ", ".join(self._profiles)
-                return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
-        baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
-        resume = Path(decision.resume_from) if decision.resume_from else None
-        try:
-            derived, name = self._derive(decision, profile, resume, folder)
-            ready = self._ready(derived)
-            if ready.held is not None:
-                return False, ready.held, {"retryable": False}
-            if ready.need_bytes is not None:
-                detail = f"not enough disk space for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
-                return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
-            write_config_copy(self._spec, derived)
-            order = LaunchOrder(
-                attempt=decision.attempt,
-                argv=derived.argv,
-                cwd=self._spec.cwd,
-                env=derived.env,
-                log=str(folder / "train.log"),
-                terminal=self._spec.terminal,
-                interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
-                terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
-            )
-            target = launch(order, folder)
-        except DeriveError as error:
-            return False, str(error), {"retryable": False, "settings": True}
-        except LaunchError as error:
-            return False, str(error), {"retryable": False}
-        with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
-            spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
-        self._target, self._baseline = target, baseline
-        self._remember(folder, derived)
-        start = read_start(folder)
-        notes = (
-            *(f"it saves as {change.after}: {change.why}" for change in name),
-            self._misfit(resume, derived) if resume is not None else None,
-            self._show(target),
-        )
-        return (
-            True,
-            "; ".join(note for note in notes if note),
-            {
-                "start": msgspec.to_builtins(start),
-                "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),
-                "directory": str(folder),
-                "resume": derived.resume,
-                "told_resume": derived.told_resume,
-                "resume_named": _resume_places(derived, resume),
-            },
-        )
+        return self._launcher.start(decision, self._launched)
 
-    def _derive(
-        self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
-    ) -> tuple[Derived, tuple[Change, ...]]:
-        """The launch, and the change that renames its checkpoint files (empty if none). Raises DeriveError."""
-        planned = self._planned(decision, folder)
-        if planned is not None:
-            return planned, ()
-        left = remaining(
-            self._spec,
-            self._preset,
-            profile,
-            resume,
-            epochs_done=decision.epochs_done,
-            steps_done=decision.steps_done,
-        )
-        name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
-        derived = preview(
-            self._spec,
-            self._preset,
-            profile,
-            resume_from=resume,
-            changes=(*decision.changes, *left, *name),
-            attempt_directory=folder,
-            attempt=decision.attempt,
-            base_env=self._base_env,
-        )
-        return derived, name
+    def _launched(self, target: AttemptTarget, baseline: Mapping[int, float]) -> None:
+        self._target, self._baseline = target, dict(baseline)
 
     def _pause(self, _decision: PauseAttempt) -> Performed:
         if self._target is None:
@@ -313,26 +201,3 @@ class RunActor:
         if objection is not None:
             return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
         return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
-
-
-def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
-    """Which parts of the launch name the checkpoint: derived config, command line."""
-    if resume is None or not derived.told_resume:
-        return ()
-    places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
-    return tuple(place for place, text in places.items() if resume.name in text)
-
-
-def _unused(folder: Path) -> Path:
-    """The folder itself, or one with a number appended if a launch that failed has used it."""
-    number = 1
-    candidate = folder
-    while (candidate / spool.ORDER).exists():
-        number += 1
-        candidate = folder.with_name(f"{folder.name}-{number}")
-    return candidate
-
-
-def _read_baseline(directory: str) -> dict[int, float]:
-    found = spool.read(directory, BASELINE) or {}
-    return {int(k): float(v) for k, v in found.items()}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..act.actor import RunActor
+from ..act.attempt_launcher import AttemptLauncher
 from ..act.gpu.gpu_clearing import GpuHelp
 from ..act.view import tmux
 from ..act.view.attach import attach_command
@@ -83,18 +84,26 @@ def build_supervisor(
     snapshot = latest_snapshot(run.journal)
     judge = Judge(_knowledge(spec, preset, profiles))
     live = live_attempt(run, story)
-    actor = RunActor(
+    launcher = AttemptLauncher(
         spec=spec,
         preset=preset,
         profiles=profiles,
         attempt_folder=run.attempt,
-        incident_folder=run.incident,
-        verify=lambda path, deep: verify(path, deep=deep),
         gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
         ready=ReadinessCheck(plan, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
         planned=plan.derived_for,
+        misfit=lambda resume, derived: misfit_of(spec, resume, derived),
+        remember=lambda folder, derived: remember_launch(spec, folder, derived),
+    )
+    actor = RunActor(
+        spec=spec,
+        launcher=launcher,
+        incident_folder=run.incident,
+        verify=lambda path, deep: verify(path, deep=deep),
+        gpus_now=recorder.gpus_now,
+        base_env=os.environ,
         retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
@@ -104,8 +113,6 @@ def build_supervisor(
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
         ),
         wsl=is_wsl(),
-        misfit=lambda resume, derived: misfit_of(spec, resume, derived),
-        remember=lambda folder, derived: remember_launch(spec, folder, derived),
     )
     if (newest := newest_attempt(run)) is not None:
         actor.follow(newest)  # also a dead one: workers that it left are ended before the next attempt starts

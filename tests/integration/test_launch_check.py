@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from trainwatch.core.act.launch.readiness import READY
+from trainwatch.core.act.attempt_launcher import READY
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.checklist import ReadinessCheck, before_launch

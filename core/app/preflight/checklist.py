@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from ...act.attempt_launcher import READY, Readiness
 from ...act.config.derive import Derived
-from ...act.launch.readiness import READY, Readiness
 from ...config.project import load_project
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode

@@ -1,0 +1,188 @@
+"""Launches an attempt as the judge decided: derive the launch, check that it can start, start it, show it."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.attempt import LaunchOrder
+from ..model.decision import StartAttempt
+from ..model.launch.change import Change
+from ..model.observation import GpuReading
+from ..model.ports import AttemptTarget
+from ..model.preset import Preset
+from ..model.profile import Profile
+from ..model.run import RunSpec
+from .config.derive import Derived, DeriveError, preview, write_config_copy
+from .config.output_names import own_name
+from .config.remaining_steps import remaining
+from .launch import spool
+from .launch.launching import LaunchError, launch, read_start
+
+BASELINE = "gpu_baseline.json"
+"""File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
+
+Performed = tuple[bool, str, dict[str, Any]]
+"""Result of an action: whether it succeeded, a sentence, data for the journal."""
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """``held``: why a launch would fail, and what to do. ``need_bytes``: disk space that has to become free first."""
+
+    held: str | None = None
+    need_bytes: float | None = None
+
+
+READY = Readiness()
+
+
+class AttemptLauncher:
+    """Launches the attempts of one run.
+
+    ``attempt_folder``: number → folder that may not exist yet. ``gpus_now``: newest readings, None if there is no
+    telemetry. ``show``: opens a view of the attempt (tmux) and returns a sentence about it. ``base_env``: the
+    environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
+    attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
+    checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: RunSpec,
+        preset: Preset,
+        profiles: Mapping[str, Profile],
+        attempt_folder: Callable[[int], Path],
+        gpus_now: Callable[[], Sequence[GpuReading] | None],
+        show: Callable[[AttemptTarget], str | None],
+        base_env: Mapping[str, str],
+        ready: Callable[[Derived], Readiness] = lambda _derived: READY,
+        planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
+        misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
+        remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
+    ) -> None:
+        self._spec = spec
+        self._preset = preset
+        self._profiles = profiles
+        self._attempt_folder = attempt_folder
+        self._gpus_now = gpus_now
+        self._show = show
+        self._base_env = base_env
+        self._ready = ready
+        self._planned = planned
+        self._misfit = misfit
+        self._remember = remember
+
+    def start(
+        self, decision: StartAttempt, launched: Callable[[AttemptTarget, Mapping[int, float]], None]
+    ) -> Performed:
+        """Launch an attempt. ``launched`` is called as soon as the trainer runs, with the GPU memory in use before it.
+
+        The memory is in bytes per GPU index.
+        """
+        folder = _unused(self._attempt_folder(decision.attempt))
+        profile = None
+        if decision.profile is not None:
+            profile = self._profiles.get(decision.profile)
+            if profile is None:
+                known = ", ".join(self._profiles)
+                return False, f'no profile "{decision.profile}"; there are: {known}', {"retryable": False}
+        baseline = {r.index: r.mem_used_bytes for r in self._gpus_now() or () if r.mem_used_bytes is not None}
+        resume = Path(decision.resume_from) if decision.resume_from else None
+        try:
+            derived, name = self._derive(decision, profile, resume, folder)
+            ready = self._ready(derived)
+            if ready.held is not None:
+                return False, ready.held, {"retryable": False}
+            if ready.need_bytes is not None:
+                detail = f"not enough disk space for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
+                return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
+            write_config_copy(self._spec, derived)
+            order = LaunchOrder(
+                attempt=decision.attempt,
+                argv=derived.argv,
+                cwd=self._spec.cwd,
+                env=derived.env,
+                log=str(folder / "train.log"),
+                terminal=self._spec.terminal,
+                interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
+                terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
+            )
+            target = launch(order, folder)
+        except DeriveError as error:
+            return False, str(error), {"retryable": False, "settings": True}
+        except LaunchError as error:
+            return False, str(error), {"retryable": False}
+        launched(target, baseline)
+        with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
+            spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
+        self._remember(folder, derived)
+        start = read_start(folder)
+        notes = (
+            *(f"it saves as {change.after}: {change.why}" for change in name),
+            self._misfit(resume, derived) if resume is not None else None,
+            self._show(target),
+        )
+        data = {
+            "start": msgspec.to_builtins(start),
+            "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),
+            "directory": str(folder),
+            "resume": derived.resume,
+            "told_resume": derived.told_resume,
+            "resume_named": _resume_places(derived, resume),
+        }
+        return True, "; ".join(note for note in notes if note), data
+
+    def _derive(
+        self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
+    ) -> tuple[Derived, tuple[Change, ...]]:
+        """The launch, and the change that renames its checkpoint files (empty if none). Raises DeriveError."""
+        planned = self._planned(decision, folder)
+        if planned is not None:
+            return planned, ()
+        left = remaining(
+            self._spec,
+            self._preset,
+            profile,
+            resume,
+            epochs_done=decision.epochs_done,
+            steps_done=decision.steps_done,
+        )
+        name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
+        derived = preview(
+            self._spec,
+            self._preset,
+            profile,
+            resume_from=resume,
+            changes=(*decision.changes, *left, *name),
+            attempt_directory=folder,
+            attempt=decision.attempt,
+            base_env=self._base_env,
+        )
+        return derived, name
+
+
+def read_baseline(directory: str) -> dict[int, float]:
+    """The GPU memory in use before the attempt of ``directory``; empty if unknown."""
+    found = spool.read(directory, BASELINE) or {}
+    return {int(k): float(v) for k, v in found.items()}
+
+
+def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
+    """Which parts of the launch name the checkpoint: derived config, command line."""
+    if resume is None or not derived.told_resume:
+        return ()
+    places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
+    return tuple(place for place, text in places.items() if resume.name in text)
+
+
+def _unused(folder: Path) -> Path:
+    """The folder itself, or one with a number appended if a launch that failed has used it."""
+    number = 1
+    candidate = folder
+    while (candidate / spool.ORDER).exists():
+        number += 1
+        candidate = folder.with_name(f"{folder.name}-{number}")
+    return candidate
