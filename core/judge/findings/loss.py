@@ -1,8 +1,9 @@
 """Findings about the loss: not a number, or far above its trend. They warn and stop nothing.
 
-Known false alarms: one overflowing step under mixed precision prints NaN and is skipped by the gradient scaler; so a
-NaN is a warning, and only a crash that follows makes the resume point older than it. Warm restarts of the learning
-rate raise the loss for a while; so a spike must last.
+Sources: loss scaling of mixed precision (PyTorch's GradScaler), runs that continued for days after a NaN. Known false
+alarms: one overflowing step under mixed precision prints NaN and is skipped by the gradient scaler; so a NaN is a
+warning, and only a crash that follows makes the resume point older than it. Warm restarts of the learning rate raise
+the loss for a while; so a spike must last.
 """
 
 import msgspec

@@ -1,4 +1,9 @@
-"""A trainer that waits at its terminal for an answer. It is not hung, and a restart would ask the same question."""
+"""A trainer that waits at its terminal for an answer. It is not hung, and a restart would ask the same question.
+
+Sources: wandb's choice of an account at the start, Hugging Face's "trust remote code? [y/N]", scripts that ask before
+they overwrite an output directory. Known false alarms: a process that sleeps for another reason; so if the kernel does
+not show what it waits for, the last line of the log must end like a prompt.
+"""
 
 from ...model.observation import ProcessSample
 from ..hang import active_time, step_clock
