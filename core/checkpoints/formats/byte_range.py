@@ -33,7 +33,13 @@ class ByteRange:
         """Exactly ``size`` bytes. Raises Torn when there are fewer, Corrupt when the disk cannot read them."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
-        buffer = bytearray(size)
+        try:
+            data = os.pread(self.fd, size, self.start + offset)
+        except OSError as error:
+            raise unreadable(error, f"byte {offset}") from error
+        if len(data) == size:
+            return data
+        buffer = bytearray(size)  # a short read: large sizes, or the end moved
         self.fill(memoryview(buffer), offset)
         return bytes(buffer)
 

@@ -10,9 +10,9 @@ Measured against picklescan and fickling: docs/decisions/0018-pickle-safety.md.
 """
 
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from ..damage import Corrupt, Sealed, Torn
 from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, shown
@@ -31,13 +31,15 @@ def read_pickle(data: bytes, interpreter: Interpreter, start: int = 0) -> tuple[
     Raises Torn (ends before STOP), Corrupt (no such opcode, wrong operands), Sealed (beyond the limits).
     """
     walk = PickleWalk(data, interpreter, start)
-    acts, stream = _ACTS, walk.stream
+    acts, stream, name = _ACTS, walk.stream, ""
+    # a stream that knows its position gives that of each opcode; genops ends after STOP
+    operations = cast("Iterator[tuple[pickletools.OpcodeInfo, Any, int]]", pickletools.genops(stream))
     try:
-        for opcode, operand, at in islice(pickletools.genops(stream), MAX_OPCODES):
-            walk.at = at or 0
-            if opcode.name == "STOP":
-                return walk.stack.pop(), walk.at + 1
-            acts[opcode.name](walk, operand)
+        for opcode, operand, walk.at in islice(operations, MAX_OPCODES):
+            name = opcode.name
+            acts[name](walk, operand)
+        if name == "STOP":
+            return walk.stack.pop(), walk.at + 1
     except (IndexError, KeyError, TypeError, AttributeError) as error:
         # operands of the wrong kind, an empty stack, a memo never written, an opcode that has no place in a file
         raise Corrupt(f"its pickle is damaged at byte {walk.at}: {shown(str(error) or 'empty stack')}") from error
@@ -251,6 +253,7 @@ _ACTS: dict[str, _Act] = {
     "NEWOBJ_EX": _newobj_ex,
     "PERSID": _persid,
     "BINPERSID": _binpersid,
+    "STOP": lambda _walk, _: None,
     "PROTO": _proto,
     "FRAME": _frame,
 }
