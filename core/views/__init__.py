@@ -1,1 +1,1 @@
-"""What people are shown: pure projections of a run's story and its newest readings. Imports the model only."""
+"""Views: pure projections of a run's story and its newest readings. Imports the model only."""

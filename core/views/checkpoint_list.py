@@ -1,4 +1,4 @@
-"""The checkpoints pane."""
+"""Checkpoints of a run as a list, and its resume point."""
 
 import msgspec
 
@@ -18,7 +18,7 @@ LEVELS: dict[str, Level] = {
 
 
 class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``resume``: a resume would start here."""
+    """One row. ``resume``: a resume starts from it."""
 
     path: str
     name: str
@@ -43,7 +43,7 @@ def resume_point(now: Situation) -> Checkpoint | None:
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
-    """How many steps would have to be done again from this checkpoint; None when that cannot be known."""
+    """Steps that a resume from this checkpoint repeats; None = unknown."""
     if step is None:
         return None
     if checkpoint is None:
@@ -63,13 +63,13 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         age=quantity.age(max(0.0, now.now_wall - c.mtime)),
         verdict=c.verdict,
         level=LEVELS[c.verdict],
-        reason="; ".join(filter(None, (c.reason, None if aside is None else f"no resume point: {aside.why}"))),
+        reason="; ".join(filter(None, (c.reason, None if aside is None else f"not used for a restart: {aside.why}"))),
         resume=resume is not None and resume.path == c.path,
     )
 
 
 def step_words(c: Checkpoint) -> str:
-    """step 5,880; epoch 3 where there is no step; – where neither is known."""
+    """``step 5,880``; ``epoch 3`` if the step is unknown; ``–`` if both are."""
     if c.step is not None:
         return f"step {quantity.count(c.step)}"
     return quantity.UNKNOWN if c.epoch is None else f"epoch {c.epoch}"

@@ -17,7 +17,7 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
     ``width``: of the cell, 0 = as long as its text; ``fit``: at most ``width``, no wider than the longest text.
     ``from_width``, ``below_width``: the list's width from which on, and below which, the column is shown.
     ``before``, ``after``: blanks around it. ``share``: drawn as a bar of this share (0..1, None = blank) instead of
-    text. ``style``: name of a style, or what gives it for a row.
+    text. ``style``: name of a style, or a function that returns it for a row.
     """
 
     title: str
@@ -38,5 +38,5 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
 
 
 def shown_columns(columns: Sequence[Column[Row]], width: int) -> list[Column[Row]]:
-    """Those that a list of this width shows."""
+    """The columns that a list of this width shows."""
     return [c for c in columns if c.from_width <= width and (c.below_width is None or width < c.below_width)]

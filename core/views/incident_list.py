@@ -1,4 +1,4 @@
-"""The incidents pane: what was seen, why, what was done and what it cost."""
+"""Incidents as a list: what was seen, the cause, what was done and the cost."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger":
 
 
 class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
-    """One incident in words. Empty parts have nothing to say."""
+    """One incident as text. Empty parts are unknown."""
 
     id: int
     kind: str
@@ -32,7 +32,7 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """How it stands, from the longest telling to the shortest: numbers are left out whole, never cut."""
+        """Its status, from the longest text to the shortest: a list shows the first that fits."""
         short = self.status.partition(",")[0]
         full = (f"{self.status} · {self.cost}",) if self.cost else ()
         return (*full, self.status, short, "open" if self.open else short.rpartition(" ")[2])
@@ -45,7 +45,7 @@ def incident_views(now: Situation) -> tuple[IncidentView, ...]:
 
 
 def incident_view(i: Incident, now: Situation) -> IncidentView:
-    """One incident in words."""
+    """The texts of one incident."""
     known = title_of(i)
     explained = i.explanation or ""
     return IncidentView(
@@ -67,7 +67,7 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
 
 
 def _seen(i: Incident) -> str:
-    """The reason with the first evidence that says more than it."""
+    """The reason, and the first evidence that adds to it."""
     told = [] if i.kind not in {"crash", "hang"} else [i.reason]
     told += [e.what for e in i.evidence if e.what not in i.reason][:3]
     return " · ".join(told)
@@ -96,9 +96,9 @@ def _did(i: Incident, now: Situation) -> str:
     after = _attempt_after(i, now)
     if after is not None:
         if not parts:
-            parts.append(f"started try {after.number}" + ("" if after.resume_from else " from the beginning"))
+            parts.append(f"started attempt {after.number}" + ("" if after.resume_from else " from the beginning"))
         parts += [f"{c.key} {_value(c.before)} → {_value(c.after)}" for c in after.changes if c.before is not None]
-    parts += [f"waits for you: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
+    parts += [f"needs your decision: {p.title} [r]" for p in now.story.proposals if p.incident == i.id]
     return " · ".join(parts)
 
 

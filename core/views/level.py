@@ -1,4 +1,4 @@
-"""Levels of readings: by the bounds of the run's settings, and near a bound as the judge wrote them."""
+"""Levels of readings: by the bounds of the run's settings, and near a bound as the judge has them."""
 
 import math
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from ..model.settings import Health
 from ..model.story import RunStory
 
 Bounds = tuple[tuple[float, Level], ...]
-"""(highest value that still has this level, level), rising; a bound belongs to the milder level."""
+"""(highest value that still has this level, level), rising; a value at a bound has the milder level."""
 
 ALL_SAFE: Bounds = ((math.inf, "safe"),)
 MARGIN = 0.02
-"""Share of a value within which the judge's level stands: on a bound it would flap."""
+"""Share of a value within which the judge's level is shown: at a bound the level would flap."""
 
 
 @lru_cache(maxsize=64)
 def bounds_of(health: Health, profile: str | None) -> Mapping[str, Bounds]:
-    """Bounds by row, for a run's settings and the profile it runs with."""
+    """Bounds by row, for the settings and the profile of a run."""
     vram = VRAM_STABLE_PCT if profile == "stable" else health.vram_warning_pct
     rising: dict[str, tuple[float, float]] = {
         "temp": (health.temp_warning_c, health.temp_danger_c),
@@ -43,7 +43,7 @@ SEVERITY: dict[Level, int] = {"unknown": 0, "safe": 1, "underused": 2, "warning"
 
 
 def level_in(bounds: Bounds, value: float | None) -> Level:
-    """The level that the bounds give a value; unknown for None."""
+    """The level of a value; ``unknown`` for None."""
     if value is None or not math.isfinite(value):
         return "unknown"
     for highest, level in bounds:
@@ -53,9 +53,9 @@ def level_in(bounds: Bounds, value: float | None) -> Level:
 
 
 def level_of(story: RunStory, names: tuple[str, ...], bounds: Bounds, value: float | None) -> Level:
-    """The level of the present value; near a bound, what the judge said of the first of these metrics.
+    """The level of the current value; near a bound, the judge's level of the first of these metrics.
 
-    The judge waits before it tells a change: its level beside the newest number would contradict it meanwhile.
+    The judge waits before it reports a change, so its level may not fit the newest value.
     """
     present = level_in(bounds, value)
     if value is None or present == "unknown":
@@ -66,5 +66,5 @@ def level_of(story: RunStory, names: tuple[str, ...], bounds: Bounds, value: flo
 
 
 def worst(levels: tuple[Level, ...]) -> Level:
-    """The most serious of several levels; unknown when there are none."""
+    """The most serious of several levels; ``unknown`` if there are none."""
     return max(levels, key=SEVERITY.__getitem__, default="unknown")

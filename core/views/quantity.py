@@ -1,6 +1,6 @@
-"""Numbers in words: one spelling of sizes, durations, ages and clock times for screens, status lines and reports.
+"""Numbers as text: sizes, durations, ages and clock times for screens, status lines and reports.
 
-Everything takes None and answers ``–``: unknown is shown as unknown, never as 0. Clock times are local time.
+None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 """
 
 import math
@@ -42,7 +42,7 @@ def size(size_bytes: float | None) -> str:
 
 
 def size_of(used_bytes: float | None, total_bytes: float | None) -> str:
-    """12.1 of 30.0 GB: both in the unit of the total."""
+    """12.1 of 30.0 GB, in the unit of the total."""
     if used_bytes is None or total_bytes is None:
         return size(used_bytes)
     for factor, unit in SIZE_UNITS:
@@ -61,7 +61,7 @@ def percent(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """How long: 42 s, 18 min, 5 h 12 m, 3 d 4 h."""
+    """A duration: 42 s, 18 min, 5 h 12 m, 3 d 4 h."""
     if seconds is None or not math.isfinite(seconds):
         return UNKNOWN
     whole = max(0, round(seconds))
@@ -75,14 +75,14 @@ def duration(seconds: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """How long ago: just now, 42 s ago, 18 min ago."""
+    """An age: just now, 42 s ago, 18 min ago."""
     if seconds is None:
         return UNKNOWN
     return "just now" if seconds < 3 else f"{duration(seconds)} ago"
 
 
 def countdown(seconds: float | None) -> str:
-    """How soon: 0:54, 12:03, 1:02:03."""
+    """A countdown: 0:54, 12:03, 1:02:03."""
     if seconds is None:
         return UNKNOWN
     whole = max(0, math.ceil(seconds))
@@ -92,7 +92,7 @@ def countdown(seconds: float | None) -> str:
 
 
 def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = False) -> str:
-    """Time of day 04:12, with the weekday when it is not the day of ``now_wall``, with the date beyond six days."""
+    """Time of day 04:12, with the weekday if it is not the day of ``now_wall``, with the date after six days."""
     if wall is None or not math.isfinite(wall):
         return UNKNOWN
     try:
@@ -110,7 +110,7 @@ def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = 
 
 
 def pace(sec_per_step: float | None) -> str:
-    """2.50 s/step, or 8.3 steps/s where steps are short."""
+    """2.50 s/step, or 8.3 steps/s if steps are short."""
     if sec_per_step is None or not math.isfinite(sec_per_step) or sec_per_step <= 0:
         return f"{UNKNOWN} s/step"
     if sec_per_step < 0.1:

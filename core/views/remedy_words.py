@@ -1,4 +1,4 @@
-"""What was changed after failures, and what waits for a person, in words."""
+"""Remedies as text: applied ones, and those that wait for the user."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from .words import shown
 
 
 class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """``words``: the difference, ``vae_batch_size 2 → 1``. ``applied``: every launch has it; or it waits, ``why``."""
+    """``words``: the change, ``vae_batch_size 2 → 1``. ``applied`` False: it waits for the user, and ``why``."""
 
     name: str
     title: str
@@ -22,13 +22,13 @@ class RemedyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
-    """Those in force, then those that wait for a person."""
+    """The applied ones, then those that wait."""
     applied = [_row(r, applied=True) for r in story.remedies]
     return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals))
 
 
 def of_incident(story: RunStory, incident: int) -> tuple[RemedyRow, ...]:
-    """What was changed or proposed because of one incident."""
+    """Those of one incident."""
     applied = [_row(r, applied=True) for r in story.remedies if r.incident == incident]
     return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals if p.incident == incident))
 
@@ -40,7 +40,7 @@ def difference_words(changes: Sequence[Change], profile: str | None) -> str:
 
 
 def back_words(story: RunStory) -> str:
-    """What taking all remedies back changes: ``vae_batch_size 1 → 2``."""
+    """The change if all remedies are dropped: ``vae_batch_size 1 → 2``."""
     changes = [c for r in story.remedies for c in r.changes]
     return ", ".join(f"{c.key} {shown(c.after)} → {shown(c.before)}" for c in changes)
 

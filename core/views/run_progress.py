@@ -11,7 +11,7 @@ from .level import Bounds, bounds_of
 
 
 def live_progress(now: Situation) -> Progress:
-    """The newest reading of the current attempt, else the story's, with the time left worked out."""
+    """The newest reading of the current attempt, else the story's, with the time left."""
     attempt = now.story.attempt
     newest = now.story.progress
     if now.progress is not None and (attempt is None or now.progress_t >= attempt.t):
@@ -20,12 +20,12 @@ def live_progress(now: Situation) -> Progress:
 
 
 def run_progress(now: Situation) -> Progress:
-    """As ``live_progress``, with steps counted over the whole run where the trainer began its count anew."""
+    """As ``live_progress``, with steps counted over the whole run if the trainer started its count again."""
     return over_run(now.story, live_progress(now))
 
 
 def over_run(story: RunStory, progress: Progress) -> Progress:
-    """A reading of the newest attempt, its step and total with what the run had done before it."""
+    """A reading of the newest attempt, with the steps that the run had made before it."""
     attempt = story.attempt
     offset = story.step_offset if attempt is not None and story.progress_attempt == attempt.number else 0
     if not offset or progress.step is None:
@@ -35,7 +35,7 @@ def over_run(story: RunStory, progress: Progress) -> Progress:
 
 
 def overall_step(now: Situation) -> int | None:
-    """How far the run has come over all attempts, as new as the newest reading; None where no step was ever seen."""
+    """The step over all attempts, by the newest reading; None before the first step."""
     story, attempt = now.story, now.story.attempt
     told, newest = story.progress, live_progress(now)
     if attempt is None or story.overall_step is None or story.progress_attempt != attempt.number:
@@ -49,11 +49,11 @@ def overall_step(now: Situation) -> int | None:
 
 
 def eta_s(progress: Progress) -> float | None:
-    """Seconds to the last step: steps left times the pace, else what the trainer says."""
+    """Seconds to the last step: steps left times the pace, else by the trainer."""
     if progress.step is None or progress.total_steps is None or progress.sec_per_step is None:
         return progress.eta_s
     by_pace = max(0, progress.total_steps - progress.step) * progress.sec_per_step
-    # A trainer whose bar is per epoch knows the rest of the run better than its own bar does.
+    # With a bar per epoch the trainer's own estimate covers the rest of the run; its bar does not.
     return max(by_pace, progress.eta_s or 0.0) if _per_epoch(progress) else by_pace
 
 
@@ -62,7 +62,7 @@ def _per_epoch(progress: Progress) -> bool:
 
 
 def fraction(progress: Progress) -> float | None:
-    """How much is done, 0..1, or None when the total is unknown."""
+    """Share that is done, 0..1; None if the total is unknown."""
     if progress.step is not None and progress.total_steps:
         return min(1.0, max(0.0, progress.step / progress.total_steps))
     if progress.epoch is not None and progress.total_epochs:

@@ -1,4 +1,4 @@
-"""What ``trainwatch status`` says: the story and the latest samples as one object, and as a few lines of text."""
+"""The output of ``trainwatch status``: the story and the newest samples as one object."""
 
 from typing import Any
 
@@ -27,9 +27,9 @@ def status_object(
 ) -> dict[str, Any]:
     """The object of ``status --json`` (fields and meanings: the interface contract). ``wall``: now, epoch seconds.
 
-    ``overall``: the step counted over the whole run, where a resume of weights made the trainer count anew.
+    ``overall``: the step counted over the whole run, if the trainer started its count again after a resume of weights.
     ``step_t``: when the newest step was seen, in run seconds.
-    A live state whose supervisor is gone is still reported as it was last known; ``supervisor.alive`` says so.
+    A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
     """
     attempt = story.attempt
     newest = story.checkpoints[-1] if story.checkpoints else None
@@ -108,7 +108,7 @@ def ettr(story: RunStory, now_t: float) -> float | None:
 
 
 def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
-    """The estimate of the whole training, until the trainer itself says how far it is."""
+    """The estimate for the whole training, until the trainer prints its step."""
     if story.run is None or story.run.expected is None or progress.step is not None:
         return None
     found: dict[str, Any] = msgspec.to_builtins(story.run.expected)
@@ -116,7 +116,7 @@ def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:
-    """Seconds since the newest attempt began, while it lives; its whole length afterwards."""
+    """Seconds since the newest attempt began; after its end, its length."""
     attempt = story.attempt
     if attempt is None:
         return None
@@ -126,7 +126,7 @@ def _uptime(story: RunStory, now_t: float) -> float | None:
 
 
 def _current(story: RunStory, host: HostSample | None) -> list[HealthReading]:
-    """Levels as judged; values as new as the samples are."""
+    """The judge's levels with the newest values."""
     newest: dict[str, float | None] = {}
     if host is not None:
         newest = {

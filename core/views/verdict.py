@@ -1,4 +1,4 @@
-"""The one sentence that says in words what state a run is in. Every state has its own."""
+"""The state of a run as one sentence."""
 
 from collections.abc import Callable
 
@@ -14,13 +14,13 @@ from .run_progress import live_progress, run_progress
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0
-"""Nearer than this the end is told as a time to wait, not as a time of day: minutes on a clock are too coarse."""
+"""Seconds to the end below which a countdown is shown instead of a time of day."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """``clauses`` joined by `` · `` make the sentence, the most important first.
 
-    ``aside``: one more that may be left out where it would cost a line.
+    ``aside``: one more, left out if it needs another line.
     """
 
     level: Level
@@ -34,20 +34,20 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict(now: Situation) -> Verdict:
-    """Say how the run is."""
+    """The sentence for a situation."""
     if unwatched(now):
         return _unwatched(now)
     return SENTENCES[now.story.state](now)
 
 
 def unwatched(now: Situation) -> bool:
-    """True when no supervisor holds the run although it is not over."""
+    """Whether the run is not over and has no supervisor."""
     story = now.story
     return now.supervisor_alive is False and bool(story.attempts) and story.state not in TERMINAL_STATES
 
 
 def where(now: Situation) -> tuple[str, ...]:
-    """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, as far as they are known."""
+    """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, without unknown parts."""
     progress = run_progress(now)
     clauses: list[str] = []
     if progress.step is not None:
@@ -67,7 +67,7 @@ def where(now: Situation) -> tuple[str, ...]:
 
 
 def expected(now: Situation) -> tuple[str, ...]:
-    """expected: 10,260 steps in about 7 h 8 m; nothing where neither settings nor data told it."""
+    """expected: 10,260 steps in about 7 h 8 m; nothing if it is unknown."""
     found = now.story.run.expected if now.story.run is not None else None
     if found is None:
         return ()
@@ -78,7 +78,7 @@ def expected(now: Situation) -> tuple[str, ...]:
 def _unwatched(now: Situation) -> Verdict:
     story = now.story
     seen = f"last seen {STATE_WORDS[story.state]} {quantity.age(now.now_t - story.t)}"
-    return Verdict(level="warning", clauses=("No supervisor is watching: [S] start one", seen, *where(now)[:1]))
+    return Verdict(level="warning", clauses=("No supervisor is running: [S] start one", seen, *where(now)[:1]))
 
 
 def _idle(_: Situation) -> Verdict:
@@ -89,7 +89,7 @@ def _starting(now: Situation) -> Verdict:
     attempt = now.story.attempt
     number = attempt.number if attempt else 1
     since = quantity.duration(now.now_t - now.story.state_t)
-    clauses = [f"Starting try {number}", f"{since} so far"]
+    clauses = [f"Starting attempt {number}", f"{since} so far"]
     if attempt is not None and attempt.resume_step is not None:
         clauses.insert(1, f"from step {quantity.count(attempt.resume_step)}")
     else:
@@ -112,7 +112,7 @@ def _running(now: Situation) -> Verdict:
 
 
 def _recoveries(now: Situation) -> str:
-    """1 restart at 01:07, recovered, 20 steps redone: what somebody who slept wants to know next."""
+    """``1 restart at 01:07, recovered, 20 steps redone``."""
     closed = [i for i in now.story.incidents if i.closed_t is not None and i.kind in {"crash", "hang"}]
     restarts = max(0, len(now.story.attempts) - 1)
     if not closed or not restarts:
@@ -138,7 +138,7 @@ def _hung(now: Situation) -> Verdict:
         last_sign_t = incident.t - (incident.detect_s or 0.0)
     usual = live_progress(now).sec_per_step
     usually = "" if usual is None else f" (usually {quantity.three_digits(usual)} s)"
-    clauses = [f"Looks stuck: no step for {quantity.duration(now.now_t - last_sign_t)}{usually}"]
+    clauses = [f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{usually}"]
     signs = _signs(now)
     if signs:
         clauses.append(signs)
@@ -149,7 +149,7 @@ def _hung(now: Situation) -> Verdict:
 
 
 def _signs(now: Situation) -> str:
-    """GPU 0 %, CPU 0 %: what was measured, nothing where nothing was."""
+    """``GPU 0 %, CPU 0 %``; unknown values are left out."""
     parts = []
     utils = [g.util_pct for g in now.gpu.gpus if g.util_pct is not None and g.own is not False] if now.gpu else []
     if utils:
@@ -184,14 +184,14 @@ def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
     if trouble is None:
         reason = (now.story.state_reason,) if now.story.state_reason else ()
         return Verdict(level="warning", clauses=(*(c[0].upper() + c[1:] for c in clauses), *reason))
-    word = "Crashed" if trouble.kind == "crash" else "Got stuck"
+    word = "Crashed" if trouble.kind == "crash" else "Hung"
     at = quantity.clock(trouble.wall, now.now_wall)
     return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble)}", *clauses))
 
 
 def _paused(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
-    return Verdict(level="warning", clauses=(f"Paused {since}: [u] go on", *where(now)[:1]))
+    return Verdict(level="warning", clauses=(f"Paused {since}: [u] continue", *where(now)[:1]))
 
 
 def _stopped(now: Situation) -> Verdict:
@@ -224,8 +224,8 @@ def _finished(now: Situation) -> Verdict:
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
-    # What can be done stands before the reason: a long one may be cut off on a small screen.
-    clauses = ["Given up", "[e] see why", "[r] try again", story.state_reason or "no further try is made"]
+    # The keys come before the reason, which a small screen may cut off.
+    clauses = ["Given up", "[e] see why", "[r] resume", story.state_reason or "no further attempt is made"]
     if trouble is not None:
         clauses.append(title_of(trouble))
     return Verdict(level="danger", clauses=tuple(clauses))

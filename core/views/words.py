@@ -1,4 +1,4 @@
-"""Names of states, phases, hangs and findings for people. Failure classes have their titles in failures.toml."""
+"""Names of states, phases, hangs and findings as text. Titles of failure classes are in failures.toml."""
 
 from ..model.incident import Incident
 
@@ -19,7 +19,7 @@ PHASE_WORDS: dict[str, str] = {
     "compile": "Compiling",
     "train": "Training",
     "eval": "Evaluating",
-    "sample": "Drawing samples",
+    "sample": "Sampling",
     "save": "Saving",
     "finish": "Finishing",
     "unknown": "Running",
@@ -29,10 +29,10 @@ STATE_WORDS: dict[str, str] = {
     "idle": "not started",
     "starting": "starting",
     "running": "running",
-    "hung": "looks stuck",
+    "hung": "seems to hang",
     "stopping": "stopping",
     "cleaning": "cleaning up",
-    "backing_off": "to restart soon",
+    "backing_off": "waiting to restart",
     "paused": "paused",
     "stopped": "stopped",
     "interrupted": "interrupted",
@@ -42,12 +42,12 @@ STATE_WORDS: dict[str, str] = {
 
 
 def title_of(incident: Incident) -> str:
-    """What happened, in a few words: the title of the failure class, or of the kind of hang or finding."""
+    """The title of the failure class, or of the kind of hang or finding."""
     return incident.title or TITLES.get(incident.class_, incident.class_.replace("_", " "))
 
 
 def shown(value: object) -> str:
-    """A setting's value for people; a path by its name."""
+    """The value of a setting as text; a path by its name."""
     if value is None:
         return "not set"
     if isinstance(value, bool):

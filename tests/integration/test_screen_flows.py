@@ -49,7 +49,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.press("C-b", "d")
     person.see("Back. The training was not touched.")
 
-    person.see("◼ hang", "recovered", "try 2")
+    person.see("◼ hang", "recovered", "attempt 2")
     person.press("3")
     person.see("evidence", "no step and no sign of life", "step 90")
     person.press("s")
@@ -63,7 +63,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.press("Down", "n")
     person.see("Switch to the profile brisk?", "type the name of the run: job")
     person.press("j", "o", "b", "Enter")
-    person.see("try 3", "brisk")
+    person.see("attempt 3", "brisk")
     assert until(lambda: world.story().profile == "brisk", "the profile")
 
     until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) >= 3, "checkpoints to choose from")
@@ -71,7 +71,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.press("Down", "Enter")
     person.see("type the name of the run: job")
     person.press("j", "o", "b", "Enter")
-    person.see("try 4")
+    person.see("attempt 4")
     story = world.in_state("running")
     older = story.attempts[-1].resume_step
     assert older is not None

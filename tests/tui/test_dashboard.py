@@ -39,11 +39,11 @@ def head(app: TrainwatchApp) -> str:
     [
         (empty(), "Not started yet: [Enter] start it"),
         (healthy(), "Training · step 7,300 of 10,260 · 2.50 s/step · done about 06:35"),
-        (hung(), "Looks stuck: no step for 96 s (usually 2.50 s) · GPU 0 %, CPU 0 %"),
+        (hung(), "Seems to hang: no step for 96 s (usually 2.50 s) · GPU 0 %, CPU 0 %"),
         (crashed(), "Crashed 00:57: CUDA out of memory · restarting in 0:14 from step 2,160"),
-        (given_up(), "Given up · [e] see why · [r] try again · 3 restarts without progress"),
+        (given_up(), "Given up · [e] see why · [r] resume · 3 restarts without progress"),
         (finished(), "Finished 06:44 · 10,260 steps in 7 h 24 m · 13 checkpoints good"),
-        (unwatched(), "No supervisor is watching: [S] start one"),
+        (unwatched(), "No supervisor is running: [S] start one"),
     ],
 )
 async def test_the_head_says_how_it_is(now: Situation, said: str) -> None:
@@ -209,6 +209,6 @@ async def test_every_theme_has_our_colour_roles(theme: str) -> None:
     async with showing(hung(), (120, 40)) as (app, pilot):
         app.theme = theme
         await pilot.pause()
-        assert "Looks stuck" in head(app)
+        assert "Seems to hang" in head(app)
         look(app)
         await pilot.pause()

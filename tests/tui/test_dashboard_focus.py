@@ -99,7 +99,7 @@ async def test_the_timeline_cursor_walks_the_events_and_tells_of_their_moment() 
         assert titles[0] == "04:31:56 · profile · conservative"
         assert "04:31:54 · hang · no step for 90 s (usually 2.5 s) while GPU and CPU are idle" in titles
         assert "00:57:48 · crash · exit code 1: CUDA out of memory, tried to allocate 1.96 GiB" in titles
-        assert titles[-1] == "Fri 23:20:01 · start · try 1", "it stops at the first"
+        assert titles[-1] == "Fri 23:20:01 · start · attempt 1", "it stops at the first"
         while "crash" not in str(board(app).timeline.border_title):
             await pilot.press("right")
         look(app)
@@ -177,7 +177,7 @@ def test_the_title_changes_only_when_the_state_does(monkeypatch: Any) -> None:
     see(seen, msgspec.structs.replace(now, now_t=now.now_t + 1))
     assert terminal.written == ["\x1b[22;2t\x1b]2;● luca · running 71 %\x07"]
     see(seen, hung())
-    assert terminal.written[1:] == ["\x1b]2;✖ luca · looks stuck 71 %\x07"]
+    assert terminal.written[1:] == ["\x1b]2;✖ luca · seems to hang 71 %\x07"]
     seen.restore()
     assert terminal.written[-1] == "\x1b[23;2t"
 

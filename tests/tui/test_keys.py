@@ -102,9 +102,9 @@ async def test_the_price_of_a_kill_is_said() -> None:
         await pilot.press("k")
         assert isinstance(app.screen, ConfirmByName)
         text = " ".join(app.screen.price.lines)
-        assert "1,152 steps since the newest good checkpoint " in text
+        assert "1,152 steps since the newest complete checkpoint " in text
         assert "(luca-step00006148-state, 45 min ago) would be lost" in text
-        assert "try 2 (pid 4202)" in text
+        assert "attempt 2 (pid 4202)" in text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (45, 16), (30, 10)])

@@ -79,7 +79,7 @@ async def test_checks_are_shown_as_they_come() -> None:
     launcher.gate.clear()
     async with launching(launcher, (120, 40)) as (app, pilot):
         await until(pilot, lambda: "3 passed · 7 to come" in str(front(app).looks.border_title))
-        assert "torch – looking …" in text(app, "checks")
+        assert "torch – checking …" in text(app, "checks")
         launcher.gate.set()
         await checked(pilot, app)
         assert "to come" not in str(front(app).looks.border_title)

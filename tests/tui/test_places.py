@@ -247,7 +247,7 @@ async def test_an_incident_is_copied_as_markdown() -> None:
         await pilot.press("end", "y")
         await pilot.pause()
         assert app.clipboard.startswith("### luca: crash, CUDA out of memory")
-        assert "**What was decided and why**" in app.clipboard
+        assert "**Decisions and reasons**" in app.clipboard
         assert "Copied" in footer(app)
 
 
@@ -288,7 +288,7 @@ async def test_two_looks_at_a_process_stand_side_by_side() -> None:
         await until(pilot, lambda: bool(front(app).pages))
         left, right = front(app).left, front(app).right
         assert left.region.y == right.region.y
-        assert "It stood at the same place in both looks." in text(app, "left")
+        assert "It was at the same place in both looks." in text(app, "left")
         assert "_try_get_data" in text(app, "right")
         await pilot.press("right")
         await pilot.pause()
@@ -587,7 +587,7 @@ async def test_the_chosen_run_is_told_in_full_where_columns_are_left_out() -> No
 
 async def test_what_stands_in_brackets_goes_before_the_sentence_is_cut() -> None:
     async with open_place("6", size=(45, 30)) as (app, _):
-        assert front(app).tabs.plain_lines()[1] == "✖ Looks stuck: no step for 96 s"
+        assert front(app).tabs.plain_lines()[1] == "✖ Seems to hang: no step for 96 s"
 
 
 async def test_no_incident_is_said_whole_on_a_phone() -> None:

@@ -1,4 +1,4 @@
-"""What was changed after failures and what waits for a person: told with its price, taken or taken back at a resume."""
+"""Changes after failures, and those that wait for the user: shown with their cost, applied or dropped at a resume."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ async def test_what_was_changed_can_be_taken_back() -> None:
         await to_choice(pilot, app)
         await pilot.press("space", "enter")
         said = await agree(pilot, app)
-        assert "Takes back half the batch, twice the accumulation: train_batch_size 2 → 4" in said
+        assert "Drops half the batch, twice the accumulation: train_batch_size 2 → 4" in said
         (command,) = sent(app)
         assert (command.remedies, command.without_remedies) == ((), True)
 
@@ -145,7 +145,7 @@ async def test_the_incident_tells_what_was_changed_and_what_waits() -> None:
         await pilot.pause()
         look(app)
         assert app.dashboard is not None
-        assert "waits for you: a smaller resolution [r]" in " ".join(app.dashboard.incidents.plain_lines())
+        assert "needs your decision: a smaller resolution [r]" in " ".join(app.dashboard.incidents.plain_lines())
         await pilot.press("3")
         await pilot.pause()
         front(app).choose(1)
@@ -154,11 +154,11 @@ async def test_the_incident_tells_what_was_changed_and_what_waits() -> None:
         assert "half the batch, twice the accumulation: train_batch_size 4 → 2" in said
         assert "Price: about 5 % slower." in said
         assert "a smaller resolution: resolution 1024 → 768" in said
-        assert "It waits for you: not applied by itself" in said
+        assert "Needs your decision: not applied by itself" in said
 
 
 @pytest.mark.parametrize("without", [True, False])
 def test_the_price_says_what_the_launch_has(without: bool) -> None:
     lines = " ".join(resume_price(treated(), None, take=("smaller_resolution",), without_remedies=without).lines)
-    assert ("Takes back half the batch" in lines) is without
+    assert ("Drops half the batch" in lines) is without
     assert "New: a smaller resolution" in lines

@@ -86,7 +86,7 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
         assert board is not None
         board.look()
         await pilot.pause()
-        assert "No supervisor is watching" in board.head.plain_lines()[0]
+        assert "No supervisor is running" in board.head.plain_lines()[0]
         assert board.log_pane.plain_lines()[:2] == ["loading", "steps:   2%| | 199/10260"]
         log.unlink()
         board.look()

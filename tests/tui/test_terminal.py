@@ -140,7 +140,7 @@ class TestInTmux:
         def shown(text: str) -> Callable[[], bool]:
             return lambda: text in tmux("capture-pane", "-p")
 
-        wait_for(shown("Looks stuck"), "not drawn")
+        wait_for(shown("Seems to hang"), "not drawn")
         assert all(len(line) <= width for line in tmux("capture-pane", "-p").splitlines())
         tmux("send-keys", "e")
         wait_for(shown("[Esc] close"), "the incident was not explained")
@@ -149,6 +149,6 @@ class TestInTmux:
         tmux("send-keys", "a")
         wait_for(shown("VISITING luca-1"), "not attached")
         tmux("send-keys", "Enter")
-        wait_for(shown("Looks stuck"), "did not come back")
+        wait_for(shown("Seems to hang"), "did not come back")
         tmux("send-keys", "q")
         wait_for(shown("training and supervisor go on"), "no farewell")

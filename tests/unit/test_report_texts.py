@@ -148,11 +148,11 @@ def test_log_lines_cannot_break_a_table() -> None:
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ({}, "nothing went wrong; nothing waits for you."),
-        ({"crashes": 1}, "it crashed once; nothing waits"),
-        ({"crashes": 2, "hangs": 1, "recovered": 3}, "it crashed twice and got stuck once and was brought back each time"),
-        ({"crashes": 3, "recovered": 2}, "it crashed 3 times and was brought back twice; no step was lost"),
-        ({"waiting": 2}, "2 things wait for you."),
+        ({}, "nothing went wrong; nothing needs your decision."),
+        ({"crashes": 1}, "it crashed once; nothing needs"),
+        ({"crashes": 2, "hangs": 1, "recovered": 3}, "it crashed twice and hung once and was restarted each time"),
+        ({"crashes": 3, "recovered": 2}, "it crashed 3 times and was restarted twice; no step was lost"),
+        ({"waiting": 2}, "2 things need your decision."),
     ],
 )  # fmt: skip
 def test_the_sentence_says_how_often(numbers: dict[str, int], said: str) -> None:

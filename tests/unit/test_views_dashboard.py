@@ -119,7 +119,7 @@ def test_without_a_checkpoint_everything_would_be_lost() -> None:
     now = Situation(story=story, now_t=100, supervisor_alive=True)
     price = kill_price(now)
     assert price.lost_steps == 40
-    assert "everything so far would be lost" in " ".join(price.lines)
+    assert "all steps would be lost" in " ".join(price.lines)
     assert "Starts from the beginning." in resume_price(now, None).lines
 
 

@@ -84,7 +84,7 @@ def test_markdown_has_every_part_once_and_quotes_the_log() -> None:
 def test_two_looks_are_paired_by_process_and_compared_by_frames() -> None:
     pages = spreads(FILES)
     assert [p.title for p in pages] == ["process 4202", "process 4207", "log-tail.txt", "proc-4202.txt"]
-    assert pages[0].verdict == "It stood at the same place in both looks."
+    assert pages[0].verdict == "It was at the same place in both looks."
     moved = pages[1].sheets[1]
     assert [moved.lines[i].strip() for i in sorted(moved.differs)] == ["decode (PIL/Image.py:712)"]
 
@@ -95,12 +95,12 @@ def test_a_thread_that_only_changed_from_idle_to_active_did_not_move() -> None:
         EvidenceFile(name="stacks-7-1.txt", text=dump(7)),
         EvidenceFile(name="stacks-7-2.txt", text=busy),
     )
-    assert spreads(files)[0].verdict == "It stood at the same place in both looks."
+    assert spreads(files)[0].verdict == "It was at the same place in both looks."
 
 
 def test_one_look_alone_claims_nothing() -> None:
     (page,) = spreads([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
-    assert "whether it moved is not known" in page.verdict
+    assert "whether it moved is unknown" in page.verdict
     assert page.sheets[0].cut
 
 
@@ -124,7 +124,7 @@ def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:
     labels = {f.label: f.text for f in facts}
     assert labels["NaN, Inf"] == "0 before, 3 after"
     assert labels["only new"] == "x"
-    assert labels["note"] == "the weights did not move at all between them"
+    assert labels["note"] == "the weights are identical"
     unknown = {f.label: f.text for f in delta_facts("a", "b", comparison(relative_change=None, changes=()))}
     assert unknown["moved"].startswith("– of their norm")
 
@@ -153,7 +153,7 @@ def test_profiles_side_by_side_know_unset_from_unknown() -> None:
 def test_before_the_first_launch_no_profile_is_in_use() -> None:
     view = profiles_view(empty(), PROFILES, LADDER, {})
     assert not any(r.now for r in view.rungs)
-    assert view.why == ("Nothing was launched yet.",)
+    assert view.why == ("Not launched yet.",)
 
 
 def test_nested_settings_flags_and_variables_have_a_name_each() -> None:

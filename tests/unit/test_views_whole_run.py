@@ -125,7 +125,7 @@ def test_a_report_counts_what_a_person_let_do_again() -> None:
     )
     shown = report(at(story), _2=334)
     assert [a.last_step for a in shown.attempts] == [183, 334, 345, 262]
-    assert "nothing went wrong; 152 steps had to be done again;" in shown.summary
+    assert "nothing went wrong; 152 steps had to be repeated;" in shown.summary
 
 
 def test_an_end_that_nobody_saw_is_no_going_on() -> None:

@@ -23,7 +23,7 @@ class DashboardView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def dashboard_view(now: Situation, name: str = "") -> DashboardView:
-    """Project a situation. ``name`` of the run stands in before the journal has one."""
+    """Project a situation. ``name``: used until the journal has one."""
     return DashboardView(
         header=header_view(now, name),
         gpu=gpu_pane_view(now),

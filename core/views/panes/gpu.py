@@ -10,11 +10,11 @@ from ..run_progress import bounds_now
 from .meter import Meter
 
 STALE_S = 5.0
-"""Readings older than this are named with their age: a poll has a time limit of 3 s, and one may be missed."""
+"""Age in seconds from which readings are shown with their age: a poll has a time limit of 3 s, and one may fail."""
 
 
 class GpuView(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU. ``trouble``: why its readings are missing or old, in words."""
+    """One GPU. ``trouble``: why its readings are missing or old."""
 
     index: int
     name: str
@@ -33,7 +33,7 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuPaneView(msgspec.Struct, frozen=True, kw_only=True):
-    """``message``: what is missing and why, when nothing else can be shown. ``note``: simulated, how old."""
+    """``message``: why there are no readings. ``note``: simulated, or the age."""
 
     gpus: tuple[GpuView, ...] = ()
     message: str | None = None
@@ -62,7 +62,7 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
 
 def _nothing_yet(now: Situation) -> str:
     if now.supervisor_alive is False:
-        return "No reading: the supervisor takes them, and none is running"
+        return "No reading: no supervisor is running"
     return "No reading yet"
 
 
@@ -73,7 +73,7 @@ def _gpu(now: Situation, g: GpuReading, sample_trouble: str | None) -> GpuView:
     prefix, bounds = f"gpu{g.index}", bounds_now(now)
     trouble = g.trouble
     if trouble is None and sample_trouble is None and g.util_pct is None and g.mem_used_bytes is None:
-        trouble = "gives no readings"
+        trouble = "has no readings"
     return GpuView(
         index=g.index,
         name=_short(g.name),

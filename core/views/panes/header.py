@@ -19,7 +19,7 @@ class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def header_view(now: Situation, name: str = "") -> HeaderView:
-    """Project the head. ``name`` stands in before the journal has one."""
+    """Project the head. ``name``: used until the journal has one."""
     story = now.story
     done = 1.0 if story.state == "finished" else fraction(run_progress(now))
     return HeaderView(
@@ -35,7 +35,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
     attempt = story.attempt
     facts: list[str] = []
     if attempt is not None:
-        facts.append(f"try {attempt.number}")
+        facts.append(f"attempt {attempt.number}")
         if attempt.ended_t is None and story.state in LIVE_STATES and not unwatched(now):
             facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
     if story.budget_max and attempt is not None:

@@ -1,4 +1,4 @@
-"""The memory pane: RAM, swap, CPU and disk of the machine (or of the cgroup where that is tighter)."""
+"""The memory pane: RAM, swap, CPU and disk of the machine (or of the cgroup if its limit is lower)."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from .meter import Meter
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
-    """``meters`` in order of importance; ``message`` when there is nothing to show."""
+    """``meters`` in order of importance; ``message``: why there are none."""
 
     meters: tuple[Meter, ...] = ()
     message: str | None = None

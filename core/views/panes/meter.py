@@ -7,10 +7,10 @@ from ..level import ALL_SAFE, Bounds
 
 
 class Meter(msgspec.Struct, frozen=True, kw_only=True):
-    """``text`` is the value with its unit; ``extra`` more of it where there is room.
+    """``text`` is the value with its unit; ``extra``: shown if there is room.
 
     ``series`` names the metric of its sparkline, drawn from ``low`` to ``high`` and coloured by ``bounds``; the level
-    of ``text`` is the judge's, which may know better than the bounds.
+    of ``text`` is the judge's near a bound.
     """
 
     label: str

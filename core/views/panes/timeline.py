@@ -1,4 +1,4 @@
-"""The timeline: one time axis of the whole run with what happened on it, and the charts that share the axis."""
+"""The timeline: one time axis of the whole run with its events, and the charts that share the axis."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,7 +24,7 @@ RANK: dict[MarkKind, int] = {
     "hang": 6,
     "crash": 7,
 }
-"""Which mark is drawn where two fall on the same column."""
+"""Order of the marks: which one is drawn if two are in the same column."""
 MARK_WORDS: dict[MarkKind, str] = {
     "start": "start",
     "checkpoint": "checkpoint",
@@ -40,7 +40,7 @@ TICK_STEPS_S = (
     10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
 )  # fmt: skip
 FUTURE_SHARE = 0.35
-"""At most this much of the axis is future: at the start of a long run the past must stay readable."""
+"""Largest share of the axis for the future: at the start of a long run the past must stay readable."""
 SHORTEST_S = 60.0
 GROWTH = ((3600.0, 1.03), (600.0, 1.1), (0.0, 1.25))
 """(length of the axis in seconds, by how much it grows at once), longest first."""
@@ -63,7 +63,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in run seconds. ``end_t`` of the axis; ``done_t`` where the run ended or is expected to, if on the axis."""
+    """Times in run seconds. ``end_t`` of the axis; ``done_t``: the end, or the expected end, if it is on the axis."""
 
     end_t: float
     now_t: float
@@ -111,7 +111,7 @@ def timeline_view(now: Situation) -> TimelineView:
 
 
 def events(view: TimelineView) -> tuple[Mark, ...]:
-    """Everything that happened, in the order of time: what a cursor walks."""
+    """All events in the order of time, for the cursor."""
     return tuple(sorted(view.marks, key=lambda m: (m.t, RANK[m.kind])))
 
 
@@ -125,7 +125,7 @@ def event_words(view: TimelineView, mark: Mark) -> str:
 def ticks(
     view: TimelineView, columns: int, apart: int = 10, axis: tuple[float, float] | None = None
 ) -> tuple[tuple[float, str], ...]:
-    """(run seconds, label) of round times of day, so that labels stand at least ``apart`` columns from each other.
+    """(run seconds, label) of round times of day, so that labels are at least ``apart`` columns apart.
 
     ``axis``: (since, until) run seconds; None = all of the view.
     """
@@ -152,7 +152,7 @@ def _label(moment: datetime, step_s: float) -> str:
 
 
 def _calm(span_s: float) -> float:
-    """Round up on a grid, so that the axis does not shift with every jitter of the ETA; a young run grows fast."""
+    """Round up on a grid, so that the axis does not move with every change of the ETA."""
     grid = SHORTEST_S
     while grid < span_s:
         grid *= next((share for least_s, share in GROWTH if grid >= least_s))
@@ -161,7 +161,9 @@ def _calm(span_s: float) -> float:
 
 def _marks(now: Situation) -> tuple[Mark, ...]:
     story = now.story
-    marks = [Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"try {a.number}") for a in story.attempts]
+    marks = [
+        Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
+    ]
     for c in story.checkpoints:
         bad = c.verdict in {"torn", "corrupt", "nonfinite"}
         marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=step_words(c)))
@@ -175,17 +177,17 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
 
 
 def checkpoint_t(now: Situation, c: Checkpoint) -> float:
-    """When it was written, in run seconds; when it became known for one from before the run."""
+    """When it was written, in run seconds; for one from before the run, when it became known."""
     t = c.mtime - now.story.wall0
     return t if t >= 0 else now.story.checkpoint_times.get(c.path, 0.0)
 
 
 def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:
-    """When the next checkpoints should come: the usual distance of the newest ones of this attempt, repeated."""
+    """Expected times of the next checkpoints: the usual distance of the newest ones of this attempt."""
     attempt = now.story.attempt
     if attempt is None or attempt.ended_t is not None:
         return ()
-    from statistics import median  # heavy, and not for the first picture
+    from statistics import median  # slow to import, and not needed for the first screen
 
     times = [t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0]
     gaps = [b - a for a, b in pairwise(times) if b > a]

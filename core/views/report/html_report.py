@@ -1,4 +1,4 @@
-"""A report as one HTML page without anything from elsewhere: no script, no font, no picture."""
+"""A report as one HTML page without external parts: no script, no font, no picture."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -41,7 +41,7 @@ def _body(report: Report, title: str) -> Iterator[str]:
     yield f"<h1>{escape(title)}</h1>"
     yield f'<p class="summary">{escape(report.summary)}</p>'
     yield from _table((), overview(report))
-    yield "<h2>What waits for you</h2>"
+    yield "<h2>Needs your decision</h2>"
     yield from _items(report.waiting, "Nothing.")
     yield "<h2>Attempts</h2>"
     yield from _table(ATTEMPT_HEAD, [attempt_cells(a) for a in report.attempts])
@@ -58,7 +58,7 @@ def _body(report: Report, title: str) -> Iterator[str]:
     yield from _table((), report.environment)
     for attempt in report.attempts:
         if attempt.log_end:
-            yield f"<p>Last words of try {attempt.number} ({escape(attempt.log or '')}):</p>"
+            yield f"<p>End of the log of attempt {attempt.number} ({escape(attempt.log or '')}):</p>"
             yield "<pre>" + escape("\n".join(attempt.log_end)) + "</pre>"
     yield f"<p>{escape(footer(report))}</p>"
 

@@ -1,4 +1,4 @@
-"""A report as Markdown, to be read in a terminal, mailed, or pasted into an issue."""
+"""A report as Markdown, for a terminal, a mail or an issue."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,7 +28,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield from _table(("", ""), overview(report))
     yield ""
-    yield "## What waits for you"
+    yield "## Needs your decision"
     yield ""
     yield from _items(report.waiting, "Nothing.")
     yield ""
@@ -61,7 +61,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     for attempt in report.attempts:
         if attempt.log_end:
-            yield f"Last words of try {attempt.number} ({attempt.log}):"
+            yield f"End of the log of attempt {attempt.number} ({attempt.log}):"
             yield ""
             yield from (f"    {line}" for line in attempt.log_end)
             yield ""

@@ -1,4 +1,4 @@
-"""What in a run's story waits for a person to decide."""
+"""What the user has to decide."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
     story = now.story
     if story.state == "given_up":
         reason = story.state_reason or "no reason given"
-        yield f"No further try is made: {reason}. Mend the cause, then `trainwatch resume`."
+        yield f"No further attempt is made: {reason}. Fix the cause, then `trainwatch resume`."
     if story.state == "stopped":
-        yield f"The run is held: {story.state_reason or 'stopped by a person'}. Go on with `trainwatch resume`."
+        yield f"The run is held: {story.state_reason or 'stopped by a person'}. Continue with `trainwatch resume`."
     if unwatched(now):
         yield "No supervisor is watching. Start one with `trainwatch --headless`."
     for incident in story.incidents:
@@ -27,7 +27,7 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
     bad = [c for c in story.checkpoints if c.verdict in MARK_BAD]
     if bad:
         names = ", ".join(c.name for c in bad[-3:])
-        yield f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from and may be removed by you: {names}."
+        yield f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from; you may remove it: {names}."
     for reading in story.health.values():
         if reading.level == "danger" and reading.metric.endswith("disk_free"):
             yield f"The disk is nearly full: {quantity.size(reading.value)} free."

@@ -1,6 +1,6 @@
-"""The morning report: what happened while nobody looked, what it cost, and what waits for a person.
+"""The report of a run: what happened, what it cost, and what the user has to decide.
 
-Every text in a Report has its secrets taken out already, so that each way of writing it is safe to send to others.
+The texts of a Report hold no secrets, so every form of it can be sent to others.
 ``report_building.py`` makes one, ``markdown_report.py`` and ``html_report.py`` write it.
 """
 
@@ -26,10 +26,10 @@ class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report is made of besides the situation. ``records``: the whole journal.
+    """The input of a report besides the situation. ``records``: the whole journal.
 
-    ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last words of its log. ``log_steps``:
-    attempt → the last step in its log, for those of which the journal does not tell it (nobody watched their end).
+    ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last lines of its log. ``log_steps``:
+    attempt → the last step in its log, if the journal does not have it (no supervisor watched its end).
     """
 
     spec: RunSpec
@@ -41,7 +41,7 @@ class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in epoch seconds and seconds; ``began_from`` and ``ended`` in words."""
+    """Times in epoch seconds and seconds; ``began_from`` and ``ended`` as text."""
 
     number: int
     began_wall: float
@@ -118,5 +118,5 @@ def date(wall: float | None) -> str:
 
 
 def state_words(report: Report) -> str:
-    """The state as people say it: finished, given up."""
+    """The state as text: finished, given up."""
     return STATE_WORDS.get(report.state, report.state)

@@ -1,4 +1,4 @@
-"""Making a report out of a run's story, its journal and what is known about the machine. Pure."""
+"""Builds a report from a run's story, its journal and facts about the machine. Pure."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from .summary_sentence import SummaryNumbers, summary_sentence
 
 
 def build_report(now: Situation, sources: ReportSources) -> Report:
-    """Put it together; every part of it may be unknown."""
+    """Build the report; every part of it may be unknown."""
     story = now.story
     hide = Redaction(sources.spec.env, url_secrets(sources.spec.settings.notify.urls))
     progress = run_progress(now)
@@ -72,14 +72,14 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
 
 
 def _recovered(now: Situation) -> int:
-    """Crashes and hangs that are over and were followed by another try."""
+    """Crashes and hangs that were followed by another attempt."""
     newest = max((a.number for a in now.story.attempts), default=0)
     troubles = [i for i in now.story.incidents if i.kind in {"crash", "hang"}]
     return sum(not i.open and i.attempt < newest for i in troubles)
 
 
 def _ended_t(now: Situation) -> float | None:
-    """When it came to its end; None while it goes on."""
+    """When the run ended; None: it goes on."""
     story = now.story
     if story.state in {"finished", "given_up", "stopped", "interrupted"}:
         return story.state_t
@@ -89,7 +89,7 @@ def _ended_t(now: Situation) -> float | None:
 def _attempt(a: AttemptStory, now: Situation, sources: ReportSources, hide: Redaction) -> AttemptRow:
     ends = a.ended_t if a.ended_t is not None else now.now_t
     later = next((b for b in now.story.attempts if b.number > a.number), None)
-    if a.ended_t is None and (later is not None or _ended_t(now) is not None):  # nobody saw its end
+    if a.ended_t is None and (later is not None or _ended_t(now) is not None):  # no supervisor saw its end
         ends = later.t if later is not None else now.story.state_t
     return AttemptRow(
         number=a.number,
@@ -106,21 +106,21 @@ def _attempt(a: AttemptStory, now: Situation, sources: ReportSources, hide: Reda
 
 
 def _last_step(a: AttemptStory, sources: ReportSources) -> int | None:
-    """As the trainer counts it; from the log where nobody watched its end."""
+    """As the trainer counts; from the log if no supervisor watched its end."""
     return a.last_step if a.last_step is not None else sources.log_steps.get(a.number)
 
 
 def _step(now: Situation, sources: ReportSources) -> int | None:
-    """How far the run has come."""
+    """The position of the run."""
     known, story = overall_step(now), now.story
     in_log = sources.log_steps.get(story.attempts[-1].number) if story.attempts else None
     return known if in_log is None else max(known or 0, in_log + story.step_offset)
 
 
 def _gone_back(story: RunStory, sources: ReportSources) -> int:
-    """Steps that were done again because somebody asked for it: a stop between two saves, a resume from further back.
+    """Steps that were repeated on request: a stop between two saves, a resume from an older checkpoint.
 
-    Those that a crash or a hang cost are told by its incident.
+    Those of a crash or a hang are in its incident.
     """
     told = {i.attempt for i in story.incidents if i.lost_steps is not None}
     total = 0
@@ -150,7 +150,7 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
     sec_per_step = live_progress(now).sec_per_step
     lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
     down_s = None
-    over_t = i.closed_t if i.lost_steps is not None else _next_start(i.t, now)  # nothing went on by itself
+    over_t = i.closed_t if i.lost_steps is not None else _next_start(i.t, now)  # no automatic restart followed
     if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
         down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
     title = title_of(i) if i.kind in {"crash", "hang"} else i.reason
@@ -176,12 +176,12 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
 
 
 def _next_start(t: float, now: Situation) -> float | None:
-    """When a person started it again."""
+    """When the user started it again."""
     return next((a.t for a in now.story.attempts if a.t > t), None)
 
 
 def _done(incident: int, records: Sequence[Record]) -> Iterable[str]:
-    """Each action that was taken for it, with how it went."""
+    """Its actions and their results."""
     outcomes = {r.outcome.decision: r.outcome for r in records if r.outcome is not None}
     for record in records:
         decision = record.decision
@@ -209,15 +209,15 @@ def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:
 
 
 def _changes(now: Situation, records: Sequence[Record]) -> Iterable[str]:
-    """What was made different, by whom, oldest first."""
+    """Changes and who made them, oldest first."""
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
     for attempt in now.story.attempts:
-        told += [(attempt.t, f"try {attempt.number}: {_change(c)}") for c in attempt.changes if c not in before]
+        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in attempt.changes if c not in before]
         before = attempt.changes
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
-            told.append((b.t, f"try {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
+            told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
     for record in records:
         if isinstance(record.fact, CommandReceived):
             said = record.fact

@@ -1,4 +1,4 @@
-"""What a report shows, row by row, whatever it is written in: Markdown and HTML say the same."""
+"""The rows of a report, shared by Markdown and HTML."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -32,7 +32,7 @@ def overview(report: Report) -> list[tuple[str, str]]:
 
 
 def cost_words(i: IncidentRow) -> str:
-    """What an incident cost; empty when that is not known."""
+    """The cost of an incident; empty if unknown."""
     parts = []
     if i.lost_steps is not None:
         took = f" ({quantity.duration(i.lost_s)})" if i.lost_s and i.lost_steps else ""
@@ -49,8 +49,8 @@ def attempt_cells(a: AttemptRow) -> tuple[str, ...]:
 
 
 def footer(report: Report) -> str:
-    """Who wrote it, when, about what."""
-    return f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are taken out."
+    """Author, time and run."""
+    return f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are removed."
 
 
 def checkpoint_cells(report: Report) -> list[tuple[str, ...]]:
@@ -68,7 +68,7 @@ def checkpoint_cells(report: Report) -> list[tuple[str, ...]]:
 
 
 class Point(NamedTuple):
-    """One thing to know of an incident; ``quoted`` when it is somebody's words and must stand as it is."""
+    """One fact about an incident; ``quoted``: text from elsewhere, shown as it is."""
 
     label: str
     text: str
@@ -81,7 +81,7 @@ def incident_title(i: IncidentRow) -> str:
 
 
 def incident_points(i: IncidentRow) -> Iterator[Point]:
-    """From what was seen to what it cost, in the order in which a person asks."""
+    """From what was seen to its cost."""
     if i.seen != i.title:
         yield Point("Seen", i.seen)
     if i.cause:

@@ -1,4 +1,4 @@
-"""The one sentence for whoever slept: how long, how far, what went wrong and whether anything waits."""
+"""The summary of a report in one sentence: duration, progress, trouble and open decisions."""
 
 import msgspec
 
@@ -9,10 +9,10 @@ OPENINGS: dict[RunState, str] = {
     "idle": "Nothing has run yet",
     "starting": "It is being started",
     "running": "It is running",
-    "hung": "It looks stuck",
+    "hung": "It seems to hang",
     "stopping": "It is being ended",
-    "cleaning": "It is being brought back",
-    "backing_off": "It is to be started again soon",
+    "cleaning": "It is being restarted",
+    "backing_off": "It waits for its restart",
     "paused": "It is paused",
     "stopped": "It was stopped",
     "interrupted": "It was interrupted",
@@ -23,7 +23,7 @@ TIMES = ("", "once", "twice")
 
 
 class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """``recovered``: crashes and hangs after which training went on. ``lost_s``: time without training."""
+    """``recovered``: crashes and hangs that the run recovered from. ``lost_s``: time without training."""
 
     wall_s: float | None
     step: int | None
@@ -37,7 +37,7 @@ class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
-    """In words; what is not known is left out."""
+    """The sentence; unknown parts are left out."""
     clauses = [OPENINGS[state]]
     if n.wall_s is not None:
         clauses[0] += f" after {quantity.duration(n.wall_s)}"
@@ -46,21 +46,21 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
         clauses[0] += f" at step {quantity.count(n.step)}{total}"
     troubles = n.crashes + n.hangs
     if troubles:
-        said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("got stuck", n.hangs)) if count]
+        said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
     elif n.wall_s is not None:
         clauses.append("nothing went wrong")
-    again = f"{quantity.plural(n.lost_steps, 'step')} had to be done again" if n.lost_steps else "no step was lost"
+    again = f"{quantity.plural(n.lost_steps, 'step')} had to be repeated" if n.lost_steps else "no step was lost"
     if n.recovered:
         clauses.append(f"{again}, {quantity.duration(n.lost_s)} without training")
     elif n.lost_steps:
         clauses.append(again)
     clauses.append(
-        "nothing waits for you"
+        "nothing needs your decision"
         if not n.waiting
-        else "one thing waits for you"
+        else "one thing needs your decision"
         if n.waiting == 1
-        else f"{n.waiting} things wait for you"
+        else f"{n.waiting} things need your decision"
     )
     return "; ".join(clauses) + "."
 
@@ -73,5 +73,5 @@ def _brought_back(troubles: int, recovered: int) -> str:
     if not recovered:
         return ""
     if recovered < troubles:
-        return f" and was brought back {_times(recovered)}"
-    return " and was brought back" + (" each time" if troubles > 1 else "")
+        return f" and was restarted {_times(recovered)}"
+    return " and was restarted" + (" each time" if troubles > 1 else "")

@@ -1,4 +1,4 @@
-"""The checkpoints screen: what lies on the disk, what was proven in this sitting, and what a job found."""
+"""The checkpoints screen: the list, its verifications, and results of jobs."""
 
 from collections.abc import Container, Mapping, Sequence
 
@@ -12,7 +12,7 @@ from ..checkpoint_list import LEVELS
 from ..columns import Column
 
 MOVED_MOST = 12
-"""So many of the tensors that moved most are named."""
+"""Number of the tensors with the largest change that are listed."""
 KEEP_WORDS: dict[str, str] = {"a link": "is a link", "next to a damaged one": "is next to a damaged one"}
 
 
@@ -34,12 +34,12 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Its path."""
         return self.judged.path
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """Its name."""
         return self.judged.name
 
     @property
@@ -49,7 +49,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Level:
-        """Of its verdict."""
+        """The level of its verdict."""
         return LEVELS[self.judged.verdict]
 
 
@@ -95,7 +95,7 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
         style=lambda r: r.level if r.level != "safe" else "text",
     ),
 )
-"""The list of checkpoints, on the screen, left to right."""
+"""Columns of the list, left to right."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +132,7 @@ def _verification(c: Checkpoint, verifications: Mapping[str, Verification]) -> V
 
 
 def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
-    """What is known without opening it."""
+    """Facts that are known without opening it."""
     c = row.judged
     facts = [
         Fact(label="verdict", text=c.verdict + (f": {c.reason}" if c.reason else ""), level=row.level),
@@ -142,9 +142,9 @@ def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
         Fact(label="path", text=c.path),
     ]
     if c.opaque:
-        facts.insert(2, Fact(label="closed", text=f"not looked into (no tensors): {', '.join(c.opaque)}"))
+        facts.insert(2, Fact(label="closed", text=f"not read (no tensors): {', '.join(c.opaque)}"))
     if row.resume:
-        facts.insert(0, Fact(label="resume", text="a resume would start here", level="safe"))
+        facts.insert(0, Fact(label="resume", text="a resume starts from it", level="safe"))
     return tuple(facts)
 
 
@@ -159,7 +159,11 @@ def overview_facts(seen: CheckpointOverview) -> tuple[Fact, ...]:
     ]
     if seen.compiled:
         facts.append(
-            Fact(label="note", text="saved from a compiled model (_orig_mod.): a plain one refuses it", level="warning")
+            Fact(
+                label="note",
+                text="saved from a compiled model (_orig_mod.): a plain model does not load it",
+                level="warning",
+            )
         )
     facts += [Fact(label=key, text=str(value)) for key, value in seen.state.items()]
     facts += [
@@ -197,7 +201,7 @@ def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Fact, ...]:
     ranked = sorted(delta.changes, key=lambda c: -(c.relative_change or 0.0))[:MOVED_MOST]
     facts += [Fact(label="most", text=f"{_share(c.relative_change or 0.0):>8}  {c.name}") for c in ranked]
     if delta.relative_change == 0:
-        facts.append(Fact(label="note", text="the weights did not move at all between them", level="warning"))
+        facts.append(Fact(label="note", text="the weights are identical", level="warning"))
     return tuple(facts)
 
 
@@ -211,13 +215,13 @@ def _some(names: Sequence[str], most: int = 4) -> str:
 
 
 def prune_facts(plan: PrunePlan) -> tuple[Fact, ...]:
-    """The dry run: what would go, what stays and why."""
+    """The dry run: what would be deleted, what stays and why."""
     if not plan.delete:
-        facts = [Fact(label="deletes", text="nothing: everything that is there has to stay", level="safe")]
+        facts = [Fact(label="deletes", text="nothing: all checkpoints have to stay", level="safe")]
     else:
         freed = f"{quantity.plural(len(plan.delete), 'checkpoint')}, {quantity.size(plan.freed_bytes)}"
         facts = [Fact(label="deletes", text=freed, level="warning")]
-    facts += [Fact(label="- goes", text=_named(c), level="warning") for c in plan.delete]
+    facts += [Fact(label="- deleted", text=_named(c), level="warning") for c in plan.delete]
     facts += [Fact(label="stays", text=f"{_named(k.checkpoint)}: {KEEP_WORDS.get(k.why, k.why)}") for k in plan.keep]
     return tuple(facts)
 

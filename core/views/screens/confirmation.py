@@ -1,4 +1,4 @@
-"""What an action will do and what it costs, in sentences, before somebody presses its key."""
+"""Confirmations: what an action does and what it costs."""
 
 from collections.abc import Sequence
 
@@ -14,18 +14,18 @@ from ..run_progress import live_progress
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """``title`` asks, ``lines`` say exactly what will happen, ``lost_steps`` what is redone (None unknown)."""
+    """``title``: the question; ``lines``: the effects; ``lost_steps``: steps that are repeated, None = unknown."""
 
     title: str
     lines: tuple[str, ...]
     confirm: str
     lost_steps: int | None = None
     typed: str = ""
-    """The run's name where it has to be typed, because steps would be lost; else y is enough."""
+    """The run's name, which must be typed if steps would be lost; empty: y is enough."""
 
 
 def kill_price(now: Situation) -> Price:
-    """Key k."""
+    """Kill, key k."""
     lines = [
         f"Ends every process of {_trainer(now)} at once (SIGKILL). It cannot save.",
         _loss_line(now),
@@ -33,12 +33,12 @@ def kill_price(now: Situation) -> Price:
     ]
     lost = lost_steps(now)
     return Price(
-        title="Kill the training now?", lines=tuple(lines), confirm="kill it", lost_steps=lost, typed=_typed(now, lost)
+        title="Kill the training now?", lines=tuple(lines), confirm="Kill", lost_steps=lost, typed=_typed(now, lost)
     )
 
 
 def stop_price(now: Situation) -> Price:
-    """Key x."""
+    """Stop, key x."""
     lines = [
         f"Asks {_trainer(now)} to end (INT, then TERM, then KILL) and gives it time to save.",
         "If it saves nothing: " + _lower(_loss_line(now)),
@@ -46,16 +46,16 @@ def stop_price(now: Situation) -> Price:
     ]
     lost = lost_steps(now)
     return Price(
-        title="Stop the training?", lines=tuple(lines), confirm="stop it", lost_steps=lost, typed=_typed(now, lost)
+        title="Stop the training?", lines=tuple(lines), confirm="Stop", lost_steps=lost, typed=_typed(now, lost)
     )
 
 
 def resume_price(
     now: Situation, path: str | None, *, take: Sequence[str] = (), without_remedies: bool = False
 ) -> Price:
-    """Key r with the checkpoint that was chosen; None = from the beginning.
+    """Resume or restart, key r. ``path``: the chosen checkpoint, None = from the beginning.
 
-    ``take``: names of proposals to apply; ``without_remedies``: those in force are taken back.
+    ``take``: names of proposals to apply; ``without_remedies``: applied ones are dropped.
     """
     chosen = next((c for c in now.story.checkpoints if c.path == path), None)
     lines = []
@@ -68,20 +68,20 @@ def resume_price(
         lines.append(f"Starts from {chosen.name} ({step_words(chosen)}), verified before the launch.")
     lost = steps_since(chosen, step)
     if lost:
-        lines.append(f"{quantity.plural(lost, 'step')} will be done again.")
+        lines.append(f"{quantity.plural(lost, 'step')} will be repeated.")
     lines += _remedy_lines(now, take, without_remedies=without_remedies)
     word = "Restart" if now.story.state in LIVE_STATES else "Resume"
     typed = _typed(now, lost if now.story.state in LIVE_STATES else _given_away(now, chosen))
-    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost, typed=typed)
+    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word, lost_steps=lost, typed=typed)
 
 
 def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool) -> list[str]:
-    """What it is launched with, beyond the profile."""
+    """Remedies of the launch."""
     rows = remedy_rows(now.story)
     in_force = [r for r in rows if r.applied]
     lines = []
     if in_force and without_remedies:
-        lines.append(f"Takes back {', '.join(r.title for r in in_force)}: {back_words(now.story)}.")
+        lines.append(f"Drops {', '.join(r.title for r in in_force)}: {back_words(now.story)}.")
     elif in_force:
         lines += [f"Keeps {r.title}: {r.words}." for r in in_force]
     for r in rows:
@@ -91,42 +91,45 @@ def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool
 
 
 def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
-    """Key p with the profile that was chosen."""
+    """Switch of the profile, key p."""
     if at_once:
         lines = [f"Ends {_trainer(now)} with time to save and starts it again with {name}.", _loss_line(now)]
     else:
-        lines = [f"Goes on as it is; restarts with {name} once the next checkpoint is complete.", "No step is lost."]
+        lines = [f"Continues unchanged; restarts with {name} once the next checkpoint is complete.", "No step is lost."]
     return Price(
         title=f"Switch to the profile {name}?",
         lines=tuple(lines),
-        confirm="switch now" if at_once else "switch at the next checkpoint",
+        confirm="Switch now" if at_once else "Switch at the next checkpoint",
         lost_steps=lost_steps(now) if at_once else 0,
         typed=_typed(now, lost_steps(now)) if at_once else "",
     )
 
 
 def pause_price(now: Situation) -> Price:
-    """Key P."""
+    """Pause, key P."""
     return Price(
         title="Pause the training?",
-        lines=(f"Freezes {_trainer(now)} (SIGSTOP). Its GPU memory stays held.", "Nothing is lost: [u] goes on."),
-        confirm="pause it",
+        lines=(
+            f"Freezes {_trainer(now)} (SIGSTOP). Its GPU memory stays allocated.",
+            "Nothing is lost: [u] continues.",
+        ),
+        confirm="Pause",
         lost_steps=0,
     )
 
 
 def lost_steps(now: Situation) -> int | None:
-    """Steps since the newest complete checkpoint; None when that cannot be known."""
+    """Steps since the newest complete checkpoint; None = unknown."""
     return steps_since(resume_point(now), live_progress(now).step)
 
 
 def _typed(now: Situation, lost: int | None) -> str:
-    """The run's name where steps would be lost, or may be."""
+    """The run's name if steps are or may be lost."""
     return "" if lost == 0 or now.story.run is None else now.story.run.name
 
 
 def _given_away(now: Situation, chosen: Checkpoint | None) -> int | None:
-    """Steps between a checkpoint and the newest good one, which a dead run gives away by starting from the older."""
+    """Steps between a checkpoint and the newest complete one."""
     newest = resume_point(now)
     if newest is None or (chosen is not None and chosen.path == newest.path):
         return 0
@@ -137,21 +140,21 @@ def _loss_line(now: Situation) -> str:
     point = resume_point(now)
     lost = lost_steps(now)
     if point is None:
-        return "There is no good checkpoint: everything so far would be lost."
+        return "There is no complete checkpoint: all steps would be lost."
     since = quantity.age(max(0.0, now.now_wall - point.mtime))
     name = f"{point.name}, {since}"
     if lost is None:
-        return f"What came after the newest good checkpoint ({name}) would be lost."
+        return f"The steps after the newest complete checkpoint ({name}) would be lost."
     if lost == 0:
-        return f"Nothing is lost: the newest good checkpoint ({name}) is of this step."
-    return f"{quantity.plural(lost, 'step')} since the newest good checkpoint ({name}) would be lost."
+        return f"Nothing is lost: the newest complete checkpoint ({name}) is of this step."
+    return f"{quantity.plural(lost, 'step')} since the newest complete checkpoint ({name}) would be lost."
 
 
 def _trainer(now: Situation) -> str:
     attempt = now.story.attempt
     if attempt is None:
         return "the trainer"
-    return f"try {attempt.number}" + ("" if attempt.pid is None else f" (pid {attempt.pid})")
+    return f"attempt {attempt.number}" + ("" if attempt.pid is None else f" (pid {attempt.pid})")
 
 
 def _lower(sentence: str) -> str:

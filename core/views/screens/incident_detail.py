@@ -1,4 +1,4 @@
-"""Everything about one incident: what was seen, cause and consequences, what was decided and why, how it ended."""
+"""One incident in full: what was seen, cause and consequences, decisions and reasons, and its end."""
 
 from typing import Literal
 
@@ -21,21 +21,21 @@ Part = Literal[
 CONSEQUENCE = "then: "
 """How the judge marks evidence that is a consequence of the cause."""
 ACTION_WORDS: dict[str, str] = {
-    "capture_stacks": "took evidence",
+    "capture_stacks": "collected evidence",
     "stop_attempt": "ended the processes",
-    "end_leftovers": "ended what it left behind",
+    "end_leftovers": "ended left-over processes",
     "clear_gpu": "waited for the GPU",
-    "verify_checkpoint": "proved the checkpoint",
-    "start_attempt": "started the next try",
+    "verify_checkpoint": "verified the checkpoint",
+    "start_attempt": "started the next attempt",
     "pause_attempt": "paused it",
-    "unpause_attempt": "let it go on",
+    "unpause_attempt": "continued it",
     "give_up": "gave up",
     "end_watch": "ended the watch",
 }
 
 
 class DetailLine(msgspec.Struct, frozen=True, kw_only=True):
-    """``line``: where it stands in the log of the attempt. ``ok``: how an action went (None: not known yet)."""
+    """``line``: in the log of the attempt, from 1. ``ok``: the result of an action, None = not known yet."""
 
     part: Part
     text: str
@@ -44,7 +44,7 @@ class DetailLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """``log``: path of the log that the line numbers are of; ``files``: whether stacks and states were kept."""
+    """``log``: path of the log of the line numbers; ``files``: whether there are evidence files."""
 
     view: IncidentView
     attempt: int
@@ -54,7 +54,7 @@ class IncidentDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
-    """Tell incident ``number``; None when there is none."""
+    """The details of incident ``number``; None if there is none."""
     story = now.story
     incident = next((i for i in story.incidents if i.id == number), None)
     if incident is None:
@@ -87,14 +87,14 @@ def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
 
 
 def _remedies(story: RunStory, number: int) -> list[DetailLine]:
-    """What was changed for good because of it, with its price; and what a person has to decide."""
+    """Permanent changes because of it with their cost, and open decisions."""
     lines = []
     for row in of_incident(story, number):
         cost = f" Price: {row.cost}." if row.cost else ""
         if row.applied:
             lines.append(DetailLine(part="changed", text=f"{row.title}: {row.words}.{cost}"))
         else:
-            text = f"{row.title}: {row.words}.{cost} It waits for you: {row.why}. [r] on the dashboard takes it."
+            text = f"{row.title}: {row.words}.{cost} Needs your decision: {row.why}. [r] on the dashboard applies it."
             lines.append(DetailLine(part="proposed", text=text, level="warning"))
     return lines
 
@@ -104,12 +104,12 @@ def _state(view: IncidentView, incident: Incident) -> str:
     seen = ""
     if incident.detect_s is not None:
         seen = " · seen at once" if incident.detect_s < 1 else f" · seen after {quantity.duration(incident.detect_s)}"
-    number = f"try {incident.attempt}" if incident.attempt else "before the first try"
+    number = f"attempt {incident.attempt}" if incident.attempt else "before the first attempt"
     return f"{view.status} · {number}{step}{seen}"
 
 
 def _evidence(incident: Incident) -> list[DetailLine]:
-    """The first line of the log is the cause, marked lines its consequences, the rest what else was measured."""
+    """The first line of the log is the cause, marked lines are its consequences, the rest are other measurements."""
     lines: list[DetailLine] = []
     cause_told = incident.kind != "crash"
     for e in incident.evidence:
@@ -138,7 +138,7 @@ def _action(a: ActionStory, now: Situation) -> DetailLine:
 
 
 def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
-    """What the next attempt was started with that this one was not: ``vae_batch_size 2 → 1 (CUDA out of memory)``."""
+    """Changes of the next attempt: ``vae_batch_size 2 → 1 (CUDA out of memory)``."""
     if incident.kind not in {"crash", "hang", "resume"}:
         return ()
     before = next((a for a in story.attempts if a.number == incident.attempt), None)
@@ -155,7 +155,7 @@ def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:
 
 
 def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, object, object, str]]:
-    """(key, value in one attempt, value in the other, why) of every setting that differs between two launches."""
+    """(key, value in one attempt, value in the other, why) of each setting that differs between two launches."""
     old: dict[str, Change] = {c.key: c for c in before.changes}
     new: dict[str, Change] = {c.key: c for c in after.changes}
     found = []
@@ -163,7 +163,7 @@ def differences(before: AttemptStory, after: AttemptStory) -> list[tuple[str, ob
         was = old[key].after if key in old else new[key].before
         now = new[key].after if key in new else old[key].before
         if was != now:
-            found.append((key, was, now, new[key].why if key in new else "as in your own config again"))
+            found.append((key, was, now, new[key].why if key in new else "back to your own config"))
     return found
 
 
@@ -175,16 +175,16 @@ HEADINGS: dict[Part, str] = {
     "then": "Consequences",
     "evidence": "Evidence",
     "stacks": "Stacks",
-    "did": "What was decided and why",
-    "changed": "What was changed",
-    "proposed": "What could be changed, and waits for a person",
-    "ended": "How it ended",
+    "did": "Decisions and reasons",
+    "changed": "Changes",
+    "proposed": "Possible changes that need your decision",
+    "ended": "End",
     "cost": "Cost",
 }
 
 
 def incident_markdown(detail: IncidentDetail, run: str) -> str:
-    """The incident as a message to paste."""
+    """The incident as Markdown."""
     view = detail.view
     text = [f"### {run}: {view.kind}, {view.title} ({view.at})"]
     part: Part | None = None

@@ -1,4 +1,4 @@
-"""The launch screen in words: what is offered, what a start would be, how the checks stand."""
+"""The launch screen: the runs that can be started, the preview of a start, and its checks."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from ..words import STATE_WORDS, shown
 
 LEVELS: dict[str | None, Level] = {"pass": "safe", "warn": "warning", "fail": "danger", None: "unknown"}
 ORDER: dict[str | None, int] = {"fail": 0, "warn": 1, None: 2, "pass": 3}
-"""What needs a person first stands first."""
+"""Order of the checks: what the user has to act on comes first."""
 Kind = Literal["text", "strong", "label", "warning", "danger"]
 
 
 class Told(msgspec.Struct, frozen=True):
-    """One row: a label in the margin, the text, how it looks. ``level``: its sign, None = none. ``hard``: a command."""
+    """One row: label, text and style. ``level``: its sign, None = none. ``hard``: a command, shown without wrapping."""
 
     text: str = ""
     label: str = ""
@@ -29,7 +29,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of what; ``open``: still looked at."""
+    """Number of checks by result; ``open``: still running."""
 
     passed: int = 0
     warned: int = 0
@@ -63,16 +63,14 @@ def plan_rows(plan: LaunchPreview) -> list[Told]:
     rows.append(Told(shlex.join(plan.command), "command", hard=True))
     rows.append(Told(plan.cwd, "in", hard=True))
     if plan.config is not None:
-        rows.append(Told(f"{plan.config} (each try gets a copy of its own; yours is never written)", "config"))
-    rows.append(
-        Told(plan.output_dir or "nobody said: checkpoints cannot be watched", "output", _style(plan.output_dir))
-    )
+        rows.append(Told(f"{plan.config} (each attempt gets its own copy; yours is never written)", "config"))
+    rows.append(Told(plan.output_dir or "not set: checkpoints cannot be watched", "output", _style(plan.output_dir)))
     return rows
 
 
 def change_rows(changes: Iterable[Change]) -> list[Told]:
-    """What a start changes of the user's own settings, a row each."""
-    changed = [c for c in changes if not c.why.startswith("go on from ")]
+    """Changes of the user's own settings, one row each."""
+    changed = [c for c in changes if not c.why.startswith("resume from ")]
     width = max((len(c.key) for c in changed), default=0)
     rows = [
         Told(f"{c.key:<{width}}  {shown(c.before)} → {shown(c.after)}", "changes" if number == 0 else "")
@@ -82,7 +80,7 @@ def change_rows(changes: Iterable[Change]) -> list[Told]:
 
 
 def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
-    """Count them."""
+    """Count the checks by result."""
     results = [c.result for c in checks]
     return CheckSum(
         passed=results.count("pass"), warned=results.count("warn"), failed=results.count("fail"),
@@ -91,12 +89,12 @@ def check_sum(checks: Iterable[LaunchCheck]) -> CheckSum:
 
 
 def check_rows(checks: Sequence[LaunchCheck]) -> list[Told]:
-    """Failures first, with what to do about them; then warnings, what is still looked at, and what is well."""
+    """Failures with their remedies, then warnings, running checks and passed ones."""
     rows: list[Told] = []
     for check in sorted(checks, key=lambda c: ORDER[c.result]):
         level = LEVELS[check.result]
         if check.result is None:
-            rows.append(Told("looking …", check.name, "label", level))
+            rows.append(Told("checking …", check.name, "label", level))
             continue
         style: Kind = "danger" if level == "danger" else "warning" if level == "warning" else "text"
         first, *more = check.found.splitlines() or [""]
@@ -108,12 +106,12 @@ def check_rows(checks: Sequence[LaunchCheck]) -> list[Told]:
 
 
 def offer_note(run_id: str | None, state: str) -> str:
-    """How a run of the file stands; empty before its first start."""
+    """The state of a run of the file; empty before its first start."""
     return "" if run_id is None else STATE_WORDS.get(state, state)
 
 
 def failed_names(checks: Iterable[LaunchCheck]) -> tuple[str, ...]:
-    """``name: what was found`` of all that failed."""
+    """``name: finding`` of each failed check."""
     return tuple(f"{c.name}: {c.found.partition(chr(10))[0]}" for c in checks if c.result == "fail")
 
 

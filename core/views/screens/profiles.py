@@ -1,4 +1,4 @@
-"""The profiles screen: the ladder and where the run stands on it, settings key by key, what a switch changes."""
+"""The profiles screen: the ladder and the place of the run on it, each setting, and what a switch changes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +14,11 @@ from ..words import shown
 
 NOT_SET = "–"
 YOURS = "your own"
-"""The value of what a profile does not set."""
+"""Shown for settings that a profile does not set."""
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
-    """One profile. ``now``: the run's last launch used it; ``next``: it waits for its moment."""
+    """One profile. ``now``: the run's last launch used it; ``next``: it is used from the next checkpoint on."""
 
     name: str
     title: str
@@ -29,9 +29,9 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     source: str
     died: str = ""
-    """``after 6.2 h (cuda_oom)`` where the ramp fell from it and does not climb to it again."""
+    """``after 6.2 h (cuda_oom)`` if it failed on the ramp and is not used again."""
     measured: tuple[tuple[str, str], ...] = ()
-    """What a trial of it cost on this machine: (what, how much); empty where none was made."""
+    """Results of its trial on this machine as (name, value); empty without one."""
 
 
 class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
-    """``why``: a sentence on where the run stands and why. ``rows``: one a key, in the order of the profiles."""
+    """``why``: which profile is used and why. ``rows``: one per key, in the order of the profiles."""
 
     rungs: tuple[Rung, ...]
     why: tuple[str, ...]
@@ -90,10 +90,10 @@ def profiles_view(
 
 
 def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[str, str], ...]:
-    """A trial's result in the order of the guides' tables."""
+    """The result of a trial as (name, value)."""
     if trial is None:
         return ()
-    stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "too short to tell"}[trial.stable]
+    stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "too short to judge"}[trial.stable]
     said = (
         ("a step", "" if trial.s_per_step is None else f"{trial.s_per_step:.3g} s"),
         ("VRAM", "" if trial.vram_peak_bytes is None else quantity.size(trial.vram_peak_bytes)),
@@ -127,9 +127,9 @@ def is_setting(key: str) -> bool:
 
 
 def profile_differences(before: Profile | None, after: Profile) -> tuple["Difference", ...]:
-    """What differs between two profiles as they are written; ``before`` None: your own config, or not known.
+    """Differences between two profiles; ``before`` None: your own config, or unknown.
 
-    What one of them does not set is of your own config.
+    A setting that one of them does not have is taken from your own config.
     """
     old, new = leaves(before) if before is not None else {}, leaves(after)
     return tuple(
@@ -186,11 +186,11 @@ def _names(changed: str, key: str) -> bool:
 def _why(now: Situation, current: str | None, waiting: str | None, ladder: Sequence[str]) -> list[str]:
     story = now.story
     if story.attempt is None:
-        first = "Nothing was launched yet"
-        return [first + (f"; the first try will use {story.profile}." if story.profile else ".")]
+        first = "Not launched yet"
+        return [first + (f"; the first attempt uses {story.profile}." if story.profile else ".")]
     said = []
     if current is None:
-        said.append("No profile: your own config as it is.")
+        said.append("No profile: your own config, unchanged.")
     else:
         place = f", rung {list(ladder).index(current) + 1} of {len(ladder)}" if current in ladder else ""
         switch = next((s for s in reversed(story.profile_switches) if s.profile == current and not s.pending), None)
@@ -198,13 +198,13 @@ def _why(now: Situation, current: str | None, waiting: str | None, ladder: Seque
         if switch is not None:
             at = quantity.clock(story.wall0 + switch.t, now.now_wall)
             reason = asked.why if asked is not None else switch.why
-            said.append(f"{current}{place}, since {at}: {reason or 'no reason was noted'}.")
+            said.append(f"{current}{place}, since {at}: {reason or 'no reason is known'}.")
         else:
             said.append(f"{current}{place}, since the run began: it is the profile of its settings.")
     if waiting is not None and waiting != current:
         asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
         said.append(f"{waiting} is next: {asked.why if asked else 'asked for'}.")
-    said += [f"{d.words}: it is not tried again by itself." for d in story.dead_rungs]
+    said += [f"{d.words}: it is not used again automatically." for d in story.dead_rungs]
     remedies = [c for c in story.attempt.changes if c.why and not c.why.startswith(("profile ", "go on from "))]
     said += [f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4]]
     return said
@@ -220,10 +220,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> tuple[Difference, ...]:
-    """What would differ from the launch that runs now; ``wanted``: what a launch with the other profile changes.
+    """Differences from the current launch; ``wanted``: changes of a launch with the other profile.
 
-    Both are told against the user's own config, so a key that only one of them has goes to or comes from there. The
-    path to resume from changes with every launch and is left out.
+    Both are changes of the user's own config, so a key that only one of them has changes to or from the value there.
+    The path to resume from changes with every launch and is left out.
     """
     old = {(c.where, c.key): c for c in running if not c.why.startswith("go on from ")}
     new = {(c.where, c.key): c for c in wanted if not c.why.startswith("go on from ")}
@@ -237,7 +237,7 @@ def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> t
 
 
 def next_checkpoint_words(now: Situation) -> str:
-    """When a switch at the next checkpoint would happen, as far as the past tells."""
+    """When a switch at the next checkpoint is expected, by the past checkpoints."""
     times = sorted(t for t in (checkpoint_t(now, c) for c in now.story.checkpoints) if t > 0)
     if len(times) < 2:
         return "at the next checkpoint"

@@ -1,4 +1,4 @@
-"""The list of all runs of this machine."""
+"""The list of runs."""
 
 import msgspec
 
@@ -23,11 +23,11 @@ LEVELS: dict[str, Level] = {
     "idle": "unknown",
 }
 SETTLED: frozenset[str] = frozenset({"finished", "stopped", "given_up", "idle"})
-"""States in which nobody needs to watch."""
+"""States that need no supervisor."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the list. ``unwatched``: nobody watches it although somebody should; ``open``: it is on the screen."""
+    """One run of the list. ``unwatched``: it needs a supervisor and has none; ``open``: it is on the screen."""
 
     card: RunCard
     level: Level
@@ -43,7 +43,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """The state for people."""
+        """The state as text."""
         return STATE_WORDS[self.card.state] + (", unwatched" if self.unwatched else "")
 
 
@@ -91,7 +91,7 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="run", text=_name, width=12, fit=True, after=2, style=_name_style, below_width=54),
     Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
     Column(title="run", text=_name, width=28, fit=True, after=2, style=_name_style, from_width=88),
-    # A narrow list leaves out what the sign before the name shows already.
+    # A narrow list leaves out what the sign before the name shows.
     Column(
         title="state",
         text=lambda row: STATE_WORDS[row.card.state],
@@ -107,4 +107,4 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="began", text=began_text, width=14, right=True, style="label", from_width=62),
     Column(title="incident", text=incident_text, before=2, style="label", from_width=56),
 )
-"""The list of runs, on the screen, left to right."""
+"""Columns of the list, left to right."""

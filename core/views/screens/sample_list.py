@@ -1,4 +1,4 @@
-"""Sample images in words."""
+"""The list of sample images."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sample_rows(samples: Sequence[Sample], now_wall: float) -> tuple[SampleRow, ...]:
-    """One a picture, in their order."""
+    """One row per image, in their order."""
     return tuple(
         SampleRow(
             path=s.path, name=s.name, moment=moment_words(s), age=quantity.age(max(0.0, now_wall - s.mtime)),

@@ -1,4 +1,4 @@
-"""The stack dumps of an incident, process by process, so that two looks stand side by side."""
+"""The stack dumps of an incident, by process, two looks side by side."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands side by side: two looks at one process, or one file alone. ``verdict``: a sentence on the two."""
+    """Two looks at one process side by side, or one file alone. ``verdict``: a sentence about both."""
 
     title: str
     sheets: tuple[Sheet, ...]
@@ -51,14 +51,14 @@ def _process(pid: int, rounds: list[EvidenceFile]) -> Spread:
     one = tuple(first.text.splitlines())
     if first is last:
         sheet = Sheet(name=first.name, title="one look", lines=one, cut=first.cut)
-        return Spread(title=f"process {pid}", sheets=(sheet,), verdict="Looked at once: whether it moved is not known.")
+        return Spread(title=f"process {pid}", sheets=(sheet,), verdict="One look only: whether it moved is unknown.")
     two = tuple(last.text.splitlines())
     sheets = (
         Sheet(name=first.name, title="first look", lines=one, differs=_missing(one, two), cut=first.cut),
         Sheet(name=last.name, title="last look", lines=two, differs=_missing(two, one), cut=last.cut),
     )
     moved = any(sheet.differs for sheet in sheets)
-    verdict = "It moved between the looks." if moved else "It stood at the same place in both looks."
+    verdict = "It moved between the looks." if moved else "It was at the same place in both looks."
     return Spread(title=f"process {pid}", sheets=sheets, verdict=verdict)
 
 
