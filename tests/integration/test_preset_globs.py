@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from tests.integration.sense_world import ListInbox, RunClock
 from trainwatch.core.app.plan.definitions import definitions_of
-from trainwatch.core.app.preflight.after_run import look_after
+from trainwatch.core.app.preflight.after_run import read_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
 from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
 from trainwatch.core.app.screen.run_services import RunSamples
@@ -47,7 +47,7 @@ def test_checkpoint_globs_select_what_lists_show(spec: RunSpec, tmp_path: Path) 
     assert ([kept.checkpoint.name for kept in plan.keep], plan.delete) == (expected, ())
     run = RunDirectory.create(tmp_path / "home", spec)
     JournalWriter(run.journal).close()
-    assert [c.name for c in look_after(run).listing.checkpoints] == expected
+    assert [c.name for c in read_after(run).listing.checkpoints] == expected
 
 
 def test_sample_globs_select_sample_images(spec: RunSpec) -> None:

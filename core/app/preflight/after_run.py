@@ -41,10 +41,10 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
 
 def checks_after(name: str | None, warn: Callable[[str], None]) -> list[Check]:
     """The checks of a run that is over, found by its name."""
-    return after_checks(look_after(find_run_to_read(name, warn)))
+    return after_checks(read_after(find_run_to_read(name, warn)))
 
 
-def look_after(run: RunDirectory) -> After:
+def read_after(run: RunDirectory) -> After:
     """Read journal, history and checkpoint folder."""
     spec, story = run.load_spec(), load_story(run.journal)
     with HistoryReader(run.history) as history:

@@ -1,4 +1,4 @@
-"""Supervising a run in the foreground with one printed line per event."""
+"""Supervise a run in this process and print one line per event."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def supervise_and_print(
     as_json: bool = False,
     stop_trainer: bool = False,
 ) -> int:
-    """``supervise`` with every record printed as it is written; a run that has ended is said in one line."""
+    """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
 
     try:
@@ -43,7 +43,7 @@ def supervise_and_print(
 
 
 class EventPrinter:
-    """One line per event, and every ``watch.summary_s`` a health line that repeats what is open."""
+    """One line per event, and every ``watch.summary_s`` a health line that repeats open incidents."""
 
     def __init__(self, run: RunDirectory, story: RunStory, *, as_json: bool) -> None:
         self._story = story
@@ -56,7 +56,7 @@ class EventPrinter:
             threading.Thread(target=self._summarise, name="summary", daemon=True).start()
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Print them. A closed standard output (a pipe that ended) must not end the watch."""
+        """Print them. If standard output is closed, the supervisor goes on without output."""
         with self._lock:
             for record in records:
                 self._story = apply(self._story, record)
@@ -80,7 +80,7 @@ class EventPrinter:
 
 
 def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is open and was not acknowledged: it is repeated for as long as it lasts."""
+    """Open incidents that nobody acknowledged."""
     return [i for i in status["incidents"] if i["open"] and not i["acknowledged"] and i["severity"] != "info"]
 
 

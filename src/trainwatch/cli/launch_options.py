@@ -1,4 +1,4 @@
-"""What ``run`` and ``adopt`` share: the options of a run without a config file, and looking after it from then on."""
+"""What ``run`` and ``adopt`` share: the options of a run without a config file, and how it is supervised."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> None:
-    """Options that describe a run and say how to look after it. ``adopted``: its trainer is there already."""
+    """Options that describe a run and how it is supervised. ``adopted``: its trainer runs already."""
     name = "the session's, else from the command" if adopted else "from the command"
     recognised = "recognised" if adopted else "recognised from the command"
     config = "default: found in its command" if adopted else "each attempt gets a derived copy"
@@ -48,7 +48,7 @@ def overrides_of(args: argparse.Namespace) -> "Overrides":
     )
 
 
-def look_after(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:
+def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:
     """In the foreground, on the screen, or detached, as the options and the terminal say; returns the exit code.
 
     ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.

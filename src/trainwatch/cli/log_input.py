@@ -1,4 +1,4 @@
-"""Reading a log or a trace given on the command line: a path or ``-``, whatever its bytes and size."""
+"""Read a log or a trace named on the command line: a path or ``-``, of any bytes and size."""
 
 import codecs
 import sys
@@ -14,7 +14,7 @@ HINT = "give the path of the file itself, or - for standard input"
 
 
 def text_blocks(name: str) -> Iterator[str]:
-    """Decoded blocks of a log; bytes that are no UTF-8 become U+FFFD, characters are never cut in two."""
+    """Decoded blocks of a log; bytes that are not UTF-8 become U+FFFD, characters are not split."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     with byte_lines(name, what="log") as file:
         while block := file.read(BLOCK_BYTES):
@@ -25,14 +25,17 @@ def text_blocks(name: str) -> Iterator[str]:
 
 @contextmanager
 def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
-    """The file ``name``, or standard input for ``-``. Ends the verb when it is none: 3 not there, 2 no file to read."""
+    """The file ``name``, or standard input for ``-``. Raises CliError.
+
+    Exit code 3 if it does not exist, 2 if it cannot be read.
+    """
     if name == "-":
         if sys.stdin is None:
             raise CliError(ExitCode.USAGE, f"-: standard input is closed; give the {what}'s path")
         yield sys.stdin.buffer
         return
     try:
-        file = open(name, "rb")  # noqa: SIM115, PTH123  # only the opening may fail so; Path("") would be the folder
+        file = open(name, "rb")  # noqa: SIM115, PTH123  # only opening may raise here; Path("") would be the folder
     except FileNotFoundError:
         raise CliError(ExitCode.NOT_FOUND, f"{name or '(empty)'}: no such {what}; {HINT}") from None
     except IsADirectoryError:

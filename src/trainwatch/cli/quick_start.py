@@ -1,18 +1,18 @@
-"""Starting the screen sooner: Python's garbage collector rests while some hundred modules are loaded.
+"""Switch Python's garbage collector off while the screen's modules are loaded, so that it opens sooner.
 
-It would look through all of what was just made again and again, a sixth of the time to the first picture (measured).
-Then it is woken, and what was loaded is set apart for good: it is not looked through while the screen runs either.
+It would traverse the new modules again and again, a sixth of the time to the first frame (measured). Afterwards it is
+switched on, and the loaded modules are frozen: they are not traversed while the screen runs.
 """
 
 import gc
 import threading
 
 REST_S = 2.0
-"""Longer than the first picture takes on a slow machine; some megabytes of garbage at most come together meanwhile."""
+"""Longer than the first frame takes on a slow machine; at most some megabytes of garbage collect meanwhile."""
 
 
 def rest_collector(rest_s: float = REST_S) -> None:
-    """Let it rest for so long."""
+    """Switch it off for this time."""
     gc.disable()
     timer = threading.Timer(rest_s, _wake)
     timer.daemon = True

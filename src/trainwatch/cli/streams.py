@@ -1,4 +1,4 @@
-"""Standard output and error as a verb needs them: there, and able to take any text."""
+"""Standard output and standard error: open, and able to write any text."""
 
 import io
 import os
@@ -6,9 +6,9 @@ import sys
 
 
 def make_writable() -> None:
-    """Closed streams (cron, some service managers) swallow what is written; characters they lack are replaced.
+    """Closed streams (cron, some service managers) discard the text; characters that cannot be encoded are replaced.
 
-    Log lines and file names hold whatever they like: an answer with a question mark in it is better than none.
+    Log lines and file names may hold any character; a replaced one is better than no output.
     """
     if sys.stdout is None:
         sys.stdout = _nowhere()
@@ -20,7 +20,7 @@ def make_writable() -> None:
 
 
 def discard_stdout() -> None:
-    """What is still buffered goes nowhere: the reader has left, or the disk behind it is full."""
+    """Discard buffered output: the reader has closed the pipe, or the disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

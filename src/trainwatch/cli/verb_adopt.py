@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .launch_options import add_launch_options, look_after, overrides_of
+from .launch_options import add_launch_options, overrides_of, supervise_run
 
 SECTION = "start"
 HELP = "supervise a training that is already running, in tmux or anywhere"
@@ -51,4 +51,4 @@ def act(args: argparse.Namespace) -> int:
     run, remarks = adopt(asked)
     for remark in remarks:
         print(f"trainwatch: {remark}", file=sys.stderr, flush=True)
-    return look_after(RunToStart(run), args, "adopted")
+    return supervise_run(RunToStart(run), args, "adopted")

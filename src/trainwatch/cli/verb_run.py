@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .launch_options import add_launch_options, look_after, overrides_of
+from .launch_options import add_launch_options, overrides_of, supervise_run
 from .output import print_json, printable
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def act(args: argparse.Namespace) -> int:
     plan = plan_command(tuple(args.command_after_dashes or args.words), overrides_of(args))
     if args.dry_run:
         return _show(plan, as_json=args.json)
-    return look_after(create_run(plan), args, "runs")
+    return supervise_run(create_run(plan), args, "runs")
 
 
 def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
