@@ -265,23 +265,23 @@ def test_unchanged_checkpoints_are_not_inspected_again(
     (out / "a.pt").write_bytes(WHOLE)
     for path in out.iterdir():
         age(path)
-    looks: list[None] = []
+    scans: list[None] = []
     sensor = make(Watch(settle_s=0.05, rescan_s=0.05), mountinfo=lambda: "")
     wait_for(inbox, "a.pt", "complete/complete")
     asked = len(structure.asked)
-    look = sensor._scan
+    scan = sensor._scan.scan
 
     def counted(*arguments: Any) -> None:
-        look(*arguments)
-        looks.append(None)
+        scan(*arguments)
+        scans.append(None)
 
-    sensor._scan = counted  # type: ignore[method-assign,assignment]
-    wait_until(lambda: len(looks) > 5, "some full looks")
+    sensor._scan.scan = counted  # type: ignore[method-assign,assignment]
+    wait_until(lambda: len(scans) > 5, "some full scans")
     assert len(structure.asked) == asked
     (out / "samples" / "picture.png").write_bytes(b"")
-    wait_until(lambda: structure.asked[asked:].count("samples") >= 2, "a look at the folder that changed")
-    count = len(looks)
-    wait_until(lambda: len(looks) > count + 5, "more full looks")
+    wait_until(lambda: structure.asked[asked:].count("samples") >= 2, "a scan of the folder that changed")
+    count = len(scans)
+    wait_until(lambda: len(scans) > count + 5, "more full scans")
     assert len(structure.asked) <= asked + 3
     assert len(inbox.of(CheckpointEvent)) == 2
 

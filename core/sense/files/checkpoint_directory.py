@@ -5,43 +5,23 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from .checkpoint_entries import Signature, candidates, is_candidate, signature
+from .checkpoint_entries import is_candidate
+from .checkpoint_scan import CheckpointScan
 from .directory_events import DirectoryEvents, Means
 
 COALESCE_S = 0.1
 """A save causes hundreds of events; events within this time cause one scan."""
 LATE_S = 1.0
 """Period of checking for a directory that does not exist yet."""
-GROWING_S = 1.0
-"""Shortest time between two reports of growth of one checkpoint."""
 DRAIN_S = 0.5
 """Longest wait for a last scan before an exit is reported. A slow network disk must not delay it."""
 HOT_S = 2.0
 """Period of scanning the directories that changed last, because changes inside them cause no events."""
-HOT_DIRECTORIES = 16
-
-
-class _Entry(msgspec.Struct):
-    """State of one entry. ``changed_s``: time of its last change (monotonic seconds).
-
-    ``checkpoint`` None: it is not a checkpoint (of such a directory only the top is scanned, so a folder of pictures
-    costs one call). ``judged``: it has not changed for the settle time and was inspected.
-    """
-
-    signature: Signature
-    is_directory: bool
-    changed_s: float
-    judged: bool
-    checkpoint: Checkpoint | None = None
-    reported_s: float = 0.0
 
 
 class CheckpointDirectory:
@@ -68,18 +48,24 @@ class CheckpointDirectory:
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
-        self._inbox = inbox
-        self._clock = clock
         self._watch = watch
         self._directory = None if directory is None else Path(directory)
-        self._inspect = inspect
-        self._list_directory = list_directory
         self._globs = tuple(globs)
         self._problems = ProblemReport(on_problem)
+        self._scan = CheckpointScan(
+            Path(directory or ""),
+            inbox=inbox,
+            clock=clock,
+            settle_s=watch.settle_s,
+            inspect=inspect,
+            list_directory=list_directory,
+            globs=self._globs,
+            problems=self._problems,
+            stopping=lambda: self._stopping,
+        )
         self._mountinfo = mountinfo
         self._events: DirectoryEvents | None = None
         self._inode: tuple[int, int] | None = None
-        self._entries: dict[str, _Entry] = {}
         self._changed: set[str] = set()
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -139,14 +125,14 @@ class CheckpointDirectory:
                     self._open()
                     rescan_due = now + self._watch.rescan_s
                 elif now >= rescan_due or drains:
-                    self._scan(None)
+                    self._scan.scan(None)
                     rescan_due = now + self._watch.rescan_s
                 else:
-                    hot = self._hot() if now >= hot_due else set()
+                    hot = self._scan.newest_directories if now >= hot_due else set()
                     hot_due = now + HOT_S if now >= hot_due else hot_due
-                    self._scan(self._taken() | self._unsettled() | hot)
+                    self._scan.scan(self._taken() | self._scan.unsettled | hot)
                 if drains:
-                    self._scan(self._unsettled(), settle_s=0.0)
+                    self._scan.scan(self._scan.unsettled, settle_s=0.0)
                 self._problems.clear("directory")
             except Exception as fault:
                 self._problems.report(
@@ -156,13 +142,13 @@ class CheckpointDirectory:
             with self._drained:
                 self._drains_done = asked
                 self._drained.notify_all()
-            self._wait(min(rescan_due, hot_due) if self._hot() else rescan_due)
+            self._wait(min(rescan_due, hot_due) if self._scan.newest_directories else rescan_due)
         self._close()
 
     def _wait(self, due: float) -> None:
         """Wait until something changed, something may have settled, or a scan is due."""
         limit = LATE_S if self._events is None else max(0.0, due - time.monotonic())
-        if self._unsettled():
+        if self._scan.unsettled:
             limit = min(limit, self._watch.settle_s / 2)
         if self._drains_asked > self._drains_done:
             return
@@ -174,13 +160,6 @@ class CheckpointDirectory:
         with self._lock:
             taken, self._changed = self._changed, set()
         return taken
-
-    def _unsettled(self) -> set[str]:
-        return {name for name, entry in self._entries.items() if not entry.judged}
-
-    def _hot(self) -> set[str]:
-        directories = [(entry.signature.mtime_ns, name) for name, entry in self._entries.items() if entry.is_directory]
-        return {name for _, name in sorted(directories)[-HOT_DIRECTORIES:]}
 
     def _on_change(self, name: str, is_directory: bool) -> None:
         """Called by the observer's thread. Logs and pictures cause no scan."""
@@ -198,8 +177,7 @@ class CheckpointDirectory:
         if self._directory_key() == self._inode:
             return True
         self._close()
-        for name in list(self._entries):
-            self._remove(name)
+        self._scan.remove_all()
         return False
 
     def _directory_key(self) -> tuple[int, int] | None:
@@ -223,142 +201,9 @@ class CheckpointDirectory:
                 f"{self._directory}: no file events ({fault.strerror or fault}); it is scanned every "
                 f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
             )
-        self._scan_first(self._directory)
+        self._scan.scan_first()
 
     def _close(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None
-
-    # --- looking ---
-
-    def _scan_first(self, directory: Path) -> None:
-        """Report existing checkpoints. Those that changed within the settle time are reported as usual."""
-        present = candidates(directory, self._globs)
-        signatures = {name: signature(directory / name) for name in present}
-        known = {checkpoint.name: checkpoint for checkpoint in self._list_directory(directory)}
-        recent_ns = (self._clock.wall() - 2 * self._watch.settle_s) * 1e9
-        for name, found in signatures.items():
-            if found is None:
-                continue
-            if found.mtime_ns > recent_ns:
-                self._add(name, found, is_directory=present[name])
-                continue
-            entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
-            self._settle(name, entry, known.get(name))
-
-    def _scan(self, names: set[str] | None, settle_s: float | None = None) -> None:
-        """Scan the named entries, or if None all existing and known ones. ``settle_s``: instead of the setting."""
-        if self._directory is None:
-            return
-        present: dict[str, bool] | None = None
-        if names is None or not names.issubset(self._entries):
-            present = candidates(self._directory, self._globs)
-            names = {*present, *self._entries} if names is None else names
-        for name in names:
-            if self._stopping:
-                return
-            entry = self._entries.get(name)
-            if present is not None and name not in present:
-                self._remove(name)
-            elif entry is not None:
-                self._check_entry(name, entry, self._watch.settle_s if settle_s is None else settle_s)
-            elif present is not None:
-                found = signature(self._directory / name)
-                if found is not None:
-                    self._add(name, found, is_directory=present[name])
-
-    def _check_entry(self, name: str, entry: _Entry, settle_s: float) -> None:
-        found = self._signature(name, entry)
-        now = time.monotonic()
-        if found is None:
-            self._remove(name)
-        elif found != entry.signature:
-            self._change(name, entry)
-        elif not entry.judged and now - entry.changed_s >= settle_s:
-            self._settle(name, entry, self._inspect_entry(name))
-
-    def _signature(self, name: str, entry: _Entry) -> Signature | None:
-        return signature(Path(str(self._directory), name), shallow=entry.judged and entry.checkpoint is None)
-
-    # --- what becomes of an entry ---
-
-    def _add(self, name: str, found: Signature, *, is_directory: bool) -> None:
-        entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False)
-        entry.checkpoint = self._inspect_entry(name)
-        if entry.checkpoint is not None:
-            self._report(entry, "created", entry.checkpoint, verdict="writing")
-
-    def _change(self, name: str, entry: _Entry) -> None:
-        now = time.monotonic()
-        was_judged, entry.judged = entry.judged, False
-        found = self._signature(name, entry)
-        if found is None:
-            self._remove(name)
-            return
-        grew = found.size_bytes != entry.signature.size_bytes
-        entry.signature, entry.changed_s = found, now
-        if entry.checkpoint is None:
-            self._add(name, found, is_directory=entry.is_directory)
-        elif was_judged or (grew and now - entry.reported_s >= GROWING_S):
-            self._report(entry, "growing", entry.checkpoint, verdict="writing")
-
-    def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
-        """Handle an entry that no longer changes."""
-        entry.checkpoint, entry.judged = checkpoint, True
-        if checkpoint is None:
-            entry.signature = self._signature(name, entry) or entry.signature
-        elif checkpoint.verdict == "complete":
-            self._report(entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
-        else:
-            self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
-
-    def _remove(self, name: str) -> None:
-        entry = self._entries.pop(name, None)
-        if entry is not None and entry.checkpoint is not None:
-            self._report(entry, "removed", entry.checkpoint)
-
-    def _inspect_entry(self, name: str) -> Checkpoint | None:
-        path = Path(str(self._directory), name)
-        try:
-            checkpoint = self._inspect(path)
-        except FileNotFoundError:
-            return None
-        except OSError as fault:
-            self._problems.report(
-                name, f"{path}: cannot be inspected ({fault.strerror or fault}); it is not resumed from"
-            )
-            return None
-        self._problems.clear(name)
-        return checkpoint
-
-    def _report(
-        self,
-        entry: _Entry,
-        event: CheckpointChange,
-        checkpoint: Checkpoint,
-        *,
-        verdict: str | None = None,
-        reason: str | None = None,
-    ) -> None:
-        entry.reported_s = time.monotonic()
-        size, mtime = (
-            (checkpoint.size_bytes, checkpoint.mtime)
-            if entry.judged
-            else (entry.signature.size_bytes, entry.signature.mtime_ns / 1e9)
-        )
-        self._inbox.put(
-            CheckpointEvent(
-                t=self._clock.now(),
-                path=str(Path(str(self._directory), checkpoint.name)),
-                event=event,
-                size_bytes=None if event == "removed" else float(size),
-                step=checkpoint.step,
-                epoch=checkpoint.epoch,
-                verdict=verdict,
-                reason=reason,
-                mtime=mtime,
-                form={"directory": "directory", "dcp": "directory", "unknown": None}.get(checkpoint.kind, "file"),
-                holds=checkpoint.holds,
-            )
-        )
