@@ -1,4 +1,4 @@
-"""Which values of the settings make sense, beyond their types. One row a setting; a setting without a row is free."""
+"""Valid values of the settings, beyond their types. One row per setting; without a row every value is valid."""
 
 import re
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from .problem import did_you_mean
 
 
 def above(limit: float) -> Rule:
-    """Only what is more than the limit."""
+    """Values above the limit."""
     return lambda value: None if value is None or value > limit else f"must be more than {limit:g}"
 
 
 def at_least(limit: float) -> Rule:
-    """Only the limit and more."""
+    """Values from the limit on."""
     return lambda value: None if value is None or value >= limit else f"must be at least {limit:g}"
 
 
 def between(low: float, high: float) -> Rule:
-    """Only the two and what lies between them."""
+    """Values between the two, both included."""
     return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
 
 
 def percent(value: float) -> str | None:
-    """Only 0 to 100."""
+    """Values from 0 to 100."""
     return None if 0 <= value <= 100 else "must be between 0 and 100"
 
 
@@ -39,14 +39,14 @@ def waits(value: tuple[float, ...]) -> str | None:
 
 
 def names(value: tuple[str, ...]) -> str | None:
-    """No empty name, none twice."""
+    """Names that are not empty and differ."""
     if not all(name.strip() for name in value):
         return "must not hold an empty name"
     return None if len(set(value)) == len(value) else "must not hold a name twice"
 
 
 def goals(value: tuple[str, ...]) -> str | None:
-    """Each says how long a rung of the ladder must hold."""
+    """Each is a goal of the ramp."""
     for text in value:
         try:
             ramp_goal(text)
@@ -56,12 +56,12 @@ def goals(value: tuple[str, ...]) -> str | None:
 
 
 def filled(value: str | None) -> str | None:
-    """Some text."""
+    """A text that is not empty."""
     return "must not be empty" if value is not None and not value.strip() else None
 
 
 def line_shapes(value: tuple[str, ...]) -> str | None:
-    """Regular expressions whose groups have names that progress has."""
+    """Regular expressions whose groups are named like fields of the progress."""
     for pattern in value:
         try:
             groups = re.compile(_expanded(pattern)).groupindex
@@ -104,7 +104,7 @@ def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:
 
 
 def services(value: tuple[str, ...]) -> str | None:
-    """Each is a URL with a scheme and something behind it."""
+    """URLs with a scheme and a rest."""
     for number, url in enumerate(value, 1):
         scheme, found, rest = url.partition("://")
         if not (found and scheme.strip() and rest.strip()) or any(c.isspace() for c in scheme):
@@ -113,13 +113,13 @@ def services(value: tuple[str, ...]) -> str | None:
 
 
 def tmux_name(value: str | None) -> str | None:
-    """What tmux takes as a name: it turns "." and ":" into "_", and then nobody finds the session."""
+    """A tmux session name without "." and ":", which tmux replaces by "_"."""
     return filled(value) or ('must not contain ":" or "."' if value and set(value) & {":", "."} else None)
 
 
 BOUNDS: dict[str, dict[str, Rule]] = {
     "watch": {
-        # Faster costs more than it tells (NVML itself averages over about 0.1 s); slower, and a hang is over unseen.
+        # NVML averages over about 0.1 s, so faster sampling adds nothing; slower sampling misses short events.
         "interval_s": between(0.1, 60),
         "summary_s": above(0),
         "gpu_timeout_s": above(0),
@@ -173,7 +173,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "progress": {"shapes": line_shapes},
     "diagnose": {"patterns": failure_patterns},
     "tmux": {"socket": filled, "session": tmux_name},
-    "screen": {},  # yes or no: any value makes sense
+    "screen": {},  # true or false: both are valid
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (
@@ -188,12 +188,12 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
 
 
 def complaint(section: str, key: str, value: Any) -> str | None:
-    """What is wrong with one value beyond its type, wherever it was given: "must be more than 0"; None = nothing."""
+    """The problem of one value beyond its type: "must be more than 0"; None = valid."""
     return endless(value) or BOUNDS.get(section, {}).get(key, lambda _: None)(value)
 
 
 def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
-    """(section, lower, higher, sentence) of each pair that stands the wrong way round."""
+    """(section, lower, higher, sentence) of each pair in the wrong order."""
     for section, low, high in ORDERED:
         values: Any = getattr(settings, section)
         if getattr(values, low) > getattr(values, high):
@@ -202,6 +202,6 @@ def out_of_order(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
 
 
 def check_order(document: Document, settings: Settings) -> None:
-    """Note bounds that stand the wrong way round, at the one that is written."""
+    """Report bounds in the wrong order, at the one that is written."""
     for section, low, high, sentence in out_of_order(settings):
         document.add((section, low if document.has(section, low) else high), sentence)

@@ -12,13 +12,13 @@ GENERIC = "generic"
 _KEYS_NEEDED = 2
 """One key in common proves little (``output_dir`` is everywhere); two of a framework's own do."""
 _CONFIG_BYTES = 4 * 1024 * 1024
-"""Nobody writes a larger config; a larger file is data."""
+"""A larger file is not a config but data."""
 
 
 def detect_preset(command: Sequence[str], config: Path | None, presets: Mapping[str, Preset]) -> Preset:
     """Return the preset of a command: by its words, else by the keys of the trainer's config, else ``generic``.
 
-    Where several match, the one with the longest match in the command, or the most keys in the config, wins.
+    If several match, the one with the longest match in the command, or the most keys in the config, wins.
     """
     line = " ".join(command)
     by_command = [(length, name) for name, preset in presets.items() if (length := _match(preset, line))]
@@ -28,7 +28,7 @@ def detect_preset(command: Sequence[str], config: Path | None, presets: Mapping[
 
 
 def preset_of_config(config: Path, presets: Mapping[str, Preset]) -> Preset | None:
-    """Return the preset whose config this file is; None when it cannot be told, or the file cannot be read."""
+    """Return the preset whose config this file is; None if it is not clear or the file cannot be read."""
     keys = config_keys(config)
     counts = []
     for name, preset in presets.items():
@@ -41,14 +41,14 @@ def preset_of_config(config: Path, presets: Mapping[str, Preset]) -> Preset | No
 def config_keys(config: Path) -> frozenset[str]:
     """Return the keys of a TOML or YAML file, each bare and with the tables around it (``training.use_ema``).
 
-    Empty when the file is missing, no such file, or broken: the trainer will say so better.
+    Empty if the file is missing or broken; the trainer reports that.
     """
     try:
         if config.stat().st_size > _CONFIG_BYTES:
             return frozenset()
         text = config.read_text(encoding="utf-8-sig")
         data = tomllib.loads(text) if config.suffix == ".toml" else _load_yaml(text)
-    except Exception:  # whatever a broken file does to a parser, it is no config that we know
+    except Exception:  # a parser may raise anything on a broken file
         return frozenset()
     found: set[str] = set()
     _collect(data, (), found)
@@ -56,7 +56,7 @@ def config_keys(config: Path) -> frozenset[str]:
 
 
 def _load_yaml(text: str) -> Any:
-    from ruamel.yaml import YAML  # slow to import, and most configs are TOML or none
+    from ruamel.yaml import YAML  # slow to import, and most configs are TOML
 
     return YAML(typ="safe", pure=True).load(text)
 

@@ -13,7 +13,7 @@ from .problem import ConfigError, Problem, did_you_mean, display_path, nearest
 from .toml_lines import KeyPath, key_lines
 
 Rule = Callable[[Any], str | None]
-"""A check of one value beyond its type: a sentence when it is bad ("must be more than 0"), else None."""
+"""A check of one value beyond its type: the problem ("must be more than 0"), or None."""
 
 
 class Document:
@@ -46,7 +46,7 @@ class Document:
             raise ConfigError([_syntax_problem(path, text, error)]) from error
 
     def line(self, *path: str | int) -> int | None:
-        """Return the line of a key, or of the nearest table around it; None when neither is written."""
+        """Return the line of a key, or of the nearest table around it; None if neither is written."""
         for length in range(len(path), 0, -1):
             if path[:length] in self._lines:
                 return self._lines[path[:length]]
@@ -57,16 +57,16 @@ class Document:
         return path in self._lines
 
     def add(self, path: KeyPath, text: str) -> None:
-        """Note a problem at a key."""
+        """Report a problem at a key."""
         self.problems.append(Problem(display_path(self.path), self.line(*path), text))
 
     def finish(self) -> None:
-        """Raise ConfigError with all problems, by line, when there are any."""
+        """Raise ConfigError with all problems by line, if there are any."""
         if self.problems:
             raise ConfigError(sorted(self.problems, key=lambda p: p.line or 0))
 
     def table(self, path: KeyPath, value: Any) -> dict[str, Any]:
-        """Return the value if it is a table; else note the problem and return an empty one."""
+        """Return the value if it is a table; else report the problem and return an empty one."""
         if isinstance(value, dict):
             return value
         self.add(path, f'"{path[-1]}" is a table: write [{".".join(map(str, path))}] and its keys below')
@@ -81,7 +81,7 @@ class Document:
         rules: Mapping[str, Rule] | None = None,
         elsewhere: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the good values of a table by field name, as the struct's types; note a problem for each bad one.
+        """Return the valid values of a table by field name, as the struct's types. Each invalid one is reported.
 
         ``rules``: field → further check. ``elsewhere``: key → section, to name the right place of a misplaced key.
         """
@@ -105,7 +105,7 @@ class Document:
         return good
 
     def unknown_key(self, path: KeyPath, known: Mapping[str, Any], elsewhere: Mapping[str, str]) -> None:
-        """Note a key that does not exist, with the one that was probably meant."""
+        """Report an unknown key, with the one that was probably meant."""
         key = str(path[-1])
         misplaced = None if nearest(key, known) else nearest(key, elsewhere)
         if misplaced is not None:
@@ -124,7 +124,7 @@ def _told(key: str, got: str) -> str:
 
 
 def describe_type(kind: Any) -> str:
-    """Return a type in words, such as ``a number``, ``a list of texts in quotes`` or ``"file" or "pty"``."""
+    """Return the name of a type, such as ``a number``, ``a list of texts in quotes`` or ``"file" or "pty"``."""
     if get_origin(kind) is Literal:
         return " or ".join(f'"{choice}"' for choice in get_args(kind))
     if get_origin(kind) is tuple:

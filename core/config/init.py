@@ -23,16 +23,16 @@ _SCRIPTS = (
     "src/train.py",
     "main.py",
 )
-"""Where trainers are found, best first."""
+"""Patterns of trainer scripts, best first."""
 _CONFIG_FOLDERS = (".", "configs", "config", "configs/training")
 _CONFIG_OPTIONS = {"kohya": "--config_file", "dit": "--config"}
 """Preset → the trainer's own option for its config."""
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder suggests. ``command`` may hold placeholders; ``config`` is relative to the folder.
+    """What was found in a folder. ``command`` may hold placeholders; ``config`` is relative to the folder.
 
-    ``guessed``: no command was given and none was found, so a person must fill it in.
+    ``guessed``: no command was given and none was found, so the user must fill it in.
     """
 
     command: tuple[str, ...]
@@ -44,7 +44,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 def survey_folder(
     folder: Path, presets: Mapping[str, Preset], command: Sequence[str] = (), config: Path | None = None
 ) -> Survey:
-    """Find out what is trained in a folder, from what the person said, else from the scripts and configs there."""
+    """Find the command and config of a folder: from the given command, else from the scripts and configs there."""
     script = next((name for name in _SCRIPTS if (folder / name).is_file()), None)
     words = tuple(command) or ("python", script or "train.py")
     config = config or next((c for c in _configs(folder) if preset_of_config(c, presets) is not None), None)
@@ -59,7 +59,7 @@ def survey_folder(
 
 
 def config_text(survey: Survey, *, name: str, output_dir: str | None = None, logging_dir: str | None = None) -> str:
-    """Return a trainwatch.toml with the keys that people change; what is not known is a comment to be filled in."""
+    """Return a trainwatch.toml with the most common keys; unknown values are comments to be filled in."""
     defaults = Settings()
     return _TEMPLATE.format(
         name=_text(name),
@@ -113,8 +113,8 @@ def _texts(values: Sequence[str]) -> str:
 
 
 _TEMPLATE = """\
-# What trainwatch looks after, and how: the settings that people change, with their defaults; delete what you do not
-# change. There are more (thresholds, graces, time limits): docs/settings.md of trainwatch.
+# The most common settings of trainwatch with their defaults; delete those that you do not change. All others
+# (thresholds, grace periods, time limits): docs/settings.md of trainwatch.
 
 [run]                                   # or [runs.NAME], several
 name = {name}
@@ -134,12 +134,12 @@ terminal = "file"                       # "pty" for trainers that want a termina
 [profiles]                              # named bundles of training settings (`trainwatch profiles`)
 # use = "balanced"
 ladder = []                             # safest first, for example ["conservative", "balanced", "aggressive"]
-# One rung up at a checkpoint when all went well so long (one entry a rung, the last holds for the rest), one back and
-# never there again after trouble: "3 checkpoints", "10 epochs", "6 hours", or several with "or". Empty = never
+# Up one rung at a checkpoint after this long without trouble (one entry per rung, the last for all above), down one
+# rung for good after a failure: "3 checkpoints", "10 epochs", "6 hours", or several with "or". Empty = never
 ramp = []
 
 [watch]
-interval_s = {interval_s}                        # seconds between two looks at GPU, memory and processes
+interval_s = {interval_s}                        # seconds between two samples of GPU, memory and processes
 
 [hang]
 deadline_factor = {deadline_factor}                   # x the slowest recent step or learned pause
@@ -153,28 +153,28 @@ max_restarts = {max_restarts}                        # without new verified prog
 backoff_s = [{backoff_s}]            # seconds before the n-th restart without progress in between; the last repeats
 
 [remedies]
-# What may be changed by itself when a run ends: "equivalent" (only what keeps the result), "all", or "none"
+# Which changes are made automatically after a failure: "equivalent" (only what keeps the result), "all", or "none"
 apply = {apply}
 
 [checkpoints]
-keep_last = {keep_last}                           # 0 = never delete; nothing is ever deleted unless you say so here
+keep_last = {keep_last}                           # 0 = nothing is ever deleted
 
 [notify]
 command = []                            # gets incident, warning, restart, recovery, give_up, finish as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
 [progress]
-# Lines in which your trainer says where it is, when `trainwatch progress LOG` does not read them: regular expressions
+# Progress lines of your trainer, if `trainwatch progress LOG` does not read them: regular expressions
 # in 'single quotes' with groups named step, total_steps, epoch, total_epochs, loss, lr, sec_per_step ..., for example
 # shapes = ['it=(?P<step>\\d+) of (?P<total_steps>\\d+) cost=(?P<loss>[\\d.]+)']
 shapes = []
 
 [diagnose]
-# Lines that say why your trainer ended, when `trainwatch diagnose LOG` does not know them: failure class = patterns
+# Messages that explain an end, if `trainwatch diagnose LOG` does not know them: failure class = patterns
 # patterns = {{ config_error = ['licence .* expired'], io_error = ['tape robot'] }}
 patterns = {{}}
 
 [screen]
 bell = {bell}                            # ring the terminal's bell at an incident
-title = {title}                            # say in the terminal's title how the run is
+title = {title}                            # show the run's state in the terminal's title
 """

@@ -1,4 +1,4 @@
-"""Where a project's trainwatch.toml lies. Apart from reading it, which loads far more."""
+"""Finding a project's trainwatch.toml. Reading it is in project.py, which imports far more."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ FILE_NAME = "trainwatch.toml"
 
 
 def find_project(start: Path) -> Path | None:
-    """Return the nearest trainwatch.toml in ``start`` or above it, absolute; None when there is none."""
+    """Return the nearest trainwatch.toml in ``start`` or above it, absolute; None if there is none."""
     folder = start.absolute()
     for candidate in (folder, *folder.parents):
         path = candidate / FILE_NAME

@@ -15,7 +15,7 @@ from .problem import did_you_mean
 def with_overrides(settings: Settings, words: Iterable[str]) -> Settings:
     """Settings with each ``section.key=value`` applied; values are TOML (``4``, ``0.5``, ``[0, 10]``, ``true``).
 
-    Raises ValueError with a sentence that names the word and, where one is near, the key that was meant.
+    Raises ValueError with a sentence that names the word and the nearest key.
     """
     given: dict[str, str] = {}
     for word in words:

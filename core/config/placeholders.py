@@ -1,4 +1,4 @@
-"""``{word}`` in a command: one of ours, a misspelt one of ours, or braces that belong to the trainer."""
+"""``{word}`` in a command: a placeholder, a misspelt one, or braces of the trainer."""
 
 import difflib
 import re
@@ -9,16 +9,16 @@ from ..model.run import PLACEHOLDERS
 _BRACED = re.compile(r"(?<![$\w{])\{([A-Za-z_]\w*)\}(?!\})")
 """Not ``${VARIABLE}``, not ``{{literal}}``."""
 _FORMATTED = re.compile(r"""\b[rR]?[fF][rR]?["']""")
-"""Python code with f-strings: every brace is its own."""
+"""Python code with f-strings: its braces are no placeholders."""
 _PROSE = re.compile(r"[\s\"'()\[\]]")
 """An argument with one of these is a line of code or JSON: braces are usual there."""
 NEAR = 0.7
 NEAR_IN_PROSE = 0.8
-"""How alike a word must be to be taken for a misspelt placeholder; in code a ``{result}`` is nobody's mistake."""
+"""Similarity from which a word counts as a misspelt placeholder; in code, ``{result}`` does not."""
 
 
 def misspelt(command: Sequence[str]) -> Iterator[str]:
-    """A sentence for each placeholder that nobody fills in: one that is nearly ours, or an argument of its own."""
+    """A sentence for each unknown placeholder: a misspelt one, or one that is a whole argument."""
     for word in command:
         if _FORMATTED.search(word):
             continue

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, said so that a person can go and fix it."""
+"""Problems of a configuration."""
 
 import difflib
 import os
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One fault. ``where`` is the file as people would name it, or a command-line option; ``line`` counts from 1."""
+    """One problem. ``where``: the file, or a command-line option; ``line`` counts from 1."""
 
     where: str
     line: int | None
@@ -21,19 +21,19 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """A configuration cannot be used. ``problems`` holds all that was found; ``str`` gives one line for each."""
+    """A configuration cannot be used. ``problems``: all that were found; ``str``: one line each."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class UnknownRun(ConfigError):  # noqa: N818  named for what is the case
+class UnknownRun(ConfigError):  # noqa: N818  named after the condition
     """The configuration names no run of that name."""
 
 
 def display_path(path: Path) -> str:
-    """Return the path relative to the working folder when it lies below it, else absolute."""
+    """Return the path relative to the working folder if it is below it, else absolute."""
     relative = os.path.relpath(path)
     return str(path.absolute()) if relative.startswith("..") else relative
 
@@ -46,7 +46,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean "…"?``, or what there is when nothing is near."""
+    """Return ``; did you mean "…"?``, or the known words if none is near."""
     names = sorted(known)
     guess = nearest(word, names)
     if guess is not None:

@@ -1,4 +1,4 @@
-"""A project: what its trainwatch.toml says, checked as a whole, with where each value comes from."""
+"""A project: its trainwatch.toml, checked as a whole, with the origin of each value."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -16,7 +16,7 @@ from .toml_lines import KeyPath
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a value comes from. ``str``: ``default``, ``trainwatch.toml:14`` or ``--interval``."""
+    """Origin of a value. ``str``: ``default``, ``trainwatch.toml:14`` or ``--interval``."""
 
     kind: Literal["default", "file", "command line"]
     where: str = "default"
@@ -74,9 +74,7 @@ def load_project(
         else:
             document.unknown_key((key,), dict.fromkeys((*sections, "run", "runs")), _elsewhere())
     if "run" not in document.data and not document.data.get("runs"):
-        document.add(
-            (), 'no [run]: trainwatch must know what to start; add [run] with command = ["python", "train.py"]'
-        )
+        document.add((), 'no [run]: add [run] with command = ["python", "train.py"]')
     settings = Settings(**values)
     check_order(document, settings)
     _check_profiles(document, settings.profiles, profiles)
@@ -101,7 +99,7 @@ def _check_profiles(document: Document, chosen: Profiles, known: Collection[str]
 
 
 def _check_ramp(document: Document, chosen: Profiles) -> None:
-    """A ramp needs rungs, and to know on which one it begins."""
+    """A ramp needs a ladder and a first rung."""
     if chosen.ramp and len(chosen.ladder) < 2:
         document.add(("profiles", "ramp"), '"ramp" needs a "ladder" of two profiles or more, safest first')
     elif chosen.ramp and chosen.use not in chosen.ladder:
@@ -110,13 +108,13 @@ def _check_ramp(document: Document, chosen: Profiles) -> None:
 
 
 def _sections() -> dict[str, type[msgspec.Struct]]:
-    """The sections of the settings by name; a section added to the model is known here at once."""
+    """The sections of the settings by name; new sections of the model are included."""
     defaults = Settings()
     return {field.name: type(getattr(defaults, field.name)) for field in msgspec.structs.fields(Settings)}
 
 
 def _elsewhere(but: str | None = None) -> dict[str, str]:
-    """Return key → section of all keys that stand in other sections, to tell where a misplaced one belongs."""
+    """Return key → section of all keys of other sections, for messages about a misplaced key."""
     tables: dict[str, type[msgspec.Struct]] = {**_sections(), "run": RunTable}
     return {key: name for name, struct in tables.items() if name != but for key in struct.__struct_fields__}
 

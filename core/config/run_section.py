@@ -1,4 +1,4 @@
-"""``[run]`` and ``[runs.NAME]``: what to start, where, and what belongs to it."""
+"""``[run]`` and ``[runs.NAME]``: command, folders and what belongs to them."""
 
 import os.path
 import shlex
@@ -58,7 +58,7 @@ def read_run(
     presets: Collection[str] | None,
     elsewhere: Mapping[str, str],
 ) -> RunSection | None:
-    """Read ``[run]`` or ``[runs.NAME]``; ``name`` stands in for a missing one. None when it has problems (noted)."""
+    """Read ``[run]`` or ``[runs.NAME]``; ``name``: used if it has none. None if it has problems, which are reported."""
     table = dict(document.table(at, value))
     if not isinstance(value, dict):
         return None
@@ -93,11 +93,11 @@ def read_run(
 
 def absolute(folder: Path, path: str) -> str:
     """Return a path of a config as an absolute one, ``~`` filled in and ``..`` folded; links are kept as they are."""
-    return os.path.normpath(folder / os.path.expanduser(path))  # noqa: PTH111  Path's raises for an unknown ~name
+    return os.path.normpath(folder / os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for an unknown ~name
 
 
 def _check_env(document: Document, at: KeyPath, table: dict[str, Any]) -> None:
-    """Name each variable that is no text, and leave the good ones: one bad line must not hide the others."""
+    """Report each variable that is not a text, and return the others."""
     if not isinstance(table.get("env"), dict):
         return
     good = {}

@@ -1,4 +1,4 @@
-"""The data that comes with trainwatch: profiles and presets (and the user's own on top), and the judge's tables."""
+"""The shipped data: profiles and presets (with the user's own), and the tables of the judge."""
 
 import importlib.resources
 import re
@@ -35,13 +35,13 @@ def load_profiles(project: Path | None = None) -> dict[str, Profile]:
 
 
 def load_presets(project: Path | None = None) -> dict[str, Preset]:
-    """Return all presets by name, likewise with the folder ``presets`` beside ``project``."""
+    """Return all presets by name, as above, with the folder ``presets`` beside ``project``."""
     return {**_shipped_presets(), **_load_all(_own(project, "presets"), Preset)}
 
 
 @cache
 def load_failures() -> FailureCatalogue:
-    """Return the shipped failure catalogue. Raises ConfigError when the file is wrong (a defect of trainwatch)."""
+    """Return the shipped failure catalogue. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
     return read_failures(importlib.resources.files(CONFIGS) / "failures.toml")
 
 
@@ -52,7 +52,7 @@ def read_failures(file: Traversable) -> FailureCatalogue:
 
 @cache
 def load_log_shapes() -> LogShapes:
-    """Return the shipped forms of log lines. Raises ConfigError when the file is wrong (a defect of trainwatch)."""
+    """Return the shipped forms of log lines. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
     return read_log_shapes(importlib.resources.files(CONFIGS) / "log_shapes.toml")
 
 
@@ -69,7 +69,7 @@ def _read_table(file: Traversable, type_: type[_Table]) -> _Table:
         Document.parse(text, Path(str(file)))
         raise
     except msgspec.ValidationError as error:
-        # The lines of all keys take five times as long as the rest: only for a person who has to find one.
+        # Finding the lines of all keys takes five times as long as the rest: only for the message.
         document = Document.parse(text, Path(str(file)))
         document.add(_place_in(str(error)), str(error))
         document.finish()
@@ -78,7 +78,7 @@ def _read_table(file: Traversable, type_: type[_Table]) -> _Table:
 
 @cache
 def load_remedies() -> tuple[Remedy, ...]:
-    """Return the shipped remedies in order. Raises ConfigError when the file is wrong (a defect of trainwatch)."""
+    """Return the shipped remedies in order. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
     return read_remedies(importlib.resources.files(CONFIGS) / "remedies.toml")
 
 
@@ -103,7 +103,7 @@ def read_remedies(file: Traversable) -> tuple[Remedy, ...]:
 
 
 def _place_in(message: str) -> tuple[str | int, ...]:
-    """Where msgspec says the fault is: table and number."""
+    """The place in a message of msgspec: table and number."""
     found = re.search(r"`\$\.(\w+)\[(\d+)\]", message)
     return (found[1], int(found[2])) if found else ()
 

@@ -1,4 +1,4 @@
-"""From a config or a bare command, with what the command line says on top, to the RunSpec that is launched."""
+"""Builds the RunSpec of a run from a config or a bare command, with the options of the command line."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from .project import Origin, Project
 from .run_section import AUTO, RunSection, absolute
 
 Identify = Callable[[str], str]
-"""Gives a run's id for its name (``new_run_id`` of the store)."""
+"""Returns the id of a run for its name (``new_run_id`` of the store)."""
 
 _LAUNCHERS = frozenset(
     {"accelerate", "torchrun", "deepspeed", "uv", "poetry", "pipenv", "conda", "env", "nohup", "nice"}
@@ -27,7 +27,7 @@ _SCRIPTS = frozenset({".py", ".sh", ".bash", ".ipynb"})
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says; None = nothing. Paths are relative to the working folder.
+    """Options of the command line; None = not given. Paths are relative to the working folder.
 
     ``interval_s`` is ``--interval``, the period of the health line.
     """
@@ -50,7 +50,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "interval_s": ("--interval", "watch.summary_s"),
     "max_restarts": ("--max-restarts", "restart.max_restarts"),
 }
-"""Override → (option, the key that it stands for)."""
+"""Field → (option, its key in the file)."""
 
 
 def spec_for_run(
@@ -66,8 +66,8 @@ def spec_for_run(
 ) -> RunSpec:
     """Return the spec of a project's run. ``cwd``: the working folder of the command line, for paths given there.
 
-    Raises ConfigError with all problems: bad options, a config or working folder that is not there, a placeholder
-    without its value.
+    Raises ConfigError with all problems: bad options, a missing config or working folder, a placeholder without
+    a value.
     """
     section = _with_overrides(run, overrides, cwd)
     problems = _option_problems(overrides, presets, profiles)
@@ -92,7 +92,7 @@ def spec_for_command(
     problems = _option_problems(overrides, presets, profiles)
     if not argv or not argv[0].strip():
         problems.append(
-            Problem("run", None, "no command; write it behind --, as in `trainwatch run -- python train.py`")
+            Problem("run", None, "no command; write it after --, as in `trainwatch run -- python train.py`")
         )
         raise ConfigError(problems)
     base = RunSection(key="run", name=name_of_command(argv), command=tuple(argv), cwd=str(cwd.absolute()))
@@ -105,7 +105,7 @@ def spec_for_command(
 
 
 def origins(project: Project, run: RunSection, overrides: Overrides) -> dict[str, Origin]:
-    """Return the project's provenance with what the command line replaces."""
+    """Return the project's provenance with the options of the command line."""
     found = dict(project.provenance)
     for field, (option, key) in OPTIONS.items():
         if getattr(overrides, field) is not None:
@@ -142,7 +142,7 @@ def _with_overrides(run: RunSection, overrides: Overrides, cwd: Path) -> RunSect
 
 
 def settings_with(settings: Settings, overrides: Overrides) -> Settings:
-    """The settings with what the command line says on top; checked before (``setting_problems``)."""
+    """The settings with the options of the command line; checked before (``setting_problems``)."""
     replace = msgspec.structs.replace
     if overrides.profile is not None:
         settings = replace(settings, profiles=replace(settings.profiles, use=overrides.profile))
@@ -167,7 +167,7 @@ def _option_problems(overrides: Overrides, presets: Collection[str], profiles: C
 
 
 def setting_problems(overrides: Overrides) -> list[Problem]:
-    """Options whose value the setting that they stand for does not take."""
+    """Problems of options whose setting does not accept the value."""
     problems = []
     for field, (option, key) in OPTIONS.items():
         section, _, name = key.partition(".")
@@ -179,7 +179,7 @@ def setting_problems(overrides: Overrides) -> list[Problem]:
 
 
 def _launch_problems(run: RunSection, place: Callable[[str], str]) -> list[Problem]:
-    """What would make every launch fail. ``place`` names where a key was written."""
+    """Problems that make every launch fail. ``place``: where a key was written."""
     problems: list[Problem] = []
     if not Path(run.cwd).is_dir():
         problems.append(Problem(place("cwd"), None, f'"cwd" is no folder: {run.cwd}'))

@@ -1,6 +1,6 @@
 """The line of each key of a TOML document. Neither ``tomllib`` nor tomlkit gives positions.
 
-The text must already have been accepted by ``tomllib``: this scanner looks for keys and skips over values.
+The text must already have been accepted by ``tomllib``: this scanner finds keys and skips values.
 """
 
 import re
@@ -59,7 +59,7 @@ class _Scanner:
         return path
 
     def _inside_arrays(self, path: KeyPath, *, whole: bool) -> KeyPath:
-        """A header below an array of tables means its newest element."""
+        """A header below an array of tables belongs to its newest element."""
         inside: KeyPath = ()
         for number, key in enumerate(path, 1):
             inside = (*inside, key)

@@ -159,7 +159,7 @@ colour = "red"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", '[run]: trainwatch must know what to start; add [run] with command = ["python", "train.py"]'),
+        ("", 'no [run]: add [run] with command = ["python", "train.py"]'),
         ("[watch]\n", "no [run]"),
         ("[run]\n", 'trainwatch.toml:1: [run] has no "command"; for example command = ["python", "train.py"]'),
         ("[runs.a]\n", 'trainwatch.toml:1: [runs.a] has no "command"'),

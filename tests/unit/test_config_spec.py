@@ -141,7 +141,7 @@ def test_a_bare_command_s_preset_is_detected(tmp_path: Path) -> None:
 
 
 def test_no_command_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no command; write it behind --"):
+    with pytest.raises(ConfigError, match="no command; write it after --"):
         from_command([], tmp_path)
     with pytest.raises(ConfigError, match=r"the command uses \{config\}.*by --config"):
         from_command(["x", "{config}"], tmp_path)
