@@ -100,7 +100,7 @@ def test_a_weights_only_resume_trains_the_remaining_epochs(world: World) -> None
     assert second[2] == "3"
     assert second[3].endswith("luca-000002.safetensors")
     story = world.story()
-    assert "named in the derived config and the log; the printed step starts anew" in watcher.said
+    assert "named in the derived config and the log; the printed step starts again" in watcher.said
     assert story.overall_step == 5 * 16
     assert world.status()["overall"] == {"step": 5 * 16, "total_steps": 5 * 16}
     assert "step 80 of 80" in world.do("status").out

@@ -79,12 +79,14 @@ def test_an_export_does_not_displace_the_state_that_the_trainer_can_be_told_of()
 def test_where_there_are_only_exports_it_begins_anew_and_says_so() -> None:
     world = crash(saved(run_of(HF), "out/model.safetensors", 20, "weights", "file"))
     assert resumed(world) is None
-    assert "it begins anew: model.safetensors is sound, but hf resumes from a directory" in notes(world)
+    assert "it starts from the beginning: model.safetensors is complete, but hf resumes from a directory" in notes(
+        world
+    )
 
 
 def test_or_gives_up_where_that_is_switched_off() -> None:
     world = crash(saved(run_of(HF, without_checkpoint=False), "out/model.safetensors", 20, "weights", "file"))
-    assert "starting over is switched off" in world.of(GiveUp)[0].reason
+    assert "starting over is disabled" in world.of(GiveUp)[0].reason
 
 
 def test_any_trainer_goes_on_from_a_whole_state_before_newer_weights() -> None:
@@ -95,7 +97,7 @@ def test_any_trainer_goes_on_from_a_whole_state_before_newer_weights() -> None:
 def test_from_weights_where_there_is_nothing_else() -> None:
     world = crash(saved(run_of(GENERIC, ANYWHERE), "out/weights-30.safetensors", 30, "weights"))
     assert resumed(world) == "out/weights-30.safetensors"
-    assert "holds weights alone" in notes(world)
+    assert "contains only weights" in notes(world)
 
 
 def test_weights_count_like_a_state_where_that_is_how_the_framework_goes_on() -> None:

@@ -26,7 +26,7 @@ def full(mind_: Judge | None = None) -> World:
 def test_a_full_disk_holds_the_restart_until_there_is_room() -> None:
     world = full()
     assert world.word == "backing_off"
-    assert "held: the disk is full; it goes on when 2.0 GB are free, 0.3 GB are" in world.text()
+    assert "held: the disk is full; it continues when 2.0 GB are free, 0.3 GB are" in world.text()
     assert world.of(NotifyPeople)[-1].event == "warning"
     assert len(world.of(StartAttempt)) == 1
     free(world.wait(5000.0, every_s=50.0), 1.9 * GB)

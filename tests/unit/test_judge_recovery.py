@@ -89,7 +89,7 @@ def test_giving_up_shows_what_a_person_needs() -> None:
     assert "1 restart without a new checkpoint" in world.of(GiveUp)[0].reason
     body = world.of(NotifyPeople)[-1].body
     assert "attempt 1: crash (cuda_unknown_error) at step 40; attempt 2: crash" in body
-    assert "the kernel said" in body
+    assert "kernel log" in body
     assert "trainwatch report" in body
 
 
@@ -210,7 +210,7 @@ def test_without_a_good_checkpoint_it_starts_over() -> None:
 def test_or_gives_up_where_starting_over_is_switched_off() -> None:
     world = crash(running(judge(quick(without_checkpoint=False))))
     assert world.word == "given_up"
-    assert "no good checkpoint" in world.of(GiveUp)[0].reason
+    assert "no checkpoint to resume from" in world.of(GiveUp)[0].reason
 
 
 def test_a_removed_checkpoint_is_forgotten() -> None:
@@ -321,7 +321,7 @@ def test_a_lost_exit_status_is_a_crash_of_unknown_cause() -> None:
 def test_a_gpu_that_is_not_clear_is_gone_on_with_and_told() -> None:
     world = save(running()).answer("clear_gpu", ok=False, detail="3.1 GB held by pid 77")
     crash(world)
-    assert "the GPU is not clear (3.1 GB held by pid 77)" in world.text()
+    assert "the GPU memory is not released (3.1 GB held by pid 77)" in world.text()
     assert world.decisions[-1] == "start_attempt"
 
 

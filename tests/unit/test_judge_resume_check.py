@@ -128,7 +128,7 @@ def test_resume_that_was_taken_is_noted_in_the_journal() -> None:
     world.answer("start_attempt", told_resume=True, resume="state")
     bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
     crash(world).see(LogChunk(t=world.t + 5.0, text=bar))
-    assert "resume proven: step-40 holds step 40, and the training goes on at 41" in _notes(world)
+    assert "resume verified: step-40 holds step 40, and the training continues at 41" in _notes(world)
 
 
 def test_last_save_of_an_attempt_that_started_over_is_no_resume_point() -> None:
@@ -147,7 +147,7 @@ def test_weights_named_in_the_derived_config_were_resumed() -> None:
     world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["derived config"])
     crash(world).watch(story(5))
     assert world.word == "running"
-    assert "named in the derived config; the printed step starts anew" in _notes(world)
+    assert "named in the derived config; the printed step starts again" in _notes(world)
     assert world.state.attempt.position == 45
     assert [i.open for i in world.incidents] == [False]
 
@@ -166,8 +166,9 @@ def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) ->
     world.watch(on.load(10).train(30, every=every))
 
     # Then nothing is added to it
-    assert f"resume proven: m-step000060.safetensors holds step 60, and the training goes on at {60 + every}" in _notes(
-        world
+    assert (
+        f"resume verified: m-step000060.safetensors holds step 60, and the training continues at {60 + every}"
+        in _notes(world)
     )
     assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
 
@@ -177,7 +178,7 @@ def test_new_count_with_distant_lines_is_no_continued_count() -> None:
     save(world, "out/m-step000040.safetensors", 40)
     world.answer("start_attempt", told_resume=True, resume="weights", resume_named=["command line"])
     crash(world).watch(Story(meta=False, period_s=5.0).load(10).train(50, every=50))
-    assert "the printed step starts anew" in _notes(world)
+    assert "the printed step starts again" in _notes(world)
     assert world.state.attempt.step_offset > 0
 
 
@@ -232,5 +233,5 @@ def test_checkpoint_keeps_its_own_step_if_the_log_counts_batches() -> None:
     crash(world).watch(on.load(10).train(10))
 
     # Then nobody reads that it holds batch 40
-    told = "resume proven: step-20 holds step 20 (the log counts 40 there), and the training goes on at 41"
+    told = "resume verified: step-20 holds step 20 (the log counts 40 there), and the training continues at 41"
     assert told in _notes(world)

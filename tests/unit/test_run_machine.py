@@ -162,4 +162,4 @@ def test_a_trainer_that_could_not_be_ended_is_adopted_by_the_next_supervisor() -
 def test_a_resume_of_a_run_that_never_started_and_may_not_start_over_gives_up() -> None:
     world = World(judge(quick(without_checkpoint=False))).command("stop").command("resume")
     assert world.word == "given_up"
-    assert "starting over is switched off" in world.of(GiveUp)[0].reason
+    assert "starting over is disabled" in world.of(GiveUp)[0].reason

@@ -109,7 +109,7 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
     cause, key = failure.cause, _key(failure.cause)
     match answer:
         case Finish():
-            ending = RestartPlan(reason="the training is done: end its process gently", incident=incident)
+            ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
             restart_stages.stop(builder, "finish", ending)
         case Hold():
             builder.close_incident(incident, "ended by a person")

@@ -63,7 +63,7 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     attempt, diagnosis = state.attempt, _diagnose(builder, observation)
     class_ = diagnosis.failure
     if class_ == "success" or (diagnosis.cause is None and proven_done(state)):
-        builder.note(f"the log says the training ended well; {_exit_in_words(observation)} came after that")
+        builder.note(f"the log reports the end of the training; {_exit_in_words(observation)} came after that")
         finish(builder, observation, "the training is done")
         return
     for hang in [i for i in state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
@@ -82,7 +82,7 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     builder.notify("incident", f"crash ({class_})", reason, incident=incident)
     builder.decide(
         CaptureStacks,
-        "keep what is left of it: the end of its log, the kernel's, GPUs, launch",
+        "capture evidence: end of the log, kernel log, GPUs, launch",
         incident=incident,
         attempt=attempt.number,
     )
@@ -146,7 +146,7 @@ def _exit_in_words(observation: Exit) -> str:
         return f"signal {exit_status.NAMES.get(signal, signal) if isinstance(signal, int) else signal}"
     if observation.code is not None:
         return f"exit code {observation.code}"
-    return "its exit status was lost"
+    return "exit status unknown"
 
 
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:

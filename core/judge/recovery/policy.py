@@ -54,7 +54,7 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
         return None
     if failure.gpu_channel == "failing" and not failure_history.in_a_row(failure.history, class_):
         return None
-    reason = "WSL2's channel to the GPU is broken: starting again inside this virtual machine would fail, too"
+    reason = "WSL2's channel to the GPU is broken: a restart inside this virtual machine would fail, too"
     return GiveUp(reason, WINDOWS_SIDE, counted=False)
 
 
@@ -101,8 +101,8 @@ def disk_is_full(failure: FailureInput) -> Answer | None:
     if failure.spent:
         return None
     return Restart(
-        f"{free / GB:.1f} GB are free where it saves: "
-        "either the failed save made room again, or another disk or a quota is full"
+        f"{free / GB:.1f} GB are free on the disk of the checkpoints: "
+        "the failed save freed its space, or another disk or a quota is full"
     )
 
 
@@ -119,7 +119,7 @@ def restart_does_not_help(failure: FailureInput) -> Answer | None:
         return None
     if failure.cause.kind == "launch":
         return _end(failure, f"the trainer cannot be started: {failure.reason}")
-    return _end(failure, f"{failure.cause.class_} does not go away by starting again: {failure.reason}")
+    return _end(failure, f"{failure.cause.class_} is not cured by a restart: {failure.reason}")
 
 
 def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
@@ -129,7 +129,7 @@ def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
         return None
     if not failure_history.repeats(failure.history, cause, failure.stride):
         return None
-    again = "the same cause at the same step is no accident, and starting again would run into it again"
+    again = "the same cause at the same step is no accident; a restart would fail there again"
     return _end(failure, f"{cause.kind} ({cause.class_}) at step {cause.position} again: {again}")
 
 
@@ -166,19 +166,19 @@ def _end(failure: FailureInput, reason: str) -> Answer:
 def spent_reason(restart: RestartSettings) -> str:
     """Why no further restart is made."""
     restarts = f"{restart.max_restarts} restart{'' if restart.max_restarts == 1 else 's'}"
-    return f"{restarts} without a new checkpoint in between; more would not help, a person is needed"
+    return f"{restarts} without a new checkpoint in between: a person is needed"
 
 
 def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     """What points at hardware, driver or settings, a sentence each."""
     history = failure_history.with_cause(failure.history, failure.cause)
-    lines = [f"what ended it: {failure_history.in_words(history)}"]
+    lines = [f"failures: {failure_history.in_words(history)}"]
     if failure.kernel:
-        lines.append(f"hardware or driver: the kernel said: {'; '.join(failure.kernel[:2])}")
+        lines.append(f"hardware or driver: kernel log: {'; '.join(failure.kernel[:2])}")
     if failure.still_open:
         lines.append(f"still open: {'; '.join(failure.still_open[:3])}")
     lines += [f"try: {sentence}" for sentence in failure.advice[:4]]
-    lines.append("evidence: `trainwatch events`, and `trainwatch report` for all of it in one file")
+    lines.append("evidence: `trainwatch events`; `trainwatch report` collects all of it in one file")
     return tuple(lines)
 
 

@@ -63,8 +63,8 @@ def take(builder: StepBuilder, option: Option, failure: str, incident: int | Non
 def propose(builder: StepBuilder, waiting: tuple[Option, ...], failure: str, incident: int | None) -> None:
     """Record those that a person has to decide, each once."""
     apply = builder.knowledge.settings.remedies.apply
-    late = "no restarts are left to try it by itself"
-    asked = f'not applied by itself ([remedies] apply = "{apply}")'
+    late = "no restart is left to apply it automatically"
+    asked = f'not applied automatically ([remedies] apply = "{apply}")'
     for option in waiting:
         row = option.remedy
         if row.name in builder.state.proposed:

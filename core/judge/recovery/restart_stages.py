@@ -39,7 +39,7 @@ def stop(
 
 def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
-    reason = f"{plan.reason}: end what is left of it first"
+    reason = f"{plan.reason}: end leftover processes first"
     order = builder.decide(
         EndLeftovers, reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"
     )
@@ -51,7 +51,7 @@ def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -
     """No process is left, or one would not end: then kill, and if that fails, give up."""
     if outcome.ok:
         gone = replace(machine, gone_t=builder.t)
-        builder.move("processes_gone", gone, "its processes are gone")
+        builder.move("processes_gone", gone, "no process is left")
         if machine.exited:
             _after_end(builder, gone)
         return
@@ -68,7 +68,7 @@ def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -
         return
     if not machine.exited:
         _ended(builder, machine, None)
-    give_up(builder, f"its processes cannot be ended: {outcome.detail or 'no detail'}", machine.plan.incident)
+    give_up(builder, f"its processes cannot be stopped: {outcome.detail or 'no detail'}", machine.plan.incident)
 
 
 def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation: Exit) -> None:
@@ -77,7 +77,7 @@ def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation:
         return
     _ended(builder, machine, observation)
     new = replace(machine, exited=True)
-    builder.move("exit", new, "its main process ended")
+    builder.move("exit", new, "the main process exited")
     if new.gone_t is not None:
         _after_end(builder, new)
 
@@ -101,12 +101,12 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
         case "give_up":
             give_up(builder, plan.ending, plan.incident, plan.advice)
         case "finish":
-            conclude(builder, "the training had finished; its process did not end and was ended gently")
+            conclude(builder, "the training is done; its process did not exit and was stopped")
         case "hold":
             builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
         case "end":
             builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
-            builder.decide(EndWatch, "the trainer was ended as asked", exit_code=0)
+            builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)
         case _:
             assert_never(machine.then)
 
@@ -126,14 +126,14 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
     plan = machine.plan
     if outcome.ok or builder.knowledge.settings.restart.if_gpu_not_clear == "go_on":
         if not outcome.ok:
-            builder.note(f"the GPU is not clear ({outcome.detail or 'time limit passed'}); going on all the same")
+            builder.note(f"the GPU memory is not released ({outcome.detail or 'time limit passed'}); continuing anyway")
         if plan.need_bytes is not None:
             wait_for_room(builder, plan, plan.need_bytes)
         else:
             choose(builder, plan)
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
-    builder.close_incident(plan.incident, "held: the GPU is not clear")
+    builder.close_incident(plan.incident, "held: the GPU memory is not released")
     builder.move("hold", Stopped(), reason)
     builder.notify("warning", "held", reason, incident=plan.incident)
 
@@ -142,7 +142,7 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
     free = builder.state.disk_free_bytes
     now = "" if free is None else f", {free / GB:.1f} GB are"
-    reason = f"held: the disk is full; it goes on when {need_bytes / GB:.1f} GB are free{now}"
+    reason = f"held: the disk is full; it continues when {need_bytes / GB:.1f} GB are free{now}"
     builder.move("no_room", Held(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
     how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
@@ -150,5 +150,5 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
 
 def on_room(builder: StepBuilder, machine: Held) -> None:
     """There is room on the disk again."""
-    builder.note("there is room on the disk again")
+    builder.note("the disk has space again")
     choose(builder, machine.plan)

@@ -117,16 +117,16 @@ def _say_taken(state: JudgeState) -> str:
     attempt = state.attempt
     if not attempt.weights_only:
         first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
-        goes_on = "" if first is None else f", and the training goes on at {first}"
+        goes_on = "" if first is None else f", and the training continues at {first}"
         stored, place = attempt.resume_step, attempt.resumed_at
         # A log that counts batches has another number for the same place.
         counted = "" if stored is None or stored == place else f" (the log counts {place} there)"
         held = place if stored is None else stored
-        return f"resume proven: {_name(attempt.resume_from)} holds step {held}{counted}{goes_on}"
-    at = "" if attempt.resumed_at is None else f"; the run's own count goes on from step {attempt.resumed_at}"
+        return f"resume verified: {_name(attempt.resume_from)} holds step {held}{counted}{goes_on}"
+    at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"
     named = " and ".join(f"the {place}" for place in attempt.named)
     weights = f"the weights of {_name(attempt.resume_from)} are named in {named}"
-    return f"resume proven: {weights}; the printed step starts anew{at}"
+    return f"resume verified: {weights}; the printed step starts again{at}"
 
 
 def _name(path: str | None) -> str:

@@ -64,17 +64,17 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
         _start_over(builder, plan)
         return
     if plan.wanted is None and known is not None and known.holds == "weights" and not knowledge.telling.weights_do:
-        builder.note(f"{base_name(path)} holds weights alone: there is no whole training state to go on from")
+        builder.note(f"{base_name(path)} contains only weights: there is no complete training state to resume from")
     order = builder.decide(
         VerifyCheckpoint,
-        f"prove the resume point {base_name(path)} before the launch",
+        f"verify the resume point {base_name(path)} before the launch",
         incident=plan.incident,
         path=path,
         deep=knowledge.settings.checkpoints.verify == "deep",
     )
     step = known.step if known is not None else None
     verifying = Verifying(order=order, plan=replace(plan, path=path, step=step))
-    builder.move("verify", verifying, f"proving the resume point {base_name(path)}")
+    builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
 
 
 def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -84,12 +84,12 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
         give_up(builder, why_not, plan.incident, NOT_RESUMABLE)
         return
     if not builder.knowledge.settings.restart.without_checkpoint:
-        give_up(builder, "no good checkpoint to resume from, and starting over is switched off", plan.incident)
+        give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
         return
     other = checkpoint_index.newest_verified(builder.state.checkpoints, before_t=plan.before_t)
     why = None if other is None else builder.knowledge.telling.objection(other.shape, other.holds)
     if other is not None and why is not None:
-        builder.note(f"it begins anew: {base_name(other.path)} is sound, but {why}")
+        builder.note(f"it starts from the beginning: {base_name(other.path)} is complete, but {why}")
     launch_after_delay(builder, replace(plan, path=None, step=None))
 
 
@@ -105,7 +105,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     why = str(outcome.data.get("reason") or outcome.detail or verdict)
     number, reason = _set_bad(builder, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
-        builder.close_incident(plan.incident, "held: the checkpoint asked for is not good")
+        builder.close_incident(plan.incident, "held: the requested checkpoint cannot be used")
         builder.move("hold", Stopped(), reason)
         builder.notify("warning", "not resumed", reason, incident=number)
         return

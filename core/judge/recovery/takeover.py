@@ -36,7 +36,7 @@ from ..run_states import (
 from ..step_builder import StepBuilder
 from . import attempts, ramp, restart_stages
 
-GO_ON = RestartPlan(reason="go on after an interruption")
+GO_ON = RestartPlan(reason="continue after an interruption")
 
 
 def go_on(builder: StepBuilder) -> None:
@@ -64,7 +64,7 @@ def go_on(builder: StepBuilder) -> None:
             restart_stages.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused():
             _lost(builder)
-            builder.move("lost", Interrupted(), "the trainer ended while no supervisor watched")
+            builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restart_stages.clear_and_restart(builder, GO_ON)
         case Interrupted():
             restart_stages.clear_and_restart(builder, GO_ON)
@@ -169,10 +169,10 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.set(time=msgspec.structs.replace(builder.state.time, stopped=True))
         return
     if same and isinstance(was, Hung):
-        builder.close_incident(was.incident, "a new supervisor looks again")
+        builder.close_incident(was.incident, "a new supervisor took over")
     if same and builder.state.clock.beats:
         builder.move("training", Running(), how)
     else:
         builder.move("started", Starting(launched=True), how)
     if isinstance(was, Starting) and was.hold:
-        restart_stages.stop(builder, "hold", RestartPlan(reason="a person said stop while it was being started"))
+        restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"))
