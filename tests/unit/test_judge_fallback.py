@@ -11,11 +11,12 @@ from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.attempt_progress import AttemptProgress
 from trainwatch.core.judge.recovery.fallback import settings_that_ran
-from trainwatch.core.judge.recovery.ramp_state import SettingsThatRan
+from trainwatch.core.judge.recovery.ramp_state import Ramp, SettingsThatRan
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
+from trainwatch.core.model.launch.ramp_rule import DeadRung
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory, apply
@@ -164,3 +165,14 @@ def test_settings_that_ran_do_not_replace_a_profile_that_the_failed_attempt_did_
     )
     assert settings_that_ran(state) is None
     assert settings_that_ran(state, started=False) == state.ran
+
+
+def test_settings_that_ran_and_then_died_are_not_gone_back_to() -> None:
+    dead = (DeadRung(profile="safe", ran_s=60.0, failure="cuda_oom"),)
+    state = JudgeState(
+        profile="fast",
+        ran=SettingsThatRan(attempt=1, profile="safe"),
+        attempt=AttemptProgress(profile="fast"),
+        ramp=Ramp(dead=dead),
+    )
+    assert settings_that_ran(state) is None
