@@ -135,7 +135,7 @@ def test_a_stopped_tmux_server_does_not_prevent_a_launch(world: World) -> None:
         world.at_step(20)
     finally:
         os.kill(server, signal.SIGCONT)
-    assert took_s < 10.0  # 3 s for tmux; the rest is the start of trainwatch and of the trainer
+    assert took_s < 20.0  # 3 s for tmux; the rest is the start of trainwatch and of the trainer
     assert watcher.process.poll() is None
     assert len(world.lives()) == 1
 

@@ -6,9 +6,8 @@ what differs and why. The copy is read again and compared with the intended valu
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,8 +17,8 @@ from ...model.profile import Profile
 from ...model.run import RunSpec
 from .change_log import Setting, net
 from .environment import environment
-from .flags import dotted_names, fill, find_option, is_shell_line, option_groups, set_option
-from .nested_keys import REMOVED, DeriveError, Edit, leaves, present, value_at
+from .flags import fill, is_shell_line, option_groups, set_option
+from .nested_keys import REMOVED, DeriveError, Edit, leaves, value_at
 from .trainer_config import (
     TrainerConfig,
     config_copy,
@@ -31,13 +30,12 @@ from .trainer_config import (
     with_placeholder,
     write_copy,
 )
+from .trainer_settings import full_name, given_names, is_set
 
 __all__ = [
     "DeriveError",
     "Derived",
-    "TrainerSettings",
     "derive",
-    "effective",
     "misfit",
     "preview",
     "read_config",
@@ -60,63 +58,6 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     resume: Literal["state", "weights", "none"]
     told_resume: bool
-
-
-class TrainerSettings:
-    """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
-
-    def __init__(self, spec: RunSpec, preset: Preset) -> None:
-        self._spec = config_in_command(spec)
-        self._preset = preset
-
-    @cached_property
-    def _config(self) -> TrainerConfig | None:
-        return load_config(self._spec, self._preset) if self._spec.config is not None else None
-
-    def value(self, profile: Profile | None, key: str) -> Any:
-        """Profile over command line over config; None if it is set nowhere. Raises DeriveError.
-
-        From a command line the value is text.
-        """
-        if profile is not None:
-            settings = dict(leaves(profile.settings))
-            if key in settings and key not in profile.yields:
-                return settings[key]
-        command, config = self._spec.command, self._config
-        full = _full_name(command, config, self._preset, key)
-        _, locations = places(config, full) if config is not None else (False, ())
-        given = _given(command, full, locations)
-        if given:
-            return set_option(command, given[-1], REMOVED).before
-        found = [path for path in locations if config is not None and present(config.tree, path)]
-        if config is not None and found:
-            return value_at(config.tree, found[-1])
-        if profile is None or _is_said(command, config, self._preset, key):
-            return None
-        return dict(leaves(profile.settings)).get(key)
-
-
-def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
-    """One value of ``TrainerSettings``."""
-    return TrainerSettings(spec, preset).value(profile, key)
-
-
-def _full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
-    """The dotted name of a plain key that is set nowhere, for trainers that read only dotted names."""
-    full = preset.dotted.get(key)
-    if full is None or _given(argv, key, ()) or (config is not None and places(config, key)[0]):
-        return key
-    return full
-
-
-def _given(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
-    """The names of a setting on the command line: its key, or its dotted place in the config.
-
-    If there is no config, a dotted name that ends in the key counts if it is the only one.
-    """
-    names = {key, *(".".join(path) for path in locations)}
-    found = [name for name in sorted(names) if find_option(argv, name) is not None]
-    return found or ([] if "." in key else dotted_names(argv, key))
 
 
 def derive(  # noqa: PLR0917
@@ -196,11 +137,11 @@ def preview(  # noqa: PLR0917
     made: list[Change] = []
     edits: list[Edit] = []
     for setting in settings:
-        setting = msgspec.structs.replace(setting, key=_full_name(argv, config, preset, setting.key))  # noqa: PLW2901
+        setting = msgspec.structs.replace(setting, key=full_name(argv, config, preset, setting.key))  # noqa: PLW2901
         in_config, locations = places(config, setting.key) if config is not None else (False, ())
         # A flag overrides the file, so a setting that is on the command line is changed there, too.
-        given = _given(argv, setting.key, locations)
-        if setting.yields and _is_said(argv, config, preset, setting.key):
+        given = given_names(argv, setting.key, locations)
+        if setting.yields and is_set(argv, config, preset, setting.key):
             continue
         for name in given:
             argv = _option(argv, name, setting, made)
@@ -227,18 +168,6 @@ def preview(  # noqa: PLR0917
         resume=_restores(preset, resume) if named_checkpoint else "none",
         told_resume=named_checkpoint,
     )
-
-
-def _is_said(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
-    """Whether config or command set this key; of the run's length, its epochs or its steps."""
-    length = (preset.epochs_key, preset.steps_key)
-    for name in (n for n in (length if key in length else (key,)) if n is not None):
-        _, locations = places(config, name) if config is not None else (False, ())
-        if _given(argv, name, locations):
-            return True
-        if config is not None and any(present(config.tree, path) for path in locations):
-            return True
-    return False
 
 
 def misfit(profile: Profile, preset: str) -> str:

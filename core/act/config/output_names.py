@@ -13,8 +13,8 @@ from ...model.launch.change import Change
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
-from .derive import effective
 from .flags import is_shell_line
+from .trainer_settings import effective
 
 _COUNT = r"(?:-\d{6}|-step\d{8})?(?:-state)?(?:\.\w+)?"
 """What kohya sd-scripts appends to the name: an epoch, a step or nothing; ``-state`` for a directory."""

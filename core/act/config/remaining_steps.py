@@ -10,7 +10,7 @@ from ...model.launch.change import Change
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
-from .derive import effective
+from .trainer_settings import effective
 
 
 def remaining(

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from ...act.adopt.adoption import config_of
-from ...act.config.derive import DeriveError, TrainerSettings
+from ...act.config.derive import DeriveError
+from ...act.config.trainer_settings import TrainerSettings
 from ...model.preset import Preset
 from ...model.run import RunSpec
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...act.config.derive import DeriveError, TrainerSettings
+from ...act.config.derive import DeriveError
+from ...act.config.trainer_settings import TrainerSettings
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec

@@ -115,7 +115,8 @@ class RunLaunch:
 
     def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
         """The value of each key that a launch would use."""
-        from ...act.config.derive import DeriveError, TrainerSettings
+        from ...act.config.derive import DeriveError
+        from ...act.config.trainer_settings import TrainerSettings
 
         try:
             settings = TrainerSettings(self._spec, self._preset)

@@ -1,0 +1,81 @@
+"""The values of the trainer's settings in a launch: profile before command line before config."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from ...model.preset import Preset
+from ...model.profile import Profile
+from ...model.run import RunSpec
+from .flags import dotted_names, find_option, set_option
+from .nested_keys import REMOVED, leaves, present, value_at
+from .trainer_config import TrainerConfig, config_in_command, load_config, places
+
+
+class TrainerSettings:
+    """The values that a launch would use for the trainer's settings. Reads the trainer's config at most once."""
+
+    def __init__(self, spec: RunSpec, preset: Preset) -> None:
+        self._spec = config_in_command(spec)
+        self._preset = preset
+
+    @cached_property
+    def _config(self) -> TrainerConfig | None:
+        return load_config(self._spec, self._preset) if self._spec.config is not None else None
+
+    def value(self, profile: Profile | None, key: str) -> Any:
+        """Profile over command line over config; None if it is set nowhere. Raises DeriveError.
+
+        From a command line the value is text.
+        """
+        if profile is not None:
+            settings = dict(leaves(profile.settings))
+            if key in settings and key not in profile.yields:
+                return settings[key]
+        command, config = self._spec.command, self._config
+        full = full_name(command, config, self._preset, key)
+        _, locations = places(config, full) if config is not None else (False, ())
+        given = given_names(command, full, locations)
+        if given:
+            return set_option(command, given[-1], REMOVED).before
+        found = [path for path in locations if config is not None and present(config.tree, path)]
+        if config is not None and found:
+            return value_at(config.tree, found[-1])
+        if profile is None or is_set(command, config, self._preset, key):
+            return None
+        return dict(leaves(profile.settings)).get(key)
+
+
+def effective(spec: RunSpec, preset: Preset, profile: Profile | None, key: str) -> Any:
+    """One value of ``TrainerSettings``."""
+    return TrainerSettings(spec, preset).value(profile, key)
+
+
+def full_name(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> str:
+    """The dotted name of a plain key that is set nowhere, for trainers that read only dotted names."""
+    full = preset.dotted.get(key)
+    if full is None or given_names(argv, key, ()) or (config is not None and places(config, key)[0]):
+        return key
+    return full
+
+
+def given_names(argv: Sequence[str], key: str, locations: Sequence[tuple[str, ...]]) -> list[str]:
+    """The names of a setting on the command line: its key, or its dotted place in the config.
+
+    If there is no config, a dotted name that ends in the key counts if it is the only one.
+    """
+    names = {key, *(".".join(path) for path in locations)}
+    found = [name for name in sorted(names) if find_option(argv, name) is not None]
+    return found or ([] if "." in key else dotted_names(argv, key))
+
+
+def is_set(argv: Sequence[str], config: TrainerConfig | None, preset: Preset, key: str) -> bool:
+    """Whether config or command set this key; of the run's length, its epochs or its steps."""
+    length = (preset.epochs_key, preset.steps_key)
+    for name in (n for n in (length if key in length else (key,)) if n is not None):
+        _, locations = places(config, name) if config is not None else (False, ())
+        if given_names(argv, name, locations):
+            return True
+        if config is not None and any(present(config.tree, path) for path in locations):
+            return True
+    return False
