@@ -94,13 +94,13 @@ def _start_with(run: RunDirectory, command: Command) -> str:
 
 def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     """Raise CliError if the command cannot name a checkpoint. The supervisor reports that in its journal only."""
-    from ..model.launch.resume_forms import telling
+    from ..model.launch.resume_support import resume_support
     from ..store.journal import load_story
     from .plan.definitions import definitions_of
 
     spec = run.load_spec()
     preset = definitions_of(spec).preset_of(spec)
-    if command.fresh or preset.resume == "none" or telling(preset, spec.command).forms:
+    if command.fresh or preset.resume == "none" or resume_support(preset, spec.command).forms:
         return
     story = load_story(run.journal)
     saved = [c.name for c in story.checkpoints if c.verdict == "complete" and c.mtime >= story.wall0]

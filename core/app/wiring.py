@@ -18,7 +18,7 @@ from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
 from ..model.fact import BudgetChanged
-from ..model.launch.resume_forms import telling
+from ..model.launch.resume_support import resume_support
 from ..model.observation import Learned
 from ..model.ports import Inbox, Sensor
 from ..model.preset import Preset
@@ -168,7 +168,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},
         traits=traits(),
-        telling=telling(preset, spec.command),
+        resume_support=resume_support(preset, spec.command),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..model.launch.resume_forms import Telling
+from ..model.launch.resume_support import ResumeSupport
 from ..model.preset import Preset
 from ..model.settings import Settings
 from ..model.shipped.remedy import Remedy
@@ -21,8 +21,8 @@ class Knowledge:
     ``catalogue``: failures.toml, compiled; ``shapes``: log_shapes.toml, compiled.
     ``created_wall``: zero of run time, in seconds since the epoch. ``profiles``: names that may be asked for; empty =
     any name is accepted. ``remedies``: what may be changed, in order; ``values``: the trainer's settings that they
-    need, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2"). ``telling``: what a launch
-    can be given to resume from.
+    need, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2"). ``resume_support``: what
+    a launch can be given to resume from.
     """
 
     catalogue: CompiledCatalogue
@@ -37,7 +37,7 @@ class Knowledge:
     values: Values = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
-    telling: Telling = checkpoint_index.ANYTHING
+    resume_support: ResumeSupport = checkpoint_index.ANYTHING
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 

@@ -8,7 +8,7 @@ from tests.unit.test_judge_takeover import from_journal, journal_of
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
-from trainwatch.core.model.launch.resume_forms import telling
+from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.preset import Preset, ResumeStyle
 
@@ -25,7 +25,7 @@ NOWHERE = ("python", "train.py")
 
 
 def run_of(preset: Preset, command: tuple[str, ...] = NOWHERE, **restart: object) -> World:
-    return running(judge(quick(**restart), preset, telling=telling(preset, command)))
+    return running(judge(quick(**restart), preset, resume_support=resume_support(preset, command)))
 
 
 def saved(world: World, path: str, step: int, holds: str | None = "state", form: str | None = None) -> World:
@@ -62,7 +62,7 @@ def notes(world: World) -> str:
     ],
 )
 def test_what_a_launch_can_be_told_of(preset: Preset, command: tuple[str, ...], forms: set[str]) -> None:
-    assert telling(preset, command).forms == forms
+    assert resume_support(preset, command).forms == forms
 
 
 def test_an_export_does_not_displace_the_state_that_the_trainer_can_be_told_of() -> None:
@@ -140,7 +140,7 @@ def test_what_was_written_before_it_and_seen_after_it_does_not() -> None:
     late = CheckpointEvent(
         t=world.t, path="out/step-45", event="complete", step=45, size_bytes=1e6, mtime=start_t - 0.5
     )
-    world.judge = judge(quick(), GENERIC, telling=telling(GENERIC, ANYWHERE), created_wall=1e-9)
+    world.judge = judge(quick(), GENERIC, resume_support=resume_support(GENERIC, ANYWHERE), created_wall=1e-9)
     assert resumed(crash(world.see(late))) == "out/step-20"
 
 
@@ -248,7 +248,9 @@ def test_a_checkpoint_that_it_cannot_be_told_of_is_refused() -> None:
 
 
 def test_a_person_goes_back_to_the_own_config() -> None:
-    world = running(judge(telling=telling(GENERIC, ANYWHERE), profiles=("calm",))).command("profile", profile="calm")
+    world = running(judge(resume_support=resume_support(GENERIC, ANYWHERE), profiles=("calm",))).command(
+        "profile", profile="calm"
+    )
     saved(world, "out/step-40", 40).command("profile", profile="none")
     assert journal_of(world).profile_pending
     saved(at_step(world, 40), "out/step-50", 50)

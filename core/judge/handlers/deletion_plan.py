@@ -77,7 +77,7 @@ def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
         return "it is not verified"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"
-    newest = checkpoint_index.newest_verified(state.checkpoints, builder.knowledge.telling)
+    newest = checkpoint_index.newest_verified(state.checkpoints, builder.knowledge.resume_support)
     if newest is not None and newest.path == found.path:
         return "it is the resume point"
     return None

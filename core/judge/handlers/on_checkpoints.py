@@ -110,7 +110,7 @@ def _set_aside(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) ->
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    why = known.left or builder.knowledge.telling.objection(known.shape, known.holds)
+    why = known.left or builder.knowledge.resume_support.objection(known.shape, known.holds)
     if why != known.aside:
         builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))

@@ -94,7 +94,7 @@ def _key(cause: Cause) -> str:
 def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
     """Whether there is a checkpoint from before the failure."""
     older = checkpoint_index.newest_verified(
-        builder.state.checkpoints, builder.knowledge.telling, before_t=plan.before_t
+        builder.state.checkpoints, builder.knowledge.resume_support, before_t=plan.before_t
     )
     return older is not None
 

@@ -74,7 +74,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
     if known is not None and known.left is not None:
         index = checkpoint_index.changed(index, (known.path,), left=None, aside=None)
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
-    left = checkpoint_index.left_behind(index, plan.path, builder.knowledge.telling)
+    left = checkpoint_index.left_behind(index, plan.path, builder.knowledge.resume_support)
     to = "the beginning" if plan.path is None else base_name(plan.path)
     why = f"the run went back to {to} with attempt {number}"
     if left:

@@ -49,21 +49,26 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
     if path is None:
         known = checkpoint_index.newest_verified(
-            state.checkpoints, knowledge.telling, before_t=plan.before_t, keep=first
+            state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
         )
         path = known.path if known is not None else None
         _report_damaged(builder, known)
     if (
         path is None
         and first is not None
-        and knowledge.telling.forms
+        and knowledge.resume_support.forms
         and not checkpoint_index.find(state.checkpoints, first)
     ):
         path = first  # what the attempt itself resumed from, outside the watched directory
     if path is None:
         _start_over(builder, plan)
         return
-    if plan.wanted is None and known is not None and known.holds == "weights" and not knowledge.telling.weights_do:
+    if (
+        plan.wanted is None
+        and known is not None
+        and known.holds == "weights"
+        and not knowledge.resume_support.weights_are_enough
+    ):
         builder.note(f"{base_name(path)} contains only weights: there is no complete training state to resume from")
     order = builder.decide(
         VerifyCheckpoint,
@@ -87,7 +92,7 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
         give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
         return
     other = checkpoint_index.newest_verified(builder.state.checkpoints, before_t=plan.before_t)
-    why = None if other is None else builder.knowledge.telling.objection(other.shape, other.holds)
+    why = None if other is None else builder.knowledge.resume_support.objection(other.shape, other.holds)
     if other is not None and why is not None:
         builder.note(f"it starts from the beginning: {base_name(other.path)} is complete, but {why}")
     launch_after_delay(builder, replace(plan, path=None, step=None))
@@ -158,22 +163,22 @@ def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | Non
 
     ``wanted``: the checkpoint that was named; None = the newest one.
     """
-    telling, preset = knowledge.telling, knowledge.preset
+    resume_support, preset = knowledge.resume_support, knowledge.preset
     if wanted is not None:
         known = checkpoint_index.find(state.checkpoints, wanted) or KnownCheckpoint(path=wanted, t=state.time.t)
-        why = telling.objection(known.shape, known.holds)
+        why = resume_support.objection(known.shape, known.holds)
         if preset.resume == "none":
             why = f'the preset {preset.name} never resumes (resume = "none")'
         return None if why is None else f"{base_name(wanted)}: {why}"
     newest = checkpoint_index.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
     if newest is None:
         return None
-    why = telling.objection(newest.shape, newest.holds)
+    why = resume_support.objection(newest.shape, newest.holds)
     return f"{base_name(newest.path)}: {why}; a start would begin anew and write over it"
 
 
 def cannot_be_told(knowledge: Knowledge) -> bool:
     """Whether the command has no place for a checkpoint's path and the settings leave a new start to a person."""
-    if knowledge.telling.forms or knowledge.preset.resume == "none":
+    if knowledge.resume_support.forms or knowledge.preset.resume == "none":
         return False
     return knowledge.settings.restart.if_not_told == "wait"

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.launch.resume_forms import Telling
+from ...model.launch.resume_support import ResumeSupport
 from ...model.observation import CheckpointEvent
 
 KEPT = 64
@@ -19,7 +19,7 @@ KEPT = 64
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
-ANYTHING = Telling()
+ANYTHING = ResumeSupport()
 
 
 class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -154,7 +154,11 @@ def changed(index: CheckpointIndex, paths: Container[str], **fields: Any) -> Che
 
 
 def newest_verified(
-    index: CheckpointIndex, telling: Telling = ANYTHING, *, before_t: float | None = None, keep: str | None = None
+    index: CheckpointIndex,
+    support: ResumeSupport = ANYTHING,
+    *,
+    before_t: float | None = None,
+    keep: str | None = None,
 ) -> KnownCheckpoint | None:
     """Return the resume point, or None. ``before_t``: completed before this run time.
 
@@ -164,9 +168,9 @@ def newest_verified(
     usable = [
         k
         for k in index.known
-        if is_verified(k, keep) and (before_t is None or k.t < before_t) and telling.objection(k.shape, k.holds) is None
+        if is_verified(k, keep) and (before_t is None or k.t < before_t) and support.objection(k.shape, k.holds) is None
     ]
-    if not telling.weights_do and any(k.holds == "state" for k in usable):
+    if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
     if not usable:
         return None
@@ -178,7 +182,7 @@ def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
     return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)
 
 
-def left_behind(index: CheckpointIndex, path: str | None, telling: Telling) -> tuple[str, ...]:
+def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport) -> tuple[str, ...]:
     """Return the run's own verified ones that are newer than ``path``, for a run that goes back to it.
 
     All of them for a path from elsewhere, and for None (the beginning). Those that a launch cannot be given are left
@@ -192,7 +196,7 @@ def left_behind(index: CheckpointIndex, path: str | None, telling: Telling) -> t
         if k.own
         and is_verified(k)
         and (since is None or _age_order(k) > since)
-        and telling.objection(k.shape, k.holds) is None
+        and support.objection(k.shape, k.holds) is None
     )
 
 

@@ -1,1 +1,1 @@
-"""Before an attempt: launch preview, expected length, forms of resuming, ramp rule, trials and learned habits."""
+"""Before an attempt: launch preview, expected length, resume support, ramp rule, trials and learned habits."""

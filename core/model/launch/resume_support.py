@@ -14,17 +14,17 @@ EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
 PLACEHOLDER = "{resume}"
 
 
-class Telling(msgspec.Struct, frozen=True, kw_only=True):
+class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     """``forms``: what a path may be; empty = the command has no place for one. ``preset``: its name, for sentences.
 
     ``whole_directories``: a directory must hold the training's state, not weights alone (its step is read from there).
-    ``weights_do``: the framework resumes from weights by design, so they count as much as a whole state.
+    ``weights_are_enough``: the framework resumes from weights by design, so they count as much as a whole state.
     """
 
     forms: frozenset[Form] = EVERY_FORM
     preset: str = "generic"
     whole_directories: bool = False
-    weights_do: bool = False
+    weights_are_enough: bool = False
 
     def objection(self, form: Form, holds: Holds | None) -> str | None:
         """Why a launch cannot resume from such a checkpoint, for the user; None if it can."""
@@ -37,15 +37,15 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def telling(preset: Preset, command: Sequence[str]) -> Telling:
+def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
     """The forms of a preset, else those of ``{resume}`` in the command."""
     styles: dict[Form, object] = {"file": preset.resume_file, "directory": preset.resume_directory}
     forms = frozenset(form for form, style in styles.items() if style is not None)
     if not forms and any(PLACEHOLDER in part for part in command):
         forms = EVERY_FORM
-    return Telling(
+    return ResumeSupport(
         forms=forms,
         preset=preset.name,
         whole_directories=preset.resume == "state" and preset.resume_directory is not None,
-        weights_do=preset.resume == "weights",
+        weights_are_enough=preset.resume == "weights",
     )
