@@ -1,4 +1,4 @@
-"""``trainwatch check --after``: what to look at once a run is over, after a real one."""
+"""``trainwatch check --after`` on a real run."""
 
 import math
 from pathlib import Path

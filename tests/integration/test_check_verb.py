@@ -1,4 +1,4 @@
-"""``trainwatch check`` on this machine, in real projects, with a stand-in driver library, tmux servers and processes."""
+"""``trainwatch check`` on this machine, with real projects, tmux servers and processes, and a fake driver library."""
 
 import json
 import os

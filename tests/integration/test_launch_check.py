@@ -1,4 +1,4 @@
-"""The check before every launch: what makes it pointless holds it, what may go wrong is in the journal."""
+"""The quick checks before every launch: some hold it, the others are notes in the journal."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The launch screen's door on real folders: offers, plans, checks, and a start that is a real supervisor."""
+"""The launch screen on real folders: offers, plans, checks, and the start of a real supervisor."""
 
 import sys
 from pathlib import Path

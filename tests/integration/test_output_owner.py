@@ -1,4 +1,4 @@
-"""Two trainings never write into one output directory: the second is refused before anything of it is made."""
+"""A second training into an output directory in use is refused before any file of it is made."""
 
 import subprocess
 import sys

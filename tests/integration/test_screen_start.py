@@ -1,4 +1,4 @@
-"""Which run the bare command opens, and what it need not read for it."""
+"""Which run the command without a verb opens, and what it reads for that."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Trying profiles for a moment each: real trainings, in folders of their own."""
+"""Trials of real trainings, each in a separate folder."""
 
 import hashlib
 import signal

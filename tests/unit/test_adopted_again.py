@@ -1,4 +1,4 @@
-"""Adopting a known run's trainer with other options: taken over and told, or refused with the difference."""
+"""Adopting a known run's trainer with other options: they are stored and reported, or refused."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def spec(folder: Path, **more: Any) -> RunSpec:
     return RunSpec(command=("python", "train.py"), cwd=str(folder), created_wall=7.0, **values)
 
 
-def test_the_same_again_changes_nothing(run: RunDirectory, tmp_path: Path) -> None:
+def test_adopting_again_with_equal_options_changes_nothing(run: RunDirectory, tmp_path: Path) -> None:
     before = run.spec.read_bytes()
     (tmp_path / "link").symlink_to("out")
     for words in (said(), said(output_dir="./out/"), said(output_dir="link"), said(name="luca", preset="generic")):
@@ -39,7 +39,7 @@ def test_the_same_again_changes_nothing(run: RunDirectory, tmp_path: Path) -> No
     assert run.spec.read_bytes() == before
 
 
-def test_what_differs_is_taken_over_and_told(run: RunDirectory, tmp_path: Path) -> None:
+def test_adopting_again_stores_and_reports_other_options(run: RunDirectory, tmp_path: Path) -> None:
     words = said(output_dir="outputs", max_restarts=2, interval_s=5.0)
     command = ("python", "b.py", "{resume}")
     told = take_over_options(run, words, command, LogPlace(log=str(tmp_path / "mine.log")))
@@ -66,7 +66,7 @@ def test_what_differs_is_taken_over_and_told(run: RunDirectory, tmp_path: Path) 
         ({"config": "no.toml"}, "no.toml"),
     ],
 )
-def test_what_cannot_be_taken_over_is_refused_and_nothing_written(
+def test_invalid_options_are_refused_and_nothing_is_written(
     run: RunDirectory, words: dict[str, Any], what: str
 ) -> None:
     before = run.spec.read_bytes()
@@ -77,7 +77,7 @@ def test_what_cannot_be_taken_over_is_refused_and_nothing_written(
     assert run.spec.read_bytes() == before
 
 
-def test_a_run_of_a_project_is_changed_in_its_file(run: RunDirectory, tmp_path: Path) -> None:
+def test_options_of_a_project_run_are_refused(run: RunDirectory, tmp_path: Path) -> None:
     project = str(tmp_path / "trainwatch.toml")
     mine = RunDirectory.create(tmp_path / "home", spec(tmp_path, id="mine-1", project=project))
     assert take_over_options(mine, said(), (), None) == ()
@@ -85,7 +85,7 @@ def test_a_run_of_a_project_is_changed_in_its_file(run: RunDirectory, tmp_path: 
         take_over_options(mine, said(max_restarts=9), (), None)
 
 
-def test_the_folder_of_another_live_run_is_not_taken(run: RunDirectory, tmp_path: Path) -> None:
+def test_the_folder_of_another_live_run_is_refused(run: RunDirectory, tmp_path: Path) -> None:
     other = RunDirectory.create(tmp_path / "home", spec(tmp_path, id="other-1", output_dir=str(tmp_path / "taken")))
     with SupervisorLock(other.lock), pytest.raises(CliError, match="run other-1 is live"):
         take_over_options(run, said(output_dir="taken"), (), None)

@@ -1,4 +1,4 @@
-"""Pre-flight checks of the host's habits, on file systems made for it."""
+"""Checks of the host (logout, sleep, WSL2, tmux, state folder) on prepared file systems."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ def test_logging_out_is_harmless_by_default(tmp_path: Path) -> None:
     assert check_logout(machine(tmp_path)).result == "pass"
 
 
-def test_a_host_that_kills_at_logout(tmp_path: Path) -> None:
+def test_killuserprocesses_without_lingering_fails(tmp_path: Path) -> None:
     write(tmp_path, "etc/systemd/logind.conf", "[Login]\nKillUserProcesses=no\n")
     write(tmp_path, "etc/systemd/logind.conf.d/10-kill.conf", "[Login]\nKillUserProcesses=yes\n")
     found = check_logout(machine(tmp_path))
@@ -56,7 +56,7 @@ def test_a_host_that_kills_at_logout(tmp_path: Path) -> None:
     assert check_logout(machine(tmp_path)).result == "pass"
 
 
-def test_a_scope_of_its_own_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_systemd_scope_survives_logout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope, "why_not", lambda: None)
     write(tmp_path, "etc/systemd/logind.conf", "KillUserProcesses=yes\n")
     assert check_logout(machine(tmp_path)).result == "pass"
@@ -87,7 +87,7 @@ def test_sleep(tmp_path: Path) -> None:
         (None, "warn"),
     ],
 )
-def test_windows_ends_an_idle_machine(tmp_path: Path, text: str | None, expected: str) -> None:
+def test_wsl2_without_vmidletimeout_warns(tmp_path: Path, text: str | None, expected: str) -> None:
     if text is not None:
         write(tmp_path, "mnt/c/Users/Luca/.wslconfig", text)
     found = check_wsl_idle(machine(tmp_path, kernel=WSL))
@@ -142,7 +142,7 @@ def test_every_check_is_in_one_list_of_checks() -> None:
     assert defined - set(listed) == {"check_gpus"}
 
 
-def test_no_channel_is_looked_for_elsewhere(tmp_path: Path) -> None:
+def test_the_gpu_channel_is_checked_on_wsl_only(tmp_path: Path) -> None:
     assert check_gpu_channel(machine(tmp_path)) is None
 
 

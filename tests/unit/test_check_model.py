@@ -1,4 +1,4 @@
-"""Whether a launch fits the checkpoint it resumes from: real files, and no word where nothing is certain."""
+"""Whether a launch fits the checkpoint that it resumes from: real files; only certain contradictions are reported."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_a_model_that_fits_passes_and_is_described(tmp_path: Path, prefix: str) 
         (transformer(), ("--model.depth=6",), "model.depth is 6 in the config and 3 in the checkpoint"),
     ],
 )
-def test_a_changed_model_is_told_before_the_launch(
+def test_a_changed_model_is_reported_before_the_launch(
     tmp_path: Path, weights: dict[str, Any], flags: tuple[str, ...], said: str
 ) -> None:
     state_directory(tmp_path, weights)
@@ -145,12 +145,12 @@ def test_two_hub_configs_are_compared(tmp_path: Path) -> None:
         Held(name="a gap", shapes={f"blocks.{n}.w": (32, 32) for n in range(3, 20)}),
     ],
 )
-def test_where_nothing_is_certain_nothing_is_said(held: Held) -> None:
+def test_uncertain_differences_are_not_reported(held: Held) -> None:
     wanted = Wanted(model={"hidden_size": 32, "depth": 5, "patch_size": "two", "use_x": True}, settings={})
     assert misfits(held, wanted) == ()
 
 
-def test_what_only_torch_can_open_is_asked_in_the_trainers_interpreter(tmp_path: Path) -> None:
+def test_a_file_that_only_torch_opens_is_read_in_the_trainers_interpreter(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     torch.save({"model": transformer(depth=1), "step": 3}, path)
     shapes = torch_shapes([sys.executable], path, cwd=str(tmp_path), env={})
@@ -159,7 +159,7 @@ def test_what_only_torch_can_open_is_asked_in_the_trainers_interpreter(tmp_path:
     assert torch_shapes(["/no/such/python"], path, cwd=str(tmp_path), env={}) is None
 
 
-def test_a_malicious_file_builds_nothing_and_says_nothing(tmp_path: Path) -> None:
+def test_a_malicious_file_builds_no_object_and_gives_no_shapes(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:
             return os.system, (f"touch {tmp_path}/executed",)
@@ -193,7 +193,7 @@ def pictures(tmp_path: Path, number: int) -> None:
         (tmp_path / "a" / "1_luca" / f"{n}.png").touch()
 
 
-def test_pictures_that_came_are_noticed_and_caches_are_not(tmp_path: Path) -> None:
+def test_new_images_are_detected_and_caches_are_ignored(tmp_path: Path) -> None:
     argv = ("python", "t.py", "--dataset_path", "./a")
     launched_before(tmp_path, *argv)
     pictures(tmp_path, 3)
@@ -222,7 +222,7 @@ def test_a_data_set_that_cannot_be_counted_in_time_is_not_compared(tmp_path: Pat
     assert count_files(tmp_path / "train.jsonl") == {"": 2}
 
 
-def test_without_an_earlier_launch_nothing_is_said_of_the_data(tmp_path: Path) -> None:
+def test_the_data_set_is_not_compared_without_an_earlier_launch(tmp_path: Path) -> None:
     assert check_data_changed(plan(tmp_path, {"dataset_path": "./a"}), machine(tmp_path)) is None
 
 
@@ -245,7 +245,7 @@ def test_the_channels_of_the_shipped_trainer(tmp_path: Path, held: int, wanted: 
     assert (f"model.channels is {wanted} in the config and {held} in the checkpoint" in found.found) == (held != wanted)
 
 
-def test_channels_that_layers_multiply_or_a_picture_has_tell_nothing(tmp_path: Path) -> None:
+def test_multiplied_channels_and_image_channels_are_no_contradiction(tmp_path: Path) -> None:
     shapes = {f"down.{n}.weight": (64 * 2**n, 64, 3, 3) for n in range(4)}
     assert misfits(Held(name="unet", shapes=shapes), Wanted(model={"channels": 32})) == ()
     one = {f"block.{n}.weight": (64, 64, 3, 3) for n in range(4)}

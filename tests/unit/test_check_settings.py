@@ -1,4 +1,4 @@
-"""Pre-flight checks of settings and hardware, on machines that are not here."""
+"""Checks of settings and hardware, with descriptions of other machines."""
 
 import os
 import sys
@@ -128,13 +128,13 @@ def test_sdxl_needs_twelve_gigabytes(tmp_path: Path, size: float, command: tuple
         assert "SD 1.5" in found.remedy
 
 
-def test_sdxl_is_told_by_its_model_too(tmp_path: Path) -> None:
+def test_sdxl_is_recognised_by_its_model_name(tmp_path: Path) -> None:
     settings = {"pretrained_model_name_or_path": "models/sd_xl_base_1.0.safetensors"}
     assert result(check_vram(plan(tmp_path, settings), machine(tmp_path, gpus=gpus(8)))) == "fail"
     assert check_vram(plan(tmp_path, settings), machine(tmp_path)) is None
 
 
-def test_who_is_on_a_gpu_is_named(tmp_path: Path) -> None:
+def test_processes_on_a_gpu_are_named(tmp_path: Path) -> None:
     me = GpuUser(pid=os.getpid(), mem_bytes=9.1 * GB)
     found = check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))))
     assert found.result == "warn"
@@ -144,7 +144,7 @@ def test_who_is_on_a_gpu_is_named(tmp_path: Path) -> None:
     assert check_gpus(machine(tmp_path, gpus=gpus(16))).result == "pass"
 
 
-def test_gpus_that_do_not_answer_or_are_not_there(tmp_path: Path) -> None:
+def test_silent_and_missing_gpus(tmp_path: Path) -> None:
     lost = GpuSurvey(gpus=(GpuSeen(index=0),))
     assert check_gpus(machine(tmp_path, gpus=lost)).result == "fail"
     assert check_gpus(machine(tmp_path, gpus=GpuSurvey(trouble="slow", stuck=True))).result == "fail"
@@ -293,7 +293,7 @@ def test_a_first_start_does_not_resume_from_an_older_checkpoint(tmp_path: Path) 
         ("raise ImportError('libcudart.so.12 missing')", True, "fail", "libcudart.so.12 missing"),
     ],
 )
-def test_the_trainers_own_interpreter_is_asked(
+def test_torch_is_checked_in_the_trainers_interpreter(
     tmp_path: Path, body: str, gpu_there: bool, expected: str, said: str
 ) -> None:
     stand_in = tmp_path / "site" / "torch"
@@ -313,7 +313,7 @@ def test_the_trainers_own_interpreter_is_asked(
     assert said in found.found
 
 
-def test_a_trainer_without_torch_may_be_fine(tmp_path: Path) -> None:
+def test_a_missing_torch_is_a_warning_for_unknown_trainers(tmp_path: Path) -> None:
     stand_in = tmp_path / "site" / "torch.py"
     stand_in.parent.mkdir()
     stand_in.write_text("raise ImportError('no torch')")
@@ -369,12 +369,14 @@ def test_a_broken_trainer_config_is_a_failed_launch(tmp_path: Path) -> None:
         ("little", 8.0, "none"),
     ],
 )
-def test_what_a_profile_needs_is_held_against_the_card(tmp_path: Path, needs: str, card_gib: float, said: str) -> None:
+def test_gpu_memory_of_a_profile_is_compared_with_the_gpu(
+    tmp_path: Path, needs: str, card_gib: float, said: str
+) -> None:
     wanted = expecting(tmp_path, needs)
     assert result(check_need(wanted, machine(tmp_path, gpus=gpus(card_gib * 2**30 / GB)))) == said
 
 
-def test_an_unknown_card_is_not_called_enough(tmp_path: Path) -> None:
+def test_unknown_gpu_memory_is_reported_as_unknown(tmp_path: Path) -> None:
     wanted = expecting(tmp_path, "15–16 GB")
     need = check_need(wanted, machine(tmp_path))
     assert need is not None

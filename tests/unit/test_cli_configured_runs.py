@@ -1,4 +1,4 @@
-"""Runs that trainwatch.toml names: never started ones have a status, and others do not exist."""
+"""Runs of trainwatch.toml: one that was never started has a status; unknown names are errors."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_one_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+def test_a_run_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], project: Path) -> None:
     assert main(["status", "b", "--json"]) == 0
     status = json.loads(capsys.readouterr().out)
     assert (status["run"], status["state"], status["attempt"], status["pid"]) == ("b", "idle", 0, None)
@@ -36,18 +36,18 @@ def test_one_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], 
 
 
 @pytest.mark.parametrize("words", [["--headless", "--run", "bb"], ["status", "nosuch"], ["check", "--run", "nosuch"]])
-def test_one_that_nobody_knows_is_code_3(words: list[str], capsys: pytest.CaptureFixture[str], project: Path) -> None:
+def test_an_unknown_run_is_exit_code_3(words: list[str], capsys: pytest.CaptureFixture[str], project: Path) -> None:
     assert main(words) == 3
     assert f'no run "{words[-1]}"' in capsys.readouterr().err
     assert not (project / "home" / "runs").exists()
 
 
-def test_which_of_several_is_a_question_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ambiguous_run_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--headless"]) == 2
     assert "which run? there are: a, b" in capsys.readouterr().err
 
 
-def test_a_known_run_that_no_file_names_is_found_by_its_id(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+def test_a_run_without_project_is_found_by_its_id(capsys: pytest.CaptureFixture[str], project: Path) -> None:
     other = RunSpec(id="other-1", name="other", command=("true",), cwd=str(project), created_wall=0.0)
     run = RunDirectory.create(project / "home", other)
     with SupervisorLock(run.lock):
@@ -55,9 +55,7 @@ def test_a_known_run_that_no_file_names_is_found_by_its_id(capsys: pytest.Captur
     assert "run other-1 already has a supervisor" in capsys.readouterr().err
 
 
-def test_status_tells_the_kind_of_a_checkpoint_as_its_list_does(
-    capsys: pytest.CaptureFixture[str], project: Path
-) -> None:
+def test_status_and_list_give_the_same_kind_of_a_checkpoint(capsys: pytest.CaptureFixture[str], project: Path) -> None:
     folder = training_state(project / "out")
     spec = RunSpec(id="r-1", name="r", command=("true",), cwd=str(project), created_wall=0.0)
     run = RunDirectory.create(project / "home", spec)

@@ -22,7 +22,7 @@ from trainwatch.cli.parser import SECTIONS, listed_verbs, module_of, verbs
         ("adopt --pid x", "argument --pid: invalid int value: 'x'; see `trainwatch adopt --help`"),
     ],
 )
-def test_one_line_names_what_was_meant(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_word_names_the_nearest_valid_one(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -31,7 +31,7 @@ def test_one_line_names_what_was_meant(words: str, said: str, capsys: pytest.Cap
     assert said in shown.err
 
 
-def test_a_word_that_is_near_to_none_shows_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word_without_a_near_match_lists_all_verbs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["zzz", "status"]) == 2
     told = capsys.readouterr().err
     assert all(f" {verb}," in told or f" {verb};" in told for verb in listed_verbs())

@@ -30,12 +30,12 @@ from trainwatch.core.model.settings import Profiles, Settings
         ("{profiles}", "{profile}"),
     ],
 )
-def test_a_near_miss_is_named(word: str, meant: str) -> None:
+def test_a_misspelt_placeholder_names_the_nearest_one(word: str, meant: str) -> None:
     (said,) = misspelt(("bash", "-c", word))
     assert said.endswith(f'did you mean "{meant}"?')
 
 
-def test_an_argument_that_nobody_fills_in_is_named_with_what_there_is() -> None:
+def test_an_unknown_placeholder_lists_the_valid_ones() -> None:
     (said,) = misspelt(("python", "t.py", "{checkpoint}"))
     assert said == (
         "the command uses the unknown placeholder {checkpoint}; there are: {config} {output_dir} {resume} {profile}"
@@ -61,16 +61,16 @@ def test_an_argument_that_nobody_fills_in_is_named_with_what_there_is() -> None:
         "sed 's/x/{line}/'",
     ],
 )
-def test_braces_of_others_are_left_alone(word: str) -> None:
+def test_other_braces_are_kept(word: str) -> None:
     assert list(misspelt(("python", "t.py", word))) == []
 
 
-def test_it_is_an_error_of_the_command_line_too(tmp_path: Path) -> None:
+def test_a_misspelt_placeholder_on_the_command_line_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'unknown placeholder \{cofig\}; did you mean "\{config\}"'):
         spec_for_command(["x", "{cofig}"], identify=str, created_wall=0.0, cwd=tmp_path, presets={})
 
 
-def test_a_profile_off_the_ladder_is_warned_of(tmp_path: Path) -> None:
+def test_a_profile_outside_the_ladder_is_a_warning(tmp_path: Path) -> None:
     def found(use: str | None, *ladder: str) -> object:
         settings = Settings(profiles=Profiles(use=use, ladder=ladder))
         spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0.0, settings=settings)
@@ -84,7 +84,7 @@ def test_a_profile_off_the_ladder_is_warned_of(tmp_path: Path) -> None:
     assert "balanced is not in profiles.ladder (safe, fast)" in getattr(told, "found", "")
 
 
-def test_a_day_between_two_looks_is_refused(tmp_path: Path) -> None:
+def test_an_interval_of_a_day_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trainwatch.toml").write_text('[run]\ncommand = ["x"]\n[watch]\ninterval_s = 86400\n')
     with pytest.raises(ConfigError, match=r"toml:4: .*interval_s.* must be between 0.1 and 60"):
         load_project(tmp_path / "trainwatch.toml")

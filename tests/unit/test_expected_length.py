@@ -1,4 +1,4 @@
-"""The expected length of a training before its first step: settings, samples, pace of earlier runs, and where it is said."""
+"""The estimated length of a training before its first step: settings, samples, and the pace of earlier runs."""
 
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def spec(tmp_path: Path, preset: str = "kohya", command: tuple[str, ...] = ("pyt
     return RunSpec(id="r", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, preset=preset)
 
 
-def test_kohya_s_folders_count_as_often_as_their_names_say(tmp_path: Path) -> None:
+def test_kohya_folders_count_with_the_repeats_in_their_names(tmp_path: Path) -> None:
     images(tmp_path / "data" / "10_luca", 3)
     images(tmp_path / "data" / "2_other", 4)
     settings = {"train_data_dir": "data", "max_train_epochs": 2}
@@ -80,7 +80,7 @@ def test_kohya_s_folders_count_as_often_as_their_names_say(tmp_path: Path) -> No
     assert found.steps == 2 * 38
 
 
-def test_kohya_s_dataset_config_has_folders_repeats_and_batch(tmp_path: Path) -> None:
+def test_kohya_dataset_config_gives_folders_repeats_and_batch(tmp_path: Path) -> None:
     images(tmp_path / "a", 3)
     images(tmp_path / "b", 4)
     subsets = [{"image_dir": "a", "num_repeats": 5}, {"image_dir": "b"}]
@@ -94,7 +94,7 @@ def planned(run: RunSpec, settings: dict[str, Any]) -> LaunchPlan:
     return LaunchPlan(spec=run, preset=load_presets()[run.preset], settings=settings)
 
 
-def test_check_and_the_new_run_say_it_with_the_pace_of_the_last_run(tmp_path: Path) -> None:
+def test_check_and_new_run_use_the_pace_of_the_last_run(tmp_path: Path) -> None:
     images(tmp_path / "data" / "sub", 8)
     command = ("python", "src/scripts/train.py", "--data.dataset_path", "data", "--training.num_epochs", "5")
     run = spec(tmp_path, "dit", (*command, "--training.batch_size", "4"))
@@ -113,12 +113,12 @@ def test_check_and_the_new_run_say_it_with_the_pace_of_the_last_run(tmp_path: Pa
 
 
 @pytest.mark.parametrize("settings", [{}, {"dataset_path": "nowhere", "num_epochs": 5}, {"num_epochs": 5}])
-def test_nothing_is_said_where_nothing_tells(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_an_unknown_length_is_not_reported(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert check_length(planned(spec(tmp_path, "dit"), settings), Machine(home=tmp_path)) is None
     assert check_length(planned(spec(tmp_path, "generic"), {}), Machine(home=tmp_path)) is None
 
 
-def test_status_and_dashboard_show_it_until_the_first_step() -> None:
+def test_status_and_dashboard_show_the_estimate_until_the_first_step() -> None:
     estimate = ExpectedLength(steps=10_260, by="12 epochs", seconds=25_650.0, pace_s=2.5)
     created = RunCreated(run="r", name="r", command=("x",), cwd="/", preset="kohya", expected=estimate)
     story = RunStory(run=created)

@@ -1,4 +1,4 @@
-"""The list of runs: people's own before the examples of demo and drill that are over."""
+"""The list of runs: ended runs of demo and drill come last."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def known(home: Path, name: str, cwd: Path, state: RunState, wall: float) -> Run
     return run
 
 
-def test_ended_examples_do_not_stand_before_peoples_own(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ended_examples_are_listed_after_other_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known(home, "luca", home.parent / "luca", "finished", 100.0)
     known(home, "demo", home / "demo" / "1", "finished", 200.0)
     known(home, "drill", home / "drill" / "1", "given_up", 300.0)
@@ -52,7 +52,7 @@ def test_ended_examples_do_not_stand_before_peoples_own(home: Path, capsys: pyte
         assert [card.id for card in MachineRuns().runs()] == ["second-1", "luca-1", "drill-1", "demo-1"]
 
 
-def test_where_only_examples_ran_there_is_no_run_yet(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_says_none_yet_if_only_examples_ran(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known(home, "demo", home / "demo" / "1", "finished", 200.0)
     assert main(["runs"]) == 0
     said = capsys.readouterr().out

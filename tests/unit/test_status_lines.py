@@ -1,9 +1,9 @@
-"""The machine in the text of ``status`` and in the health line: what is known, and nothing that is not."""
+"""Readings of the machine in the text of ``status`` and in the health line."""
 
 from trainwatch.cli.verb_status import machine_lines
 
 
-def test_each_gpu_and_the_memory_have_a_line() -> None:
+def test_status_has_a_line_per_gpu_and_one_for_memory() -> None:
     gpu = {"index": 0, "util": 97.0, "mem_used": 15.2e9, "mem_total": 16.3e9, "temp": 86, "power": 290.4}
     host = {"ram_used": 12e9, "ram_total": 32e9, "ram_available": 19e9, "swap_used": 0.0, "disk_free": 200e9}
     assert machine_lines({"gpus": [gpu], "host": host}) == [
@@ -12,6 +12,6 @@ def test_each_gpu_and_the_memory_have_a_line() -> None:
     ]
 
 
-def test_what_is_unknown_is_left_out() -> None:
+def test_status_leaves_out_unknown_values() -> None:
     gpus = [{"index": 0}, {"index": 1, "temp": 50.0}, {"index": 2, "trouble": "no answer for 9 s"}]
     assert machine_lines({"gpus": gpus, "host": {}}) == ["GPU 1  50 °C", "GPU 2  no answer for 9 s"]

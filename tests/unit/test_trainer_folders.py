@@ -54,19 +54,19 @@ def spec(folder: Path, *command: str, preset: str = "generic", config: str | Non
         (("bash", "-c", "python train.py --output_dir out"), None),
     ],
 )
-def test_flags_go_before_the_config_and_what_cannot_be_a_folder_is_passed_over(
+def test_flags_win_over_the_config_and_values_that_are_no_folders_are_skipped(
     folder: Path, command: tuple[str, ...], said: str | None
 ) -> None:
     preset = "kohya" if command[0] == "accelerate" else "generic"
     assert output_folder(spec(folder, *command, preset=preset), load_presets()[preset]) == said
 
 
-def test_a_broken_config_says_nothing(folder: Path) -> None:
+def test_a_broken_config_names_no_folder(folder: Path) -> None:
     (folder / "cfgs" / "sdxl.toml").write_text("output_dir = [")
     assert output_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) is None
 
 
-def test_a_bare_command_is_watched_where_it_saves(folder: Path) -> None:
+def test_a_bare_command_gets_its_trainers_output_folder(folder: Path) -> None:
     def made(output_dir: str | None) -> str | None:
         return spec_of_command(KOHYA, Overrides(output_dir=output_dir), read_definitions(folder / FILE_NAME)).output_dir
 
@@ -74,7 +74,7 @@ def test_a_bare_command_is_watched_where_it_saves(folder: Path) -> None:
     assert made("mine") == str(folder / "mine")
 
 
-def test_init_writes_it_into_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_writes_the_output_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "--", *KOHYA]) == 0
     assert "output_dir outputs/luca" in capsys.readouterr().out
     run = load_project(folder / "trainwatch.toml", presets=load_presets()).run()
@@ -83,7 +83,7 @@ def test_init_writes_it_into_the_file(folder: Path, capsys: pytest.CaptureFixtur
     assert logging_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) == "logs"
 
 
-def test_check_names_what_is_missing_in_the_file(folder: Path) -> None:
+def test_check_suggests_the_missing_output_dir(folder: Path) -> None:
     found = check_output_dir(
         LaunchPlan(spec=spec(folder, *KOHYA, preset="kohya"), preset=load_presets()["kohya"]), Machine(home=folder)
     )

@@ -1,4 +1,4 @@
-"""What a trial's figures mean, and how they are shown."""
+"""How a trial is measured, and how its result is shown."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def bad(**changes: object) -> TrialResult:
         (bad(loss_falling=None), None, "too short to judge the loss"),
     ],
 )
-def test_stable_is_five_looks_together(result: TrialResult, stable: bool | None, doubt: str | None) -> None:
+def test_stable_combines_five_criteria(result: TrialResult, stable: bool | None, doubt: str | None) -> None:
     assert result.stable is stable
     assert result.doubts == (() if doubt is None else (doubt,))
 
@@ -96,7 +96,7 @@ def test_memory_that_grows_is_not_stable(tmp_path: Path) -> None:
     assert result.doubts == ("memory grows",)
 
 
-def test_the_table_has_a_line_a_profile_and_the_doubts() -> None:
+def test_the_table_has_one_line_per_profile_and_the_doubts() -> None:
     lines = table([GOOD, bad(profile="aggressive", no_error=False, reason="CUDA out of memory", s_per_step=None)])
     assert " ".join(lines[1].split()) == "balanced 2.5 15.4/16.3 GB 12.00 GB 97 % yes ended after its time"
     assert "NO" in lines[2]
@@ -104,7 +104,7 @@ def test_the_table_has_a_line_a_profile_and_the_doubts() -> None:
     assert trial_object(GOOD)["stable"] is True
 
 
-def test_results_are_kept_newest_wins_and_damage_is_skipped(tmp_path: Path) -> None:
+def test_the_newest_result_counts_and_damaged_files_are_skipped(tmp_path: Path) -> None:
     keep_trial(tmp_path, "luca", GOOD)
     keep_trial(tmp_path, "luca", bad(s_per_step=2.0))
     path = tmp_path / "trials" / "results" / "luca.jsonl"
@@ -113,7 +113,7 @@ def test_results_are_kept_newest_wins_and_damage_is_skipped(tmp_path: Path) -> N
     assert newest_trials(tmp_path, "other") == {}
 
 
-def test_words_for_the_screen() -> None:
+def test_result_as_text_for_the_screen() -> None:
     words = dict(measured_words(GOOD, 60.0))
     assert words["a step"] == "2.5 s"
     assert words["stable"] == "yes"

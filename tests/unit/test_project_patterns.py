@@ -1,4 +1,4 @@
-"""A project's own lines, as ``trainwatch progress`` and ``diagnose`` take them from its trainwatch.toml."""
+"""``trainwatch progress`` and ``diagnose`` use the patterns of the trainwatch.toml of the working folder."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_progress_reads_the_shapes_of_the_project_around(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_uses_the_shapes_of_the_project(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["progress", str(log), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["phase"], said["step"], said["total_steps"], said["loss"]) == ("train", 5, 90, 0.25)
@@ -47,12 +47,12 @@ def test_an_own_shape_may_use_the_abbreviations_of_the_shipped_ones(
     assert json.loads(capsys.readouterr().out)["loss"] == 0.25
 
 
-def test_diagnose_reads_the_patterns_of_the_project_around(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diagnose_uses_the_patterns_of_the_project(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(log), "--exit-code", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["failure"] == "io_error"
 
 
-def test_a_project_with_a_fault_is_said_and_left_out(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_project_file_is_reported_and_ignored(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project = log.parent.parent / "trainwatch.toml"
     project.write_text(PROJECT.replace("<step>", "<stop>"))
     assert main(["progress", str(log), "--json"]) == 0

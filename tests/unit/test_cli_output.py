@@ -1,4 +1,4 @@
-"""What verbs print: nothing of others rules the terminal, and a plan is told in words."""
+"""What verbs print: control characters are escaped, and a dry run shows the plan as text."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
 
 
 @pytest.mark.parametrize("words", [["status"], ["events"], ["runs"], ["report"], ["stop", "--yes"], ["--headless"]])
-def test_a_name_cannot_rule_the_terminal(
+def test_control_characters_in_a_name_are_escaped(
     words: list[str], run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if words == ["--headless"]:
@@ -58,7 +58,7 @@ def line(fact: Fact) -> str:
     return told
 
 
-def test_events_keep_their_lines_and_lose_control_characters() -> None:
+def test_events_keep_line_breaks_and_escape_control_characters() -> None:
     assert line(Note(text="a\tb\x1b")).endswith("  a       b\\x1b")
     evidence = (Evidence(what="RuntimeError: \x1b[1mbold"),)
     incident = Incident(
@@ -75,7 +75,7 @@ def test_events_keep_their_lines_and_lose_control_characters() -> None:
     assert line(IncidentOpened(incident=incident)).split("\n")[1].endswith("evidence: RuntimeError: \\x1b[1mbold")
 
 
-def test_what_a_remedy_costs_is_called_its_price() -> None:
+def test_events_show_the_price_of_a_remedy() -> None:
     change = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", after="expandable_segments:True")
     told = line(
         RemedyApplied(
@@ -85,12 +85,12 @@ def test_what_a_remedy_costs_is_called_its_price() -> None:
     assert told.endswith("(the allocator may grow; price: none known)")
 
 
-def test_printable_leaves_words_alone() -> None:
+def test_printable_keeps_plain_text() -> None:
     assert printable("über 3 µs → ok") == "über 3 µs → ok"
     assert printable_lines("a\n\tb") == "a\n        b"
 
 
-def test_a_dry_run_says_what_is_not_there_and_what_changes(
+def test_a_dry_run_shows_problems_and_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
@@ -119,7 +119,7 @@ def test_a_dry_run_says_what_is_not_there_and_what_changes(
         ["replay", "nowhere/t.jsonl"],
     ],
 )
-def test_a_folder_that_is_not_there_is_code_3_with_every_verb(
+def test_a_missing_folder_is_exit_code_3_with_every_verb(
     words: list[str], run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run.trace.write_text('{"t":0,"kind":"tick"}\n')
