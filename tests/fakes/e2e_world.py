@@ -1,6 +1,6 @@
 """One user's machine for end-to-end tests: a project folder, a TRAINWATCH_HOME, a tmux server; real processes only.
 
-Everything that was started below its home is found again by the papers that trainwatch itself leaves, and ended by
+Everything that was started below its home is found by the files that trainwatch itself writes, and ended by
 pid when the test is over.
 """
 

@@ -285,7 +285,7 @@ def test_a_trainer_whose_runner_died_before_start_json_is_found(stuck_runner: tu
 
 @pytest.mark.parametrize("verb", ["stop", "kill"])
 def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: World, verb: str) -> None:
-    """Killed in the middle of the stop ladder: the next one goes on with it and does not restart the training."""
+    """Killed during the stop sequence: the next one continues it and does not restart the training."""
     world.write(*LONG, "--deaf")
     first = world.headless()
     world.at_step(10)

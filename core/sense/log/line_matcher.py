@@ -57,10 +57,6 @@ class LineMatcher:
         """Number of matching lines."""
         return sum(1 for _ in self.numbers(block))
 
-    def matches(self, text: str) -> bool:
-        """Whether one visible line matches."""
-        return self._pattern.search(text) is not None
-
     def _line_by_line(self, block: bytes) -> Iterator[int]:
         search = self._pattern.search
         for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
