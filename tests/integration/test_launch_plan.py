@@ -131,7 +131,7 @@ def test_a_config_that_cannot_be_read_is_a_plan_with_its_problem(folder: Path) -
 
 
 def test_every_check_that_refuses_a_start_is_in_the_list_of_check() -> None:
-    refusing = {row.look.__name__ for row in RUN_CHECKS if row.refuses is not None}
+    refusing = {row.function.__name__ for row in RUN_CHECKS if row.refuses is not None}
     assert refusing == {"check_launch", "check_command", "check_output_owner", "check_output_dir"}
 
 

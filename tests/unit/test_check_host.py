@@ -130,10 +130,10 @@ def test_check_on_wsl_reports_a_missing_gpu_channel(tmp_path: Path) -> None:
 
 
 def test_every_check_is_in_one_list_of_checks() -> None:
-    listed = [row.look.__name__ for row in (*RUN_CHECKS, *MACHINE_CHECKS)]
+    listed = [row.function.__name__ for row in (*RUN_CHECKS, *MACHINE_CHECKS)]
     defined = {
         name
-        for module in {row.look.__module__ for row in (*RUN_CHECKS, *MACHINE_CHECKS)}
+        for module in {row.function.__module__ for row in (*RUN_CHECKS, *MACHINE_CHECKS)}
         for name, value in vars(sys.modules[module]).items()
         if name.startswith("check_") and getattr(value, "__module__", None) == module
     }

@@ -30,7 +30,7 @@ OF_THE_RUN = {
 
 
 def take_over_options(
-    run: RunDirectory, said: Overrides, command: tuple[str, ...], place: LogPlace | None
+    run: RunDirectory, options: Overrides, command: tuple[str, ...], place: LogPlace | None
 ) -> tuple[str, ...]:
     """Store the options that differ in the run; returns a sentence for each difference.
 
@@ -38,12 +38,12 @@ def take_over_options(
     cannot be stored: another name, or any if a trainwatch.toml describes the run.
     """
     known = run.load_spec()
-    if said.name is not None and said.name != known.name:
+    if options.name is not None and options.name != known.name:
         raise CliError(
             ExitCode.USAGE,
-            f"run {run.id} has the name {known.name}, and --name {said.name} cannot change it: leave it out",
+            f"run {run.id} has the name {known.name}, and --name {options.name} cannot change it: leave it out",
         )
-    wanted = _wanted(run, known, said, command, place)
+    wanted = _wanted(run, known, options, command, place)
     differences = tuple(_differences(known, wanted))
     if not differences:
         return ()
@@ -59,7 +59,7 @@ def take_over_options(
 
 
 def _wanted(
-    run: RunDirectory, known: RunSpec, said: Overrides, command: tuple[str, ...], place: LogPlace | None
+    run: RunDirectory, known: RunSpec, options: Overrides, command: tuple[str, ...], place: LogPlace | None
 ) -> RunSpec:
     cwd = Path(known.cwd)
     definitions = read_definitions(cwd / FILE_NAME)
@@ -72,11 +72,11 @@ def _wanted(
             presets=definitions.presets,
             profiles=definitions.profiles,
             overrides=msgspec.structs.replace(
-                said,
+                options,
                 name=known.name,
-                preset=said.preset or known.preset,
-                config=str(here() / said.config) if said.config else known.config,
-                output_dir=str(here() / (said.output_dir or "")),
+                preset=options.preset or known.preset,
+                config=str(here() / options.config) if options.config else known.config,
+                output_dir=str(here() / (options.output_dir or "")),
             ),
         )
     return msgspec.structs.replace(
@@ -86,7 +86,7 @@ def _wanted(
         config=spec.config,
         output_dir=known.output_dir if _same(known.output_dir, spec.output_dir) else spec.output_dir,
         logs=(*known.logs, *(log for log in _named(place) if log not in _read_already(run, known))),
-        settings=settings_with(known.settings, said),
+        settings=settings_with(known.settings, options),
     )
 
 

@@ -33,10 +33,10 @@ EXIT_CODES = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused
 class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to adopt: a process (``pid``) or what runs in a tmux session. ``command``: replaces the one that is found.
 
-    ``said``: the options; its ``output_dir`` is set. ``log`` relative to the working folder.
+    ``options``: the options; its ``output_dir`` is set. ``log`` relative to the working folder.
     """
 
-    said: Overrides
+    options: Overrides
     session: str = ""
     pid: int | None = None
     socket: str | None = None
@@ -44,31 +44,31 @@ class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
 
 
-def adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
-    """The run to supervise, and sentences for the person who asked. Raises CliError. Nothing is sent to the trainer."""
+def adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
+    """The run to supervise, and sentences about it. Raises CliError. Nothing is sent to the trainer."""
     try:
-        return _adopt(asked)
+        return _adopt(request)
     except AdoptionError as error:
         raise CliError(EXIT_CODES[error.kind], str(error)) from None
 
 
-def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
+def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
     """An unsupervised run that already has this trainer is used again, with the options that differ now."""
-    settings = _settings(asked)
+    settings = _settings(request)
     with _one_at_a_time():
-        pid, pane = _process(asked, settings.tmux)
+        pid, pane = _process(request, settings.tmux)
         trainer = look_at(pid)
         known = _run_of(trainer)
         if known is not None:
             changed = take_over_options(
-                known, asked.said, asked.command, log_of(trainer, asked.log) if asked.log else None
+                known, request.options, request.command, log_of(trainer, request.log) if request.log else None
             )
             again = f"process {pid} already belongs to run {known.id}, which had no supervisor; it is supervised again"
             return known, (again, *(f"from now on: {difference}" for difference in changed))
-        place = log_of(trainer, asked.log)
+        place = log_of(trainer, request.log)
         if place.log is None:
             pane = _pane_to_copy(trainer, place, pane, settings.tmux)
-        spec = _spec(asked, settings, trainer, place, pane)
+        spec = _spec(request, settings, trainer, place, pane)
         require_own_output(spec)
         run = RunDirectory.create(home(), spec)
         try:
@@ -84,10 +84,10 @@ def _adopt(asked: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         except AdoptionError:
             shutil.rmtree(run.path, ignore_errors=True)
             raise
-    return run, tuple(_remarks(spec, trainer, log or "", own_words=bool(asked.command)))
+    return run, tuple(_remarks(spec, trainer, log or "", own_words=bool(request.command)))
 
 
-def _settings(asked: AdoptRequest) -> Settings:
+def _settings(request: AdoptRequest) -> Settings:
     """The settings of the project in this folder, if any; the trainer keeps the profile that it was started with."""
     project = find_project(here())
     settings = Settings()
@@ -95,24 +95,24 @@ def _settings(asked: AdoptRequest) -> Settings:
         definitions = read_definitions(project)
         with config_errors():
             settings = load_project(project, profiles=definitions.profiles, presets=definitions.presets).settings
-    socket = asked.socket if asked.socket is not None else settings.tmux.socket
+    socket = request.socket if request.socket is not None else settings.tmux.socket
     tmux = Tmux(socket=socket, enabled=settings.tmux.enabled)
     profiles = Profiles(use=None, ladder=settings.profiles.ladder)
     return msgspec.structs.replace(settings, tmux=tmux, profiles=profiles)
 
 
-def _process(asked: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
-    if asked.pid is not None:
-        return asked.pid, None
-    panes = panes_of(tmux, asked.session, os.environ)
+def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
+    if request.pid is not None:
+        return request.pid, None
+    panes = panes_of(tmux, request.session, os.environ)
     ours = next((pane.run for pane in panes if pane.run is not None), None)
     if ours is not None:
-        _refuse_watched(ours, f"tmux session {asked.session} is the window of run {ours}")
+        _refuse_watched(ours, f"tmux session {request.session} is the window of run {ours}")
         raise CliError(
             ExitCode.USAGE,
-            f"tmux session {asked.session} shows run {ours}; supervise it again with: trainwatch resume {ours}",
+            f"tmux session {request.session} shows run {ours}; supervise it again with: trainwatch resume {ours}",
         )
-    return trainer_in(panes, asked.session)
+    return trainer_in(panes, request.session)
 
 
 def _refuse_watched(run_id: str, what: str) -> None:
@@ -151,8 +151,10 @@ def _pane_to_copy(trainer: Trainer, place: LogPlace, pane: PaneSeen | None, tmux
     return pane
 
 
-def _spec(asked: AdoptRequest, settings: Settings, trainer: Trainer, place: LogPlace, pane: PaneSeen | None) -> RunSpec:
-    command = tuple(asked.command or trainer.argv)
+def _spec(
+    request: AdoptRequest, settings: Settings, trainer: Trainer, place: LogPlace, pane: PaneSeen | None
+) -> RunSpec:
+    command = tuple(request.command or trainer.argv)
     if not command:
         raise AdoptionError(
             "unclear",
@@ -160,7 +162,7 @@ def _spec(asked: AdoptRequest, settings: Settings, trainer: Trainer, place: LogP
             "give the command behind --",
         )
     cwd = Path(trainer.cwd)
-    config = here() / asked.said.config if asked.said.config else config_of(command, trainer.cwd)
+    config = here() / request.options.config if request.options.config else config_of(command, trainer.cwd)
     definitions = read_definitions(cwd / FILE_NAME)
     with config_errors():
         spec = spec_for_command(
@@ -172,23 +174,23 @@ def _spec(asked: AdoptRequest, settings: Settings, trainer: Trainer, place: LogP
             presets=definitions.presets,
             profiles=definitions.profiles,
             overrides=msgspec.structs.replace(
-                asked.said,
-                name=asked.said.name or _session_name(asked, pane),
+                request.options,
+                name=request.options.name or _session_name(request, pane),
                 config=None if config is None else str(config),
-                output_dir=str(here() / (asked.said.output_dir or "")),
+                output_dir=str(here() / (request.options.output_dir or "")),
             ),
         )
     return msgspec.structs.replace(
         spec,
         env=trainer.env,
         logs=place.more,
-        settings=settings_with(settings, asked.said),
+        settings=settings_with(settings, request.options),
     )
 
 
-def _session_name(asked: AdoptRequest, pane: PaneSeen | None) -> str | None:
+def _session_name(request: AdoptRequest, pane: PaneSeen | None) -> str | None:
     """The tmux session's name, if a person named it (tmux numbers the others): it says more than ``train.py``."""
-    name = pane.session if pane is not None and asked.session else ""
+    name = pane.session if pane is not None and request.session else ""
     return name if name and not name.isdecimal() else None
 
 

@@ -24,26 +24,26 @@ class NewProject(NamedTuple):
     output_dir: str | None
 
 
-def write_project(command: tuple[str, ...], said: Overrides) -> NewProject:
+def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
     """Write trainwatch.toml. Raises CliError: exit code 2 if it exists or the preset is unknown."""
     folder = here()
     presets = presets_here()
-    if said.preset is not None and said.preset not in presets:
-        raise CliError(ExitCode.USAGE, f'no preset "{said.preset}"; there are: {", ".join(presets)}')
-    found = said.config or config_of(command, str(folder))
+    if options.preset is not None and options.preset not in presets:
+        raise CliError(ExitCode.USAGE, f'no preset "{options.preset}"; there are: {", ".join(presets)}')
+    found = options.config or config_of(command, str(folder))
     config = Path(found) if found else None
     if config is not None and not config.is_file():
-        raise CliError(ExitCode.NOT_FOUND, f"{said.config}: no such config; give the trainer's own TOML or YAML")
+        raise CliError(ExitCode.NOT_FOUND, f"{options.config}: no such config; give the trainer's own TOML or YAML")
     survey = survey_folder(folder, presets, command, config)
-    if said.preset is not None:
-        survey = msgspec.structs.replace(survey, preset=said.preset)
-    name = said.name or folder.name
+    if options.preset is not None:
+        survey = msgspec.structs.replace(survey, preset=options.preset)
+    name = options.name or folder.name
     spec = RunSpec(
         id="", name=name, command=survey.command, cwd=str(folder), created_wall=0.0, preset=survey.preset,
         config=survey.config,
     )  # fmt: skip
     preset = presets[survey.preset]
-    output_dir = said.output_dir or output_folder(spec, preset)
+    output_dir = options.output_dir or output_folder(spec, preset)
     text = config_text(survey, name=name, output_dir=output_dir, logging_dir=logging_folder(spec, preset))
     try:
         path = write_config(folder, text)

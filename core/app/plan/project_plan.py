@@ -11,22 +11,22 @@ from .definitions import Definitions, read_definitions
 from .launch_plan import LaunchPlan, plan_launch
 from .specs import spec_of_command, spec_of_project
 
-NOTHING_SAID = Overrides()
+NO_OPTIONS = Overrides()
 
 
-def plan_command(command: Sequence[str], overrides: Overrides = NOTHING_SAID) -> LaunchPlan:
+def plan_command(command: Sequence[str], overrides: Overrides = NO_OPTIONS) -> LaunchPlan:
     """The plan of ``trainwatch run -- COMMAND``."""
     definitions = read_definitions(here() / FILE_NAME)
     return plan_launch(spec_of_command(command, overrides, definitions), definitions)
 
 
-def plan_project(name: str | None, overrides: Overrides = NOTHING_SAID) -> LaunchPlan | None:
+def plan_project(name: str | None, overrides: Overrides = NO_OPTIONS) -> LaunchPlan | None:
     """The plan of a run of this folder's trainwatch.toml; None without such a file."""
     found = spec_and_definitions(name, overrides)
     return None if found is None else plan_launch(*found)
 
 
-def project_spec(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunSpec | None:
+def project_spec(name: str | None, overrides: Overrides = NO_OPTIONS) -> RunSpec | None:
     """The spec of a run of this folder's trainwatch.toml; None without one."""
     found = spec_and_definitions(name, overrides)
     return None if found is None else found[0]

@@ -60,9 +60,9 @@ def read_after(run: RunDirectory) -> After:
 def after_checks(after: After) -> list[Check]:
     """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
     checks = [check_ended(after), check_log(after), check_loss(after)]
-    good, soundness = check_soundness(after)
-    checks += [soundness, check_final(after, good), check_kept(after, good), check_backup(good)]
-    checks += [check_quality(good), check_record(after)]
+    complete, checkpoints_check = check_checkpoints(after)
+    checks += [checkpoints_check, check_final(after, complete), check_kept(after, complete), check_backup(complete)]
+    checks += [check_quality(complete), check_record(after)]
     return checks
 
 
@@ -105,7 +105,7 @@ def check_loss(after: After) -> Check:
     """The loss fell, and is finite."""
     losses = after.losses
     if len(losses) < 2:
-        return warned("loss", "unknown: the log shows too few values", "look into the log")
+        return warned("loss", "unknown: the log shows too few values", "see the log")
     first, last = losses[0], losses[-1]
     if not math.isfinite(last):
         return failed("loss", f"ended at {last}", "resume from a checkpoint before that, with half the learning rate")
@@ -114,30 +114,32 @@ def check_loss(after: After) -> Check:
     return passed("loss", f"fell from {first:.4g} to {last:.4g}")
 
 
-def check_soundness(after: After) -> tuple[list[Checkpoint], Check]:
+def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
     """Verify every checkpoint. Returns the complete ones, newest first."""
     listing = after.listing
     if not listing.checkpoints:
         return [], failed("checkpoints", f"none in {after.folder}", "is run.output_dir where the trainer saves?")
-    looked = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(listing.checkpoints)]
-    good = [c for c in looked if c.verdict == "complete"]
-    bad = [c for c in looked if c.verdict != "complete"]
-    if bad:
-        named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in bad[:4])
-        make = failed if looked[0] in bad else warned
-        rest = "the others are complete" if good else "none is complete"
+    verified = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(listing.checkpoints)]
+    complete = [c for c in verified if c.verdict == "complete"]
+    damaged = [c for c in verified if c.verdict != "complete"]
+    if damaged:
+        named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in damaged[:4])
+        make = failed if verified[0] in damaged else warned
+        rest = "the others are complete" if complete else "none is complete"
         remedy = f"do not use them; {rest}: trainwatch checkpoints list {after.folder}"
-        return good, make("checkpoints", f"{len(bad)} of {len(looked)} are not complete: {named}", remedy)
-    read = min(DEEP, len(looked))
-    return good, passed("checkpoints", f"all {len(looked)} are complete; every byte of the newest {read} was read")
+        return complete, make("checkpoints", f"{len(damaged)} of {len(verified)} are not complete: {named}", remedy)
+    read = min(DEEP, len(verified))
+    return complete, passed(
+        "checkpoints", f"all {len(verified)} are complete; every byte of the newest {read} was read"
+    )
 
 
-def check_final(after: After, good: list[Checkpoint]) -> Check:
+def check_final(after: After, complete: list[Checkpoint]) -> Check:
     """The last step is in a checkpoint."""
     reached = max((a.last_step for a in after.story.attempts if a.last_step is not None), default=None)
-    if not good:
+    if not complete:
         return failed("final model", "no complete checkpoint", "resume, and let it save")
-    newest = good[0]
+    newest = complete[0]
     if newest.step is None or reached is None:
         return passed("final model", f"{newest.name} is the newest complete one; its step is unknown")
     offset = after.story.overall_step
@@ -149,31 +151,31 @@ def check_final(after: After, good: list[Checkpoint]) -> Check:
     return passed("final model", f"{newest.name}, step {newest.step}")
 
 
-def check_kept(after: After, good: list[Checkpoint]) -> Check:
+def check_kept(after: After, complete: list[Checkpoint]) -> Check:
     """Three checkpoints are enough for most runs."""
     size = sum(c.size_bytes for c in after.listing.checkpoints) / GB
     found = f"{len(after.listing.checkpoints)} checkpoints, {size:.2f} GB"
-    if len(good) <= KEEP:
+    if len(complete) <= KEEP:
         return passed("kept", found)
     command = f"trainwatch checkpoints prune {after.folder} --keep {KEEP}"
     return warned("kept", found, f"{command} shows what could be deleted; --apply deletes it")
 
 
-def check_backup(good: list[Checkpoint]) -> Check:
+def check_backup(complete: list[Checkpoint]) -> Check:
     """The newest complete checkpoint has a copy elsewhere."""
-    if not good:
+    if not complete:
         return failed("backup", "there is no complete checkpoint to back up", "see above")
-    remedy = f"trainwatch checkpoints backup {good[0].path} FOLDER (on another disk)"
-    return warned("backup", f"whether {good[0].name} has a copy elsewhere is unknown", remedy)
+    remedy = f"trainwatch checkpoints backup {complete[0].path} FOLDER (on another disk)"
+    return warned("backup", f"whether {complete[0].name} has a copy elsewhere is unknown", remedy)
 
 
-def check_quality(good: list[Checkpoint]) -> Check:
+def check_quality(complete: list[Checkpoint]) -> Check:
     """What only a person can judge."""
-    if not good:
+    if not complete:
         return failed("quality", "there is no complete checkpoint", "see above")
-    if len(good) < 2:
+    if len(complete) < 2:
         return passed("quality", "one checkpoint; test it")
-    first, last = good[-1].path, good[0].path
+    first, last = complete[-1].path, complete[0].path
     command = f"trainwatch checkpoints compare {first} {last}"
     return passed("quality", f"test the newest ones; how far they differ: {command}")
 

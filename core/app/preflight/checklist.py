@@ -59,7 +59,7 @@ class RunCheck(NamedTuple):
     is read), so it is repeated before every launch. ``refuses``: a failure refuses a start with this exit code.
     """
 
-    look: Callable[[LaunchPlan, Machine], Check | None]
+    function: Callable[[LaunchPlan, Machine], Check | None]
     quick: bool = False
     refuses: ExitCode | None = None
 
@@ -67,7 +67,7 @@ class RunCheck(NamedTuple):
 class MachineCheck(NamedTuple):
     """A check of the machine. ``quick`` as for a RunCheck."""
 
-    look: Callable[[Machine], Check | None]
+    function: Callable[[Machine], Check | None]
     quick: bool = False
 
 
@@ -126,17 +126,17 @@ def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine
     machine = machine if machine is not None else look_at_machine()
     checks = [config_check(spec, problem)]
     if spec is not None:
-        checks += [c for _, look in looks(plan_launch(spec), machine) if (c := look()) is not None]
+        checks += [c for _, check in checks_of(plan_launch(spec), machine) if (c := check()) is not None]
     else:
         checks.append(check_gpus(machine))
-        checks += [c for row in MACHINE_CHECKS if (c := _taken(row.look, machine)) is not None]
+        checks += [c for row in MACHINE_CHECKS if (c := _result(row.function, machine)) is not None]
     return checks
 
 
-def looks(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
+def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
     """(name, check) of all that apply to a planned launch. Each may be called in a thread of its own."""
-    of_run = [(_name(row.look), partial(_taken, row.look, plan, machine)) for row in RUN_CHECKS]
-    return of_run + [(_name(row.look), partial(_taken, row.look, machine)) for row in MACHINE_CHECKS]
+    of_run = [(_name(row.function), partial(_result, row.function, plan, machine)) for row in RUN_CHECKS]
+    return of_run + [(_name(row.function), partial(_result, row.function, machine)) for row in MACHINE_CHECKS]
 
 
 def config_check(spec: RunSpec | None, problem: str | None = None) -> Check:
@@ -161,7 +161,7 @@ def why_not_start(plan: LaunchPlan) -> Obstacle | None:
     """The first check that refuses a start; None if the run can be started. Takes milliseconds."""
     machine = Machine(home=home(), environ=os.environ)
     for row in RUN_CHECKS:
-        check = _taken(row.look, plan, machine) if row.refuses is not None else None
+        check = _result(row.function, plan, machine) if row.refuses is not None else None
         if row.refuses is not None and check is not None and check.result == "fail":
             origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
             return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
@@ -216,23 +216,25 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
 def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:
     """(whether a failure refuses a start, the check)."""
     for row in RUN_CHECKS:
-        if row.quick and (check := _taken(row.look, plan, machine)) is not None:
+        if row.quick and (check := _result(row.function, plan, machine)) is not None:
             yield row.refuses is not None, check
     for other in MACHINE_CHECKS:
-        if other.quick and (check := _taken(other.look, machine)) is not None:
+        if other.quick and (check := _result(other.function, machine)) is not None:
             yield False, check
 
 
-def _taken(look: Callable[..., Check | None], *about: LaunchPlan | Machine) -> Check | None:
+def _result(function: Callable[..., Check | None], *about: LaunchPlan | Machine) -> Check | None:
     """The result; a file that cannot be read is a warning, and does not end the other checks."""
     try:
-        return look(*about)
+        return function(*about)
     except OSError as error:
-        return warned(_name(look), f"could not be checked: {error}", "check the permissions of the files that it names")
+        return warned(
+            _name(function), f"could not be checked: {error}", "check the permissions of the files that it names"
+        )
 
 
-def _name(look: Callable[..., Check | None]) -> str:
-    return look.__name__.removeprefix("check_").replace("_", " ")
+def _name(function: Callable[..., Check | None]) -> str:
+    return function.__name__.removeprefix("check_").replace("_", " ")
 
 
 def _origin(spec: RunSpec) -> str:

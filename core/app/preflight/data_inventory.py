@@ -55,10 +55,10 @@ def count_files(path: Path, budget_s: float = BUDGET_S) -> dict[str, int] | None
 
 def difference(before: Mapping[str, int], now: Mapping[str, int]) -> str:
     """What changed, as text; empty if nothing did."""
-    said = []
+    changes = []
     for suffix in sorted(before.keys() | now.keys()):
         was, is_ = before.get(suffix, 0), now.get(suffix, 0)
         if was != is_:
             what = f"{suffix} files" if suffix else "bytes"
-            said.append(f"{was} {what} then, {is_} now")
-    return ", ".join(said)
+            changes.append(f"{was} {what} then, {is_} now")
+    return ", ".join(changes)

@@ -26,11 +26,11 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
     """The folder for checkpoints is set and can be written to."""
     given = plan.spec.output_dir
     if given is None:
-        said = output_folder(plan.spec, plan.preset)
+        named = output_folder(plan.spec, plan.preset)
         return warned(
             "output_dir",
             "not set: checkpoints are not watched, and a restart trains from the beginning",
-            "set run.output_dir to where the trainer saves" + (f': output_dir = "{said}"' if said else ""),
+            "set run.output_dir to where the trainer saves" + (f': output_dir = "{named}"' if named else ""),
         )
     folder = existing(Path(given))
     if not folder.is_dir():

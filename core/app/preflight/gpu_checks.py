@@ -141,15 +141,15 @@ def own_pids(spec: RunSpec) -> frozenset[int]:
     return frozenset() if target is None else frozenset(process.pid for process in members(target))
 
 
-def _torch(words: str, said: dict[str, Any], machine: Machine) -> Check:
-    version = f"torch {said['torch']}"
-    if said["available"]:
-        return passed("torch", f"{version} (CUDA {said['cuda']}) sees {', '.join(said['names'])}")
-    if said["cuda"] is None:
+def _torch(words: str, report: dict[str, Any], machine: Machine) -> Check:
+    version = f"torch {report['torch']}"
+    if report["available"]:
+        return passed("torch", f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
+    if report["cuda"] is None:
         found = f"{version} in {words} is built without CUDA"
         remedy = "install a CUDA build of torch there (see pytorch.org), or train on the CPU"
     else:
-        found = f"{version} (CUDA {said['cuda']}) in {words} sees no GPU"
+        found = f"{version} (CUDA {report['cuda']}) in {words} sees no GPU"
         remedy = "training would run on the CPU: compare the driver's CUDA version (nvidia-smi)"
     return (failed if machine.gpus.gpus else warned)("torch", found, remedy)
 

@@ -175,13 +175,13 @@ def check_gpu_channel(machine: Machine) -> Check | None:
             "update the Windows NVIDIA driver and WSL (wsl --update), then in PowerShell: wsl --shutdown",
         )  # fmt: skip
     try:
-        said = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
+        errors = [line for line in kernel_tail(KERNEL_LINES, str(machine.root / "dev/kmsg")) if BROKEN_CHANNEL in line]
     except OSError as error:
         return passed("gpu channel", f"/dev/dxg exists; the kernel log cannot be read ({error.strerror})")
-    if said:
+    if errors:
         return failed(
             "gpu channel",
-            f"the kernel log contains: {said[-1]}",
+            f"the kernel log contains: {errors[-1]}",
             "in PowerShell on Windows: wsl --shutdown, then start again",
         )
     return passed("gpu channel", "/dev/dxg exists, and the kernel log contains no error of it")

@@ -23,7 +23,7 @@ from .torch_shapes import torch_shapes
 MODEL_SECTIONS = frozenset({"model", "model_config", "network", "transformer", "unet"})
 COMPILED = "_orig_mod."
 WRAPPERS = ("module.", "model_state_dict.", "state_dict.", "model.")
-TOLD = 4
+SHOWN = 4
 
 
 def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -37,11 +37,13 @@ def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
     found = misfits(held, wanted_by(plan.spec, plan.settings))
     if any(misfit.fatal for misfit in found):
         return failed(
-            "model", f"config changed since {held.name}: {told(found)}",
+            "model", f"config changed since {held.name}: {summary(found)}",
             "put the old values back, or start from the beginning with another output_dir (trainwatch resume --fresh)",
         )  # fmt: skip
     if found:
-        return warned("model", f"config changed since {held.name}: {told(found)}", "nothing to do if this is intended")
+        return warned(
+            "model", f"config changed since {held.name}: {summary(found)}", "nothing to do if this is intended"
+        )
     return passed("model", f"{_described(Path(point), held)}; nothing in the config contradicts it")
 
 
@@ -59,12 +61,12 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     now = set(data_paths(plan.spec, plan.settings))
     for path, counts in read_inventory(folder).items():
         current = count_files(Path(path)) if path in now else None
-        if current is not None and (said := difference(counts, current)):
-            changed.append(f"{path}: {said}")
+        if current is not None and (change := difference(counts, current)):
+            changed.append(f"{path}: {change}")
     if changed:
         return warned(
             "data set",
-            f"changed since the last launch: {'; '.join(changed[:TOLD])}",
+            f"changed since the last launch: {'; '.join(changed[:SHOWN])}",
             "a saved loader state and the step within the epoch belong to the old data: resume from weights, or start "
             "a new epoch",
         )
@@ -82,10 +84,10 @@ def remember_data(spec: RunSpec, folder: Path, derived: Derived) -> None:
     keep_inventory(folder, dict.fromkeys(data_paths(spec, settings_of(spec, derived))))
 
 
-def told(found: Sequence[Misfit]) -> str:
+def summary(found: Sequence[Misfit]) -> str:
     """The first misfits as one line."""
-    more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
-    return "; ".join(misfit.sentence for misfit in found[:TOLD]) + more
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return "; ".join(misfit.sentence for misfit in found[:SHOWN]) + more
 
 
 def resume_misfit(spec: RunSpec, point: Path, derived: Derived) -> str | None:
@@ -94,7 +96,7 @@ def resume_misfit(spec: RunSpec, point: Path, derived: Derived) -> str | None:
     if held is None:
         return None
     found = [m for m in misfits(held, wanted_by(spec, settings_of(spec, derived))) if m.fatal]
-    return f"the config does not fit {held.name}: {told(found)}" if found else None
+    return f"the config does not fit {held.name}: {summary(found)}" if found else None
 
 
 def held_in(path: Path, spec: RunSpec, *, ask_torch: bool = True) -> Held | None:

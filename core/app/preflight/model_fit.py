@@ -90,8 +90,8 @@ def _lora(held: Held, wanted: Wanted) -> Iterator[Misfit]:
     if _true(wanted.settings.get("dim_from_weights")):
         return
     ranks = {shape[0] for key, shape in held.shapes.items() if _RANK.search(key) and len(shape) == 2}
-    said = _number(held.metadata.get("ss_network_dim"))
-    rank = next(iter(ranks)) if len(ranks) == 1 else said if not ranks else None
+    stored = _number(held.metadata.get("ss_network_dim"))
+    rank = next(iter(ranks)) if len(ranks) == 1 else stored if not ranks else None
     asked = _number(wanted.settings.get("network_dim"))
     if rank is not None and asked is not None and asked != rank:
         yield Misfit(key="network_dim", held=f"{rank:g}", wanted=f"{asked:g}")

@@ -90,7 +90,7 @@ class FolderLauncher:
     def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
         """As ``trainwatch check``, several checks at a time."""
         from ..preflight.check import look_at_machine
-        from ..preflight.checklist import config_check, looks
+        from ..preflight.checklist import checks_of, config_check
 
         with _sentences():
             planned = self._planned
@@ -99,19 +99,19 @@ class FolderLauncher:
         seen(LaunchCheck(place=1, name="machine"))
         machine = look_at_machine()
         waiting: queue.SimpleQueue[tuple[int, str, Callable[[], Check | None]]] = queue.SimpleQueue()
-        listed = looks(plan, machine)
-        for place, (name, look) in enumerate(listed, 1):
+        listed = checks_of(plan, machine)
+        for place, (name, run_check) in enumerate(listed, 1):
             seen(LaunchCheck(place=place, name=name))
-            waiting.put((place, name, look))
+            waiting.put((place, name, run_check))
 
         def work() -> None:
             while wanted():
                 try:
-                    place, name, look = waiting.get_nowait()
+                    place, name, run_check = waiting.get_nowait()
                 except queue.Empty:
                     return
                 try:
-                    found = look()
+                    found = run_check()
                 except Exception as error:  # a check that fails does not hide the others
                     seen(LaunchCheck(place=place, name=name, result="warn", found=f"could not be checked: {error}"))
                     continue

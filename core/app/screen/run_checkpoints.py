@@ -93,11 +93,11 @@ class RunCheckpoints:
 
         assert isinstance(plan, PrunePlan)
         outcome = _sentence(lambda: apply_prune(plan))
-        said = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
+        text = f"Deleted {len(outcome.deleted)} of {len(plan.delete)}, {outcome.freed_bytes / 1e6:,.0f} MB freed"
         if outcome.refused:
             path, why = outcome.refused[0]
-            said += f"; left alone: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
-        return said
+            text += f"; kept: {Path(path).name} {why}" + (" and others" if len(outcome.refused) > 1 else "")
+        return text
 
 
 def _sentence(do: Callable[[], Answer]) -> Answer:

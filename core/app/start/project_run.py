@@ -14,7 +14,7 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
-from ..plan.project_plan import NOTHING_SAID, spec_and_definitions
+from ..plan.project_plan import NO_OPTIONS, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
 
 
@@ -33,7 +33,7 @@ def create_run(plan: LaunchPlan) -> RunToStart:
     return RunToStart(RunDirectory.create(home(), plan.spec), plan)
 
 
-def project_run(name: str | None, overrides: Overrides = NOTHING_SAID, *, to_start: bool = False) -> RunToStart:
+def project_run(name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start: bool = False) -> RunToStart:
     """The run to supervise. Makes its folder at the first call; stores changed settings if no supervisor holds the run.
 
     ``to_start``: it will be started at once, so a new one that cannot be started is refused.
@@ -73,7 +73,7 @@ def nothing_started_here() -> bool:
     return len(names) > 1 or not (runs_folder(home()) / run_id_for(names[0], path)).exists()
 
 
-def run_to_show(name: str | None, overrides: Overrides = NOTHING_SAID) -> RunDirectory | None:
+def run_to_show(name: str | None, overrides: Overrides = NO_OPTIONS) -> RunDirectory | None:
     """The run of this project, or the one started in this folder; None if there is none."""
     try:
         return project_run(name, overrides).run

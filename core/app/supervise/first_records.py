@@ -37,9 +37,9 @@ def run_created(plan: LaunchPlan, home: Path) -> RunCreated:
 def trace_head(spec: RunSpec) -> Meta:
     """The trace's first line. It holds the settings that differ from the defaults, so that a replay decides alike."""
     settings = msgspec.to_builtins(spec.settings)
-    usual = msgspec.to_builtins(Settings())
-    told = {
-        section: {key: value for key, value in values.items() if value != usual[section][key]}
+    defaults = msgspec.to_builtins(Settings())
+    changed = {
+        section: {key: value for key, value in values.items() if value != defaults[section][key]}
         for section, values in settings.items()
         if section not in UNJUDGED
     }
@@ -48,5 +48,5 @@ def trace_head(spec: RunSpec) -> Meta:
         command=spec.command,
         preset=spec.preset,
         output_dir=spec.output_dir,
-        settings={section: values for section, values in told.items() if values},
+        settings={section: values for section, values in changed.items() if values},
     )

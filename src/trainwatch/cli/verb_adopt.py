@@ -40,15 +40,15 @@ def act(args: argparse.Namespace) -> int:
 
     if args.words:
         raise CliError(ExitCode.USAGE, f"unexpected: {args.words[0]}; write a command behind --")
-    asked = AdoptRequest(
-        said=overrides_of(args),
+    request = AdoptRequest(
+        options=overrides_of(args),
         session=args.session or "",
         pid=args.pid,
         socket=args.socket,
         log=Path(args.log) if args.log else None,
         command=tuple(args.command_after_dashes or ()),
     )
-    run, remarks = adopt(asked)
+    run, remarks = adopt(request)
     for remark in remarks:
         print(f"trainwatch: {remark}", file=sys.stderr, flush=True)
     return supervise_run(RunToStart(run), args, "adopted")
