@@ -22,9 +22,9 @@ from .places import PLACES, SIDE_PLACES
 from .screen_state import Remembered, keep, recall
 from .screens.dashboard_screen import Dashboard
 from .screens.open_place import place_screen
-from .screens.pane_focus import PaneMemory
+from .screens.pane_focus import PaneFocus
 from .screens.place_screen import PlaceScreen
-from .ui.terminal import believe_the_terminal, end_with_terminal, may_watch_the_mouse
+from .ui.terminal import exit_with_terminal, mouse_supported, use_terminal_size
 from .ui.themes import DARK, LIGHT, ROLES
 
 HERE = Path(__file__).parent
@@ -67,9 +67,9 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
-        self.pane_memory = PaneMemory()
-        self.pane_memory.focused, self.pane_memory.whole = self.remembered.pane, self.remembered.whole
-        self.farewell = ""
+        self.pane_focus = PaneFocus()
+        self.pane_focus.focused, self.pane_focus.whole = self.remembered.pane, self.remembered.whole
+        self.exit_message = ""
         """What to print on the terminal after the screen is gone."""
         self.animation_level = "none"
         self.register_theme(DARK)
@@ -83,12 +83,12 @@ class TrainwatchApp(App[None]):
     def run(self, *, headless: bool = False, **rest: Any) -> None:
         """Run on this terminal until it is left (or gone), then print what goes on."""
         if not headless:
-            believe_the_terminal()
-            end_with_terminal()
-            rest = {"mouse": may_watch_the_mouse(os.environ), **rest}
+            use_terminal_size()
+            exit_with_terminal()
+            rest = {"mouse": mouse_supported(os.environ), **rest}
         result = super().run(headless=headless, **rest)
-        if self.farewell and not headless:
-            print(self.farewell)  # noqa: T201  the terminal is ours again
+        if self.exit_message and not headless:
+            print(self.exit_message)  # noqa: T201  the terminal is ours again
         return result
 
     def on_mount(self) -> None:
@@ -110,7 +110,7 @@ class TrainwatchApp(App[None]):
 
     def show_run(self, run: OpenRun) -> None:
         """Put the dashboard of a run in the place of the one that is shown."""
-        board = Dashboard(
+        dashboard = Dashboard(
             run,
             starter=self.starter,
             attacher=self.attacher,
@@ -118,16 +118,16 @@ class TrainwatchApp(App[None]):
             has_runs=self.picker is not None,
             can_launch=self.launcher is not None,
             interval_s=self.interval_s,
-            memory=self.pane_memory,
+            memory=self.pane_focus,
         )
-        board.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
+        dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
         self._uncover()
         while sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
             self.pop_screen()
         if self.dashboard is None and not isinstance(self.screen, PlaceScreen):
-            self.push_screen(board)
+            self.push_screen(dashboard)
         else:
-            self.switch_screen(board)
+            self.switch_screen(dashboard)
 
     def action_runs(self) -> None:
         """The list of runs."""
@@ -135,8 +135,8 @@ class TrainwatchApp(App[None]):
 
     def action_place(self, name: str) -> None:
         """Go to one of the screens of the run that is open; without one there are only those that need none."""
-        board = self.dashboard
-        if board is None and name == "dashboard":
+        dashboard = self.dashboard
+        if dashboard is None and name == "dashboard":
             self.action_leave_place()
             return
         if not self.offers(name):
@@ -145,10 +145,10 @@ class TrainwatchApp(App[None]):
             return
         if name not in SIDE_PLACES:
             self._uncover()
-        if board is None and name == "runs" and isinstance(self.screen, PlaceScreen):
-            self.switch_screen(place_screen(name, self, board))
-        elif board is None or name != "dashboard":
-            self.push_screen(place_screen(name, self, board))
+        if dashboard is None and name == "runs" and isinstance(self.screen, PlaceScreen):
+            self.switch_screen(place_screen(name, self, dashboard))
+        elif dashboard is None or name != "dashboard":
+            self.push_screen(place_screen(name, self, dashboard))
 
     def offers(self, name: str) -> bool:
         """Whether a screen can be opened now."""
@@ -156,8 +156,8 @@ class TrainwatchApp(App[None]):
             return self.picker is not None
         if name == "launch":
             return self.launcher is not None and not self.read_only
-        board = self.dashboard
-        return board is not None and (name != "samples" or board.run.samples is not None)
+        dashboard = self.dashboard
+        return dashboard is not None and (name != "samples" or dashboard.run.samples is not None)
 
     def action_leave_place(self) -> None:
         """To the screen that this one was opened from; from the first one to the list, which only q leaves."""
@@ -168,7 +168,7 @@ class TrainwatchApp(App[None]):
         elif self.screen.place != "runs" and self.offers("runs"):
             self.action_runs()
         else:
-            self.tell("This is the first screen: q leaves it.")
+            self.show_message("This is the first screen: q leaves it.")
 
     def _uncover(self) -> None:
         """Take away what lies over the dashboard."""
@@ -177,34 +177,34 @@ class TrainwatchApp(App[None]):
 
     def show_log_line(self, log: str | None, line: int) -> None:
         """Show a line (counted from 1) of a log."""
-        board = self.dashboard
-        if board is None:
+        dashboard = self.dashboard
+        if dashboard is None:
             return
         from .screens.log_screen import LogScreen
 
-        screen = LogScreen(self, board)  # over the screen that led here: Escape leads back to it
+        screen = LogScreen(self, dashboard)  # over the screen that led here: Escape leads back to it
         self.push_screen(screen)
         screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 
     def action_leave(self) -> None:
         """Close the screen and say what goes on."""
-        self.farewell = farewell(self.dashboard)
+        self.exit_message = exit_message(self.dashboard)
         self.remember()
         self.exit()
 
     def remember(self) -> None:
         """Write down what the next time begins with."""
-        board = self.dashboard
+        dashboard = self.dashboard
         place = next((s.place for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen)), "")
         keep(
             self.home,
             Remembered(
                 theme=self.theme,
-                pane=self.pane_memory.focused,
-                whole=self.pane_memory.whole,
-                zoom=board.zoom if board is not None else self.remembered.zoom,
-                run=board.run.run_id if board is not None else self.remembered.run,
-                place=place if board is not None else "",
+                pane=self.pane_focus.focused,
+                whole=self.pane_focus.whole,
+                zoom=dashboard.zoom if dashboard is not None else self.remembered.zoom,
+                run=dashboard.run.run_id if dashboard is not None else self.remembered.run,
+                place=place if dashboard is not None else "",
             ),
         )
 
@@ -221,7 +221,7 @@ class TrainwatchApp(App[None]):
             if pane.display and pane.id not in {"keys", "tabs"}:
                 lines += [*([str(pane.border_title)] if pane.border_title else []), *pane.plain_lines(), ""]
         self.copy_to_clipboard("\n".join(lines).strip() + "\n")
-        self.tell("Copied (if this terminal allows it).")
+        self.show_message("Copied (if this terminal allows it).")
 
     def action_save_picture(self) -> None:
         """Save the screen in front as SVG."""
@@ -232,32 +232,32 @@ class TrainwatchApp(App[None]):
             with path.open("x", encoding="utf-8") as file:
                 file.write(svg)
         except OSError as error:
-            self.tell(f"The picture was not saved: {error.strerror}: {error.filename}")
+            self.show_message(f"The picture was not saved: {error.strerror}: {error.filename}")
         else:
-            self.tell(f"Saved as SVG: {path}")
+            self.show_message(f"Saved as SVG: {path}")
 
     def copy(self, text: str) -> None:
         """Put something on the clipboard of the terminal, and say what."""
         self.copy_to_clipboard(text)
-        self.tell(f"Copied (if this terminal allows it): {text}")
+        self.show_message(f"Copied (if this terminal allows it): {text}")
 
-    def tell(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer of whatever is in front."""
         front = next((s for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen | Dashboard)), None)
         if front is not None:
-            front.say(text)
+            front.show_message(text)
 
 
-def farewell(board: Dashboard | None) -> str:
+def exit_message(dashboard: Dashboard | None) -> str:
     """What goes on after the screen is gone."""
-    if board is None:
+    if dashboard is None:
         return ""
-    story, name = board.now.story, board.run.name
+    story, name = dashboard.now.story, dashboard.run.name
     if not story.attempts:
         return f"{name} was not started."
     if story.state in TERMINAL_STATES:
-        return f"{name} is {story.state.replace('_', ' ')}. Its story: trainwatch events {board.run.run_id}"
-    if board.now.supervisor_alive is False:
+        return f"{name} is {story.state.replace('_', ' ')}. Its story: trainwatch events {dashboard.run.run_id}"
+    if dashboard.now.supervisor_alive is False:
         return (
             f"{name}: the trainer was left as it is, and nobody is watching it. "
             f"Start a supervisor with: trainwatch run --help, or open the screen again and press S."

@@ -48,7 +48,7 @@ class Operated(Protocol):
         """What decides which keys apply."""
         ...
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer."""
         ...
 
@@ -150,7 +150,7 @@ class Operations:
 
         profiles = self._on.run.profiles
         if not profiles:
-            self._on.say("No profiles are known for this run: trainwatch profiles list")
+            self._on.show_message("No profiles are known for this run: trainwatch profiles list")
             return
         if self._on.now.story.profile is not None and all(p.name != NO_PROFILE for p in profiles):
             profiles = (*profiles, Profile(name=NO_PROFILE, title="your own config as it stands"))
@@ -171,7 +171,7 @@ class Operations:
         """Start one, detached."""
         starter, run = self._on.starter, self._on.run
         if starter is None:
-            self._on.say("This screen cannot start a supervisor; use: trainwatch --headless")
+            self._on.show_message("This screen cannot start a supervisor; use: trainwatch --headless")
             return
 
         def start() -> str:
@@ -181,7 +181,7 @@ class Operations:
                 return str(error)
             return "A supervisor is watching now; it goes on when you leave."
 
-        self._on.say("Starting a supervisor …")
+        self._on.show_message("Starting a supervisor …")
         self._on.in_thread(start)
 
     def send(self, command: Command) -> None:

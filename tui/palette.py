@@ -57,7 +57,7 @@ class Offering(Protocol):
 
 def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     """What the palette offers over ``screen``."""
-    board = app.dashboard
+    dashboard = app.dashboard
     told: set[str] = set()
 
     def command(title: str, words: str, do: Callable[[], None]) -> Iterator[SystemCommand]:
@@ -68,15 +68,15 @@ def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     own: tuple[Key, ...] = ()
     if isinstance(screen, PlaceScreen):
         own = screen.offered()
-    elif board is not None and screen is board:
-        own = applying(board.context)
+    elif dashboard is not None and screen is dashboard:
+        own = applying(dashboard.context)
     for key in own:
         yield from command(f"{key.label} ({key.shown})", key.help, _press(app, key.key))
-    if board is not None and screen is not board:
+    if dashboard is not None and screen is not dashboard:
         # What can be done to the run can be done from everywhere.
-        for key in applying(board.context):
+        for key in applying(dashboard.context):
             if key.action in ACTS or key.action == "attach":
-                yield from command(f"{key.label}: {board.run.name}", key.help, _act(board, key.action))
+                yield from command(f"{key.label}: {dashboard.run.name}", key.help, _act(dashboard, key.action))
     for place in PLACES:
         if app.offers(place.name):
             yield from command(f"go to {place.name} ({place.key})", f"the {place.name} screen", _go(app, place.name))
@@ -93,10 +93,10 @@ def _press(app: Offering, key: str) -> Callable[[], None]:
     return lambda: app.simulate_key(key)
 
 
-def _act(board: Dashboard, action: str) -> Callable[[], None]:
+def _act(dashboard: Dashboard, action: str) -> Callable[[], None]:
     if action == "attach":
-        return board.action_attach
-    return lambda: board.action_operate(action)
+        return dashboard.action_attach
+    return lambda: dashboard.action_operate(action)
 
 
 def _go(app: Offering, name: str) -> Callable[[], None]:

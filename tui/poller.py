@@ -7,22 +7,22 @@ import msgspec
 from ..core.model.ports import Feed
 from ..core.model.situation import Situation
 from .background import Show, TaskQueue
-from .ui.series import Columns, SeriesCache, Wish
+from .ui.series import Columns, SeriesCache, SeriesQuery
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What one poll found. ``trouble``: why something could not be read."""
 
     situation: Situation
-    series: Mapping[Wish, Columns]
+    series: Mapping[SeriesQuery, Columns]
     trouble: str | None = None
 
 
 class Poller:
-    """Calls ``take`` with a snapshot on the screen's thread; ``wishes`` are the charts that it reads histories for."""
+    """Calls ``take`` with a snapshot on the screen's thread; ``series_queries``: the histories to read."""
 
     def __init__(self, feed: Feed, tasks: TaskQueue, take: Callable[[Snapshot], None]) -> None:
-        self.wishes: tuple[Wish, ...] = ()
+        self.series_queries: tuple[SeriesQuery, ...] = ()
         self._feed, self._tasks, self._take = feed, tasks, take
         self._cache = SeriesCache()
         self._polling = self._again = False
@@ -38,13 +38,13 @@ class Poller:
     def once(self) -> Snapshot:
         """Poll on the calling thread."""
         now = self._feed.poll()
-        wishes = self.wishes
-        self._cache.forget(wishes)
+        series_queries = self.series_queries
+        self._cache.forget(series_queries)
         trouble: str | None = None
-        series: dict[Wish, Columns] = {}
-        for wish in wishes:
+        series: dict[SeriesQuery, Columns] = {}
+        for series_query in series_queries:
             try:
-                series[wish] = self._cache.get(wish, now.now_t, self._feed.series)
+                series[series_query] = self._cache.get(series_query, now.now_t, self._feed.series)
             except Exception as error:
                 trouble = f"history: {error}"
         return Snapshot(situation=now, series=series, trouble=trouble)

@@ -1,4 +1,4 @@
-"""What the parts of the screen know of each other: the application, the board of the open run, and a screen over it."""
+"""What screens know of each other: the application, the session of the open run, and a screen opened over it."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
@@ -41,14 +41,14 @@ class Application(Protocol):
         ...
 
 
-class Board(Protocol):
+class RunSession(Protocol):
     """The run that is open: what was seen of it, what can be done to it, and what goes on whatever is in front."""
 
     run: OpenRun
     now: Situation
     long_task: LongTask
     operations: Operations
-    kept: dict[str, object]
+    screen_states: dict[str, object]
     """What the screens over it remember while they are not shown."""
 
     @property
@@ -56,7 +56,7 @@ class Board(Protocol):
         """What decides which keys apply."""
         ...
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer, on whatever screen is in front."""
         ...
 
@@ -66,7 +66,7 @@ class Board(Protocol):
 
 
 class OpenPlace(Protocol):
-    """A screen over the board, as those see it that work for it."""
+    """A screen over the session, as those see it that work for it."""
 
     place: ClassVar[str]
     tasks: TaskQueue
@@ -80,7 +80,7 @@ class OpenPlace(Protocol):
         """Show everything that changed."""
         ...
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer."""
         ...
 
@@ -91,21 +91,21 @@ ONE_AT_A_TIME = "Another task is running. [Esc] cancels it."
 class TaskPlace(OpenPlace, Protocol):
     """A screen that long tasks are started on."""
 
-    board: Board
+    session: RunSession
 
 
 def start_task(
     on: TaskPlace, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str], *, timed: bool = False
 ) -> None:
     """Start the run's long task. ``done`` keeps the result and returns a sentence; another screen may be shown then."""
-    board, place = on.board, on.place
+    session, place = on.session, on.place
 
     def then(result: Any, trouble: str) -> None:
         text = trouble or done(result)
-        board.renew(place)
+        session.renew(place)
         if text:
-            board.say(text)
+            session.show_message(text)
 
-    if not board.long_task.start(title, work, then, timed=timed):
-        on.say(ONE_AT_A_TIME)
+    if not session.long_task.start(title, work, then, timed=timed):
+        on.show_message(ONE_AT_A_TIME)
     on.draw()

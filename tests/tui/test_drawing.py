@@ -10,8 +10,8 @@ from trainwatch.tui.screens.dashboard_layout import Contents, arrange
 from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
 from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, glyphs_for
-from trainwatch.tui.ui.last_value import Kept
-from trainwatch.tui.ui.series import SeriesCache, Wish, stretch
+from trainwatch.tui.ui.last_value import LastValue
+from trainwatch.tui.ui.series import SeriesCache, SeriesQuery, stretch
 
 TEXTS = st.text(max_size=60)
 SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_size=6)
@@ -162,12 +162,12 @@ def test_a_history_is_fetched_once_a_column() -> None:
         width = (until - since) / points
         return [(since + (i + 0.5) * width, 0.0, float(i), 9.0) for i in range(points)]
 
-    cache, wish = SeriesCache(), Wish("gpu0.util", 10, 100.0)
-    first = cache.get(wish, 1000.5, fetch)
+    cache, series_query = SeriesCache(), SeriesQuery("gpu0.util", 10, 100.0)
+    first = cache.get(series_query, 1000.5, fetch)
     assert first == tuple(float(i) for i in range(10))
-    assert cache.get(wish, 1000.9, fetch) is first
+    assert cache.get(series_query, 1000.9, fetch) is first
     assert len(asked) == 1
-    cache.get(wish, 1011.5, fetch)
+    cache.get(series_query, 1011.5, fetch)
     assert asked[-1] == (910.0, 1010.0)
 
 
@@ -175,13 +175,13 @@ def test_gaps_of_one_column_are_bridged_and_longer_ones_stay() -> None:
     def fetch(metric: str, since: float, until: float, points: int) -> list[tuple[float, float, float, float]]:
         return [(t, v, v, v) for t, v in ((5.0, 1.0), (25.0, 3.0), (95.0, 7.0))]
 
-    values = SeriesCache().get(Wish("x", 10, None, 0.0, 100.0), 100.0, fetch)
+    values = SeriesCache().get(SeriesQuery("x", 10, None, 0.0, 100.0), 100.0, fetch)
     assert values == (1.0, 2.0, 3.0, None, None, None, None, None, None, 7.0)
     assert stretch((1.0, None), 4) == (1.0, 1.0, None, None)
 
 
 def test_what_depends_on_the_same_is_worked_out_once() -> None:
-    kept = Kept()
+    kept = LastValue()
     answers = iter("abcd")
     asked = [kept.get("chart", (n,), lambda: next(answers)) for n in (1, 1, 2, 2, 1)]
     assert asked == ["a", "a", "b", "b", "c"]

@@ -135,7 +135,7 @@ async def test_the_next_time_begins_as_it_was_left(tmp_path: Path) -> None:
         await pilot.press("tab", "z", "left_square_bracket")
         app.theme = "trainwatch-light"
         assert app.dashboard is not None
-        zoom, pane = app.dashboard.zoom, app.pane_memory.focused
+        zoom, pane = app.dashboard.zoom, app.pane_focus.focused
         await pilot.press("5")
         await pilot.pause()
         await pilot.press("q")
@@ -148,7 +148,7 @@ async def test_the_next_time_begins_as_it_was_left(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(again.screen, ProfilesScreen))
         assert again.theme == "trainwatch-light"
         assert again.dashboard is not None
-        assert (again.dashboard.zoom, again.pane_memory.focused, again.pane_memory.whole) == (zoom, pane, True)
+        assert (again.dashboard.zoom, again.pane_focus.focused, again.pane_focus.whole) == (zoom, pane, True)
         await pilot.press("escape")
         await until(pilot, lambda: again.screen is again.dashboard)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tmux_terminal import NO_TMUX, terminal
-from trainwatch.tui.ui.terminal import may_watch_the_mouse
+from trainwatch.tui.ui.terminal import mouse_supported
 
 
 def test_the_mouse_is_left_alone_in_gnu_screen_only() -> None:
-    assert may_watch_the_mouse({"TERM": "screen-256color", "TMUX": "/tmp/tmux-0/default,1,0"})
-    assert not may_watch_the_mouse({"STY": "4242.pts-0.host"})
+    assert mouse_supported({"TERM": "screen-256color", "TMUX": "/tmp/tmux-0/default,1,0"})
+    assert not mouse_supported({"STY": "4242.pts-0.host"})
 
 
 @NO_TMUX

@@ -363,7 +363,7 @@ async def test_leaving_says_what_goes_on() -> None:
         await pilot.pause()
         look(app)
         await pilot.press("q")
-    assert app.farewell == "luca: training and supervisor go on. Come back with: trainwatch"
+    assert app.exit_message == "luca: training and supervisor go on. Come back with: trainwatch"
 
 
 async def test_leaving_an_unwatched_run_says_so() -> None:
@@ -372,7 +372,7 @@ async def test_leaving_an_unwatched_run_says_so() -> None:
         await pilot.pause()
         look(app)
         await pilot.press("q")
-    assert "nobody is watching it" in app.farewell
+    assert "nobody is watching it" in app.exit_message
 
 
 async def test_the_log_is_held_and_followed_again() -> None:

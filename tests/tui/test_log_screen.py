@@ -195,8 +195,8 @@ async def test_an_incident_without_a_line_is_found_by_its_time(world: LogWorld, 
     incident = screen.now.story.incidents[0]
     moved = msgspec.structs.replace(incident, evidence=(), t=screen.now.story.attempts[0].t + 1000)
     story = msgspec.structs.replace(screen.now.story, incidents=(moved,))
-    assert screen.board is not None
-    screen.board.now = msgspec.structs.replace(screen.now, story=story)
+    assert screen.session is not None
+    screen.session.now = msgspec.structs.replace(screen.now, story=story)
     await pilot.press("left_square_bracket", "i")
     await settled(screen, pilot)
     at = screen.view.window.lines[screen.view.cursor]

@@ -24,7 +24,7 @@ def test_log_at_its_busiest(
         await settled(screen, pilot)
         await pilot.press(*["up"] * 7, "o", "v", "down", "down")
         await settled(screen, pilot)
-        screen.hush()
+        screen.clear_message()
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=ready)

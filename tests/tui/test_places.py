@@ -364,7 +364,7 @@ async def test_escape_cancels_the_long_task() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: "cancelled" in footer(app))
         assert isinstance(front(app), CheckpointsScreen)
-        assert front(app).board.long_task.state is None
+        assert front(app).session.long_task.state is None
 
 
 async def test_leaving_the_screen_cancels_the_long_task() -> None:

@@ -10,7 +10,7 @@ from trainwatch.core.views.panes.timeline import ticks
 from trainwatch.tui.screens.dashboard_screen import Dashboard
 from trainwatch.tui.ui.chart import spark
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs
-from trainwatch.tui.ui.series import Wish, placed, spiked
+from trainwatch.tui.ui.series import SeriesQuery, placed, spiked
 from trainwatch.tui.ui.time_window import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
 
 
@@ -19,7 +19,7 @@ def test_a_live_run_shows_its_newest_minutes() -> None:
     assert shown.scrolls
     assert shown.length_s == USUAL_S
     assert 0 <= shown.until_t - 5 * HOUR < USUAL_S / 100
-    assert shown.wish("gpu0.util", 40).window_s == USUAL_S
+    assert shown.series_query("gpu0.util", 40).window_s == USUAL_S
 
 
 def test_a_young_run_fills_its_charts_from_the_left() -> None:
@@ -78,11 +78,11 @@ def test_a_spike_stays_visible_and_noise_does_not_become_one() -> None:
 
 
 def test_an_answer_is_drawn_where_it_belongs_whatever_its_grid_is() -> None:
-    wish = Wish("x", 4, None, 10.0, 50.0)
-    assert placed((1.0, 2.0, None, 4.0), wish, 10.0, 10.0, 5) == (1.0, 2.0, None, 4.0, None)
-    assert placed((1.0, 2.0), Wish("x", 2, None, 0.0, 20.0), 0.0, 5.0, 4) == (1.0, 1.25, 1.75, 2.0)
-    assert placed((1.0, 2.0), Wish("x", 2, None, 0.0, 20.0), 16.0, 10.0, 2) == (None, None)
-    assert placed((), wish, 0.0, 1.0, 3) == (None, None, None)
+    series_query = SeriesQuery("x", 4, None, 10.0, 50.0)
+    assert placed((1.0, 2.0, None, 4.0), series_query, 10.0, 10.0, 5) == (1.0, 2.0, None, 4.0, None)
+    assert placed((1.0, 2.0), SeriesQuery("x", 2, None, 0.0, 20.0), 0.0, 5.0, 4) == (1.0, 1.25, 1.75, 2.0)
+    assert placed((1.0, 2.0), SeriesQuery("x", 2, None, 0.0, 20.0), 16.0, 10.0, 2) == (None, None)
+    assert placed((), series_query, 0.0, 1.0, 3) == (None, None, None)
 
 
 async def test_a_young_run_on_a_wide_screen_has_its_curves_at_every_moment() -> None:

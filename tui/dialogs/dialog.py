@@ -44,7 +44,7 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         """What stands below the body."""
         yield from ()
 
-    def say(self, body: str) -> None:
+    def set_body(self, body: str) -> None:
         """Another body, while it stands open."""
         if body != self._body:
             self._body = body
@@ -120,7 +120,7 @@ class ConfirmByName(Ask):
     def renew(self, price: Price) -> None:
         """It costs something else by now; the name is asked for all the same."""
         self.price = msgspec.structs.replace(price, typed=self.price.typed)
-        self.say(_by_name(self.price))
+        self.set_body(_by_name(self.price))
 
     def objection(self, text: str) -> str:
         """Another name is no yes."""
@@ -144,7 +144,7 @@ class Confirm(Dialog[bool]):
     def renew(self, price: Price) -> None:
         """It costs something else by now."""
         self.price = price
-        self.say("\n".join(price.lines))
+        self.set_body("\n".join(price.lines))
 
     def action_answer(self, yes: bool) -> None:
         """Answer."""

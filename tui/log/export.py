@@ -14,7 +14,7 @@ CLIPBOARD_BYTES = 74_000
 """Terminals drop longer clipboard sequences (xterm, tmux: 100 000 characters of base64)."""
 
 
-def copy_marked(log: LogViewer, copy: Callable[[str], None], say: Callable[[str], None]) -> None:
+def copy_marked(log: LogViewer, copy: Callable[[str], None], show_message: Callable[[str], None]) -> None:
     """Copy the marked lines through the terminal."""
     (first, last), only = log.view.selection, log.driver.only
 
@@ -23,20 +23,20 @@ def copy_marked(log: LogViewer, copy: Callable[[str], None], say: Callable[[str]
 
         def show() -> None:
             copy(text)
-            say(said)
+            show_message(said)
 
         return show
 
     log.driver.fetch(read)
 
 
-def save_marked(log: LogViewer, name: str, say: Callable[[str], None]) -> None:
+def save_marked(log: LogViewer, name: str, show_message: Callable[[str], None]) -> None:
     """Write the marked lines into a file; without a name nothing is done."""
     (first, last), only = log.view.selection, log.driver.only
 
     def write(source: LogSource) -> Show:
         said = save_lines(source.texts(first, last, only), name)
-        return lambda: say(said)
+        return lambda: show_message(said)
 
     if name:
         log.driver.fetch(write)

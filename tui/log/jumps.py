@@ -34,11 +34,11 @@ class LogFiles(Protocol):
         """Time of day of run seconds."""
         ...
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a sentence in the footer."""
         ...
 
-    def hush(self) -> None:
+    def clear_message(self) -> None:
         """Remove the sentence from the footer."""
         ...
 
@@ -59,11 +59,11 @@ class LogJumps:
         """To a line, counted from 1, of one of the run's logs."""
         file = next((f for f in screen.files if f.path == log), None)
         if file is None:
-            screen.say(f"Line {number:,} stands in a log that is not known here: {log or 'no log'}")
+            screen.show_message(f"Line {number:,} stands in a log that is not known here: {log or 'no log'}")
             return
         if screen.file != file:
             screen.choose(file)
-        screen.say(f"Looking for line {number:,} …")
+        screen.show_message(f"Looking for line {number:,} …")
         found = partial(_arrive, screen, f"The log has no line {number:,} any more")
         source = screen.viewer.driver.source
         screen.viewer.search.seek(lambda s, stopped: s.browser.line_at(s.file.path, number, stopped), found, source)
@@ -71,7 +71,7 @@ class LogJumps:
     def _error(self, screen: LogFiles, direction: int) -> None:
         older = direction < 0
         at = screen.viewer.start_of_search(older=older)
-        screen.say("Looking for an error …")
+        screen.show_message("Looking for an error …")
         found = partial(_arrive, screen, f"No error {'above' if older else 'below'}")
         screen.viewer.search.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
 
@@ -84,7 +84,9 @@ class LogJumps:
         else:
             at += direction
         if not 0 <= at < len(incidents):
-            screen.say("No incident yet" if not incidents else f"No {'older' if direction < 0 else 'newer'} incident")
+            screen.show_message(
+                "No incident yet" if not incidents else f"No {'older' if direction < 0 else 'newer'} incident"
+            )
             return
         self._show(screen, incidents[at])
 
@@ -103,15 +105,15 @@ class LogJumps:
         if screen.file != file:
             screen.choose(file)
         title = f"{screen.clock(incident.t)} {incident.kind}: {title_of(incident)}"
-        screen.say(f"{title} …")
+        screen.show_message(f"{title} …")
 
         def found(offset: int | None) -> None:
             if offset is None:
                 screen.viewer.driver.go(BEYOND, share=1.0)
-                screen.say(f"{title} (its place in the log is not known; this is the log's end)")
+                screen.show_message(f"{title} (its place in the log is not known; this is the log's end)")
                 return
             screen.viewer.driver.go(offset)
-            screen.say(f"{title} · {incident.reason}")
+            screen.show_message(f"{title} · {incident.reason}")
 
         source = screen.viewer.driver.source
         screen.viewer.search.seek(lambda s, stopped: s.place_of(incident, stopped), found, source)
@@ -127,18 +129,18 @@ class LogJumps:
             at = at if inside else at + direction
             target = own[at] if 0 <= at < len(own) else None
         if target is None:
-            screen.say(f"No {'earlier' if direction < 0 else 'later'} try")
+            screen.show_message(f"No {'earlier' if direction < 0 else 'later'} try")
             return
         if target != screen.file:
             screen.choose(target)
         screen.viewer.driver.to_start()
-        screen.say(f"start of {target.label}")
+        screen.show_message(f"start of {target.label}")
 
 
 def _arrive(screen: LogFiles, missing: str, offset: int | None) -> None:
     """Go there; say what is missing where there is no such place."""
     if offset is None:
-        screen.say(missing)
+        screen.show_message(missing)
         return
-    screen.hush()
+    screen.clear_message()
     screen.viewer.driver.go(offset)

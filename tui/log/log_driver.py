@@ -21,13 +21,15 @@ STATES = 200
 class LogDriver:
     """``changed`` is called when something other than the rows may have changed (the title, the position)."""
 
-    def __init__(self, view: LogView, owner: Owner, say: Callable[[str], None], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, view: LogView, owner: Owner, show_message: Callable[[str], None], changed: Callable[[], None]
+    ) -> None:
         self.view = view
         self.source: LogSource | None = None
         self.only: re.Pattern[str] | None = None
         self.scanning = False
         """A filter has not seen enough of the file yet to fill the screen."""
-        self._say, self._changed = say, changed
+        self._show_message, self._changed = show_message, changed
         self._tasks = TaskQueue(owner, "log-pages", in_order=True)
         self._generation = 0
         self.busy = False
@@ -151,7 +153,7 @@ class LogDriver:
         view, source = self.view, self.source
         line = view.window.lines[view.cursor] if len(view.window) else None
         if line is None or source is None or line.states < 2:
-            self._say("This line was not painted over: there is nothing to unfold")
+            self._show_message("This line was not painted over: there is nothing to unfold")
             return
         if view.unfolded.pop(line.offset, None) is not None:
             view.reveal()
@@ -167,7 +169,7 @@ class LogDriver:
                 view.unfolded[line.offset] = states
                 view.reveal()
                 shown = "" if line.states - 1 <= len(states) else f", the newest {len(states)} of them"
-                self._say(f"{line.states} states{shown}")
+                self._show_message(f"{line.states} states{shown}")
 
             return take
 
@@ -177,7 +179,7 @@ class LogDriver:
         """Read something else of the file."""
         source = self.source
         if source is not None:
-            self._tasks.submit(lambda: guarded(lambda: work(source), source.file.path, self._say))
+            self._tasks.submit(lambda: guarded(lambda: work(source), source.file.path, self._show_message))
 
     def _took(self, reading: Reading | None, *, whole: bool = False) -> None:
         view = self.view
@@ -248,7 +250,7 @@ class LogDriver:
         def run() -> Show:
             if generation != self._generation:
                 return lambda: None
-            take = guarded(work, source.file.path, self._say)
+            take = guarded(work, source.file.path, self._show_message)
 
             def show() -> None:
                 if generation == self._generation:

@@ -42,7 +42,7 @@ def breathing(stop: threading.Event) -> Callable[[], bool]:
 class LogSearch:
     """Looks for one pattern in one file. ``found`` is called with a match's offset, or None."""
 
-    def __init__(self, owner: Owner, say: Callable[[str], None], changed: Callable[[], None]) -> None:
+    def __init__(self, owner: Owner, show_message: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.pattern: re.Pattern[str] | None = None
         """What is looked for: lines, with the filter's demand where there is one."""
         self.total: int | None = None
@@ -51,7 +51,7 @@ class LogSearch:
         self.so_far = 0
         self.share = 0.0
         self.looking = False
-        self._say, self._changed = say, changed
+        self._show_message, self._changed = show_message, changed
         self._source: LogSource | None = None
         self._finding = TaskQueue(owner, "log-find", in_order=True)
         self._counting = TaskQueue(owner, "log-count", in_order=True)
@@ -105,7 +105,7 @@ class LogSearch:
 
         def trouble(text: str) -> None:
             self.looking = False
-            self._say(text)
+            self._show_message(text)
 
         def run() -> Show:
             if stop.is_set():
@@ -147,7 +147,7 @@ class LogSearch:
             return
 
         def run() -> Show:
-            return _nothing if stop.is_set() else guarded(work, source.file.path, self._say)
+            return _nothing if stop.is_set() else guarded(work, source.file.path, self._show_message)
 
         def work() -> Show:
             browser, path = source.browser, source.file.path

@@ -103,13 +103,15 @@ def compiled(text: str) -> re.Pattern[str]:
     return re.compile(text, 0 if any(c.isupper() for c in text) else re.IGNORECASE)
 
 
-def guarded(work: Callable[[], Callable[[], None]], path: str, say: Callable[[str], None]) -> Callable[[], None]:
+def guarded(
+    work: Callable[[], Callable[[], None]], path: str, show_message: Callable[[str], None]
+) -> Callable[[], None]:
     """Do the work; where the file cannot be read, what there is to show is a sentence that says so."""
     try:
         return work()
     except (OSError, RecursionError, OverflowError) as error:
         text = f"{path}: {getattr(error, 'strerror', None) or error}"
-        return lambda: say(text)
+        return lambda: show_message(text)
 
 
 def _scoped(pattern: re.Pattern[str]) -> str:

@@ -17,7 +17,7 @@ from .prompt import LogPrompt
 class Host(Owner, Protocol):
     """The screen that the viewer is part of."""
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a sentence in the footer."""
         ...
 
@@ -37,8 +37,8 @@ class LogViewer:
         self.view = view
         self.pattern: re.Pattern[str] | None = None
         """What is searched for."""
-        self.driver = LogDriver(view, host, host.say, changed)
-        self.search = LogSearch(host, host.say, changed)
+        self.driver = LogDriver(view, host, host.show_message, changed)
+        self.search = LogSearch(host, host.show_message, changed)
         self._host, self._changed = host, changed
 
     def close(self) -> None:
@@ -94,12 +94,12 @@ class LogViewer:
     def next_match(self, *, older: bool) -> None:
         """Go to the next match above or below."""
         if self.pattern is None:
-            self._host.say("Nothing searched for yet: press /")
+            self._host.show_message("Nothing searched for yet: press /")
             return
 
         def found(offset: int | None) -> None:
             if offset is None:
-                self._host.say(f"No {'older' if older else 'newer'} match")
+                self._host.show_message(f"No {'older' if older else 'newer'} match")
             else:
                 self.driver.go(offset)
                 self.search.rank(offset)
@@ -127,5 +127,5 @@ class LogViewer:
         try:
             return compiled(text)
         except (re.error, OverflowError, RecursionError) as error:
-            self._host.say(f"Not a regular expression: {error}")
+            self._host.show_message(f"Not a regular expression: {error}")
             return None

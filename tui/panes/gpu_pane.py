@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from ...core.views.panes.gpu import GpuPaneView, GpuView
 from ..ui.cells import Line, Span, cut, pad, right, wrap_words
-from ..ui.series import Columns, Wish
+from ..ui.series import Columns, SeriesQuery
 from ..ui.time_window import TimeWindow
-from .meters import SPARK_LEAST, meter_lines, meter_spark, meter_wishes
+from .meters import SPARK_LEAST, meter_lines, meter_queries, meter_spark
 from .pane import Pane
 
 SPARK_MOST = 48
@@ -19,25 +19,25 @@ class GpuPane(Pane):
     """Shows a GpuPaneView."""
 
     view = GpuPaneView()
-    series: Mapping[Wish, Columns] = {}
+    series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()
 
-    def show(self, view: GpuPaneView, series: Mapping[Wish, Columns], window: TimeWindow) -> None:
-        """Draw it; ``series`` answers ``wishes``."""
+    def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``series_queries``."""
         self.view, self.series, self.window = view, series, window
         self.set_title(*self._titles())
         self.redraw()
 
-    def wishes(self) -> list[Wish]:
+    def series_queries(self) -> list[SeriesQuery]:
         """The histories this pane draws at its size."""
         width, gpus = self.size.width, self.view.gpus
         if len(gpus) == 1:
-            return meter_wishes(gpus[0].meters, width, self.window)
+            return meter_queries(gpus[0].meters, width, self.window)
         spark_cells = self._table_columns(width)[-1]
         if spark_cells < SPARK_LEAST:
             return []
         meters = (m for g in gpus for m in (g.util, g.vram))
-        return [self.window.wish(m.series, spark_cells) for m in meters if m.series is not None]
+        return [self.window.series_query(m.series, spark_cells) for m in meters if m.series is not None]
 
     def lines(self, width: int, height: int) -> list[Line]:
         """The pane's content."""
@@ -48,7 +48,9 @@ class GpuPane(Pane):
             gpu = view.gpus[0]
             if gpu.trouble:
                 return self._troubled(gpu, width)
-            lines = meter_lines(gpu.meters, width, self.window, self.series, glyphs=self.glyphs, kept=self.kept)
+            lines = meter_lines(
+                gpu.meters, width, self.window, self.series, glyphs=self.glyphs, last_values=self.last_values
+            )
             if gpu.throttle and height > len(lines):
                 lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
             return lines
@@ -107,7 +109,7 @@ class GpuPane(Pane):
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
             line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
         for meter in (gpu.util, gpu.vram) if cells else ():
-            drawn = meter_spark(meter, cells, self.window, self.series, self.kept, glyphs=self.glyphs)
+            drawn = meter_spark(meter, cells, self.window, self.series, self.last_values, glyphs=self.glyphs)
             line += [("text", "  "), *drawn]
         return tuple(line)
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from ...core.views.panes.memory import MemoryView
 from ..ui.cells import Line, wrap_words
-from ..ui.series import Columns, Wish
+from ..ui.series import Columns, SeriesQuery
 from ..ui.time_window import TimeWindow
-from .meters import meter_lines, meter_wishes
+from .meters import meter_lines, meter_queries
 from .pane import Pane
 
 
@@ -14,23 +14,23 @@ class MemoryPane(Pane):
     """Shows a MemoryView."""
 
     view = MemoryView()
-    series: Mapping[Wish, Columns] = {}
+    series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()
 
-    def show(self, view: MemoryView, series: Mapping[Wish, Columns], window: TimeWindow) -> None:
-        """Draw it; ``series`` answers ``wishes``; the border says which stretch the sparklines show."""
+    def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
+        """Draw it; ``series`` answers ``series_queries``; the border says which stretch the sparklines show."""
         self.view, self.series, self.window = view, series, window
         self.set_title("memory", window.words if view.meters else "")
         self.redraw()
 
-    def wishes(self) -> list[Wish]:
+    def series_queries(self) -> list[SeriesQuery]:
         """The histories this pane draws at its size."""
-        return meter_wishes(self.view.meters, self.size.width, self.window)
+        return meter_queries(self.view.meters, self.size.width, self.window)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """The pane's content."""
         if not self.view.meters:
             return [(("label", row),) for row in wrap_words(self.view.message or "", width)]
         return meter_lines(
-            self.view.meters[:height], width, self.window, self.series, glyphs=self.glyphs, kept=self.kept
+            self.view.meters[:height], width, self.window, self.series, glyphs=self.glyphs, last_values=self.last_values
         )

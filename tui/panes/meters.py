@@ -6,8 +6,8 @@ from ...core.views.panes.meter import Meter
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import spark
 from ..ui.glyphs import LEVEL_WORDS, Glyphs
-from ..ui.last_value import Kept
-from ..ui.series import Columns, Wish, stretch
+from ..ui.last_value import LastValue
+from ..ui.series import Columns, SeriesQuery, stretch
 from ..ui.time_window import TimeWindow
 
 SPARK_LEAST = 6
@@ -19,10 +19,10 @@ def meter_lines(
     meters: Sequence[Meter],
     width: int,
     window: TimeWindow,
-    series: Mapping[Wish, Columns],
+    series: Mapping[SeriesQuery, Columns],
     *,
     glyphs: Glyphs,
-    kept: Kept,
+    last_values: LastValue,
 ) -> list[Line]:
     """A line a meter: label, value, level, sparkline of the window."""
     label, text, extra, cells = _columns(meters, width)
@@ -41,7 +41,7 @@ def meter_lines(
             line.append((meter.level, word + " "))
             room -= len(word) + 1
         if room >= SPARK_LEAST:
-            line += meter_spark(meter, cells, window, series, kept, glyphs=glyphs, room=room)
+            line += meter_spark(meter, cells, window, series, last_values, glyphs=glyphs, room=room)
         lines.append(tuple(line))
     return lines
 
@@ -50,8 +50,8 @@ def meter_spark(
     meter: Meter,
     cells: int,
     window: TimeWindow,
-    series: Mapping[Wish, Columns],
-    kept: Kept,
+    series: Mapping[SeriesQuery, Columns],
+    last_values: LastValue,
     *,
     glyphs: Glyphs,
     room: int | None = None,
@@ -60,7 +60,7 @@ def meter_spark(
     if meter.series is None:
         return (("text", " " * cells),)
     hidden = 0 if room is None else cells - room
-    known = series.get(window.wish(meter.series, cells), ())
+    known = series.get(window.series_query(meter.series, cells), ())
     marked = {cell - hidden: style for cell, style in window.marked(cells).items()}
 
     def drawn() -> Line:
@@ -68,15 +68,17 @@ def meter_spark(
         values = ((None,) * (cells - len(values)) + values)[hidden:]
         return spark(values, meter.low, meter.high, meter.bounds, glyphs, marked=marked)
 
-    return kept.get(meter.series, (known, cells, hidden, meter.low, meter.high, meter.bounds, glyphs, marked), drawn)
+    return last_values.get(
+        meter.series, (known, cells, hidden, meter.low, meter.high, meter.bounds, glyphs, marked), drawn
+    )
 
 
-def meter_wishes(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[Wish]:
+def meter_queries(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[SeriesQuery]:
     """The histories that ``meter_lines`` of this width draws."""
     cells = _columns(meters, width)[3]
     if cells < SPARK_LEAST:
         return []
-    return [window.wish(m.series, cells) for m in meters if m.series is not None]
+    return [window.series_query(m.series, cells) for m in meters if m.series is not None]
 
 
 def _columns(meters: Sequence[Meter], width: int) -> tuple[int, int, int, int]:

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from ..ui.cells import Line, changed_cells, fit
 from ..ui.glyphs import UNICODE, Glyphs
-from ..ui.last_value import Kept
+from ..ui.last_value import LastValue
 
 STYLES = (
     "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
@@ -37,7 +37,7 @@ class Pane(Widget, can_focus=False):
         self._lines: tuple[Line, ...] = ()
         self._asked: list[Line] = []
         """The lines as ``lines`` gave them, for which ``_lines`` were fitted."""
-        self.kept = Kept()
+        self.last_values = LastValue()
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
         self._edges = ("", "")

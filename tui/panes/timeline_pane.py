@@ -7,7 +7,7 @@ from ...core.views.panes.timeline import RANK, Mark, TimelineView, event_words, 
 from ...core.views.quantity import percent, size, three_digits
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import curve, scale
-from ..ui.series import REST_S, Columns, Wish, placed
+from ..ui.series import REST_S, Columns, SeriesQuery, placed
 from ..ui.time_window import COLUMN_LEAST_S, TimeWindow
 from .pane import Pane
 
@@ -55,7 +55,7 @@ class TimelinePane(Pane):
     """Shows a TimelineView."""
 
     view = EMPTY
-    series: Mapping[Wish, Columns] = {}
+    series: Mapping[SeriesQuery, Columns] = {}
     _at: int | None = None
 
     cursor: Mark | None = None
@@ -67,11 +67,11 @@ class TimelinePane(Pane):
     def show(
         self,
         view: TimelineView,
-        series: Mapping[Wish, Columns],
+        series: Mapping[SeriesQuery, Columns],
         gpu: int | None = None,
         zoomed: TimeWindow | None = None,
     ) -> None:
-        """Draw it; ``series`` answers ``wishes``. ``gpu``: the one whose readings stand beside an event."""
+        """Draw it; ``series`` answers ``series_queries``. ``gpu``: the one whose readings stand beside an event."""
         self.view, self.series, self.gpu, self.zoomed = view, series, gpu, zoomed
         if self.cursor is not None and self.cursor not in view.marks:
             self.cursor = None
@@ -93,7 +93,7 @@ class TimelinePane(Pane):
         at = known.index(self.cursor) + events_on
         self.cursor = known[max(0, at)] if at < len(known) else None
 
-    def _moment(self) -> list[tuple[Wish, str, Callable[[float], str]]]:
+    def _moment(self) -> list[tuple[SeriesQuery, str, Callable[[float], str]]]:
         """What is told of the moment under the cursor: the last readings before it, while the trainer still lived."""
         if self.cursor is None:
             return []
@@ -102,22 +102,29 @@ class TimelinePane(Pane):
         if self.gpu is not None:
             wanted += [(f"gpu{self.gpu}.vram", "VRAM", size), (f"gpu{self.gpu}.util", "GPU", percent)]
         wanted += [("host.ram_used", "RAM", size), ("progress.loss", "loss", three_digits)]
-        return [(Wish(m, 1, None, max(0.0, until_t - MOMENT_S), until_t), word, say) for m, word, say in wanted]
+        return [
+            (SeriesQuery(m, 1, None, max(0.0, until_t - MOMENT_S), until_t), word, format_)
+            for m, word, format_ in wanted
+        ]
 
     def _readings(self) -> str:
         said = []
-        for wish, word, say in self._moment():
-            values = self.series.get(wish, ())
+        for series_query, word, format_ in self._moment():
+            values = self.series.get(series_query, ())
             if values and values[0] is not None:
-                said.append(f"{word} {say(values[0])}")
+                said.append(f"{word} {format_(values[0])}")
         return " · ".join(said)
 
-    def wishes(self) -> list[Wish]:
+    def series_queries(self) -> list[SeriesQuery]:
         """Loss and pace over the part of the axis that is past."""
         if self.view.message:
             return []
-        charts = [w for w in (self._wish("progress.loss"), self._wish("progress.sec_per_step")) if w is not None]
-        return charts + [wish for wish, _, _ in self._moment()]
+        charts = [
+            w
+            for w in (self._series_query("progress.loss"), self._series_query("progress.sec_per_step"))
+            if w is not None
+        ]
+        return charts + [series_query for series_query, _, _ in self._moment()]
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Ticks, track, phases where there is room, charts."""
@@ -148,7 +155,7 @@ class TimelinePane(Pane):
         """(since, until) of the axis, run seconds."""
         return (0.0, self.view.end_t) if self.zoomed is None else (self.zoomed.since_t, self.zoomed.until_t)
 
-    def _wish(self, metric: str) -> Wish | None:
+    def _series_query(self, metric: str) -> SeriesQuery | None:
         width = self.size.width
         columns = width - self._gutter(width)
         if columns < 8:
@@ -159,20 +166,20 @@ class TimelinePane(Pane):
         grain = max(column_s, REST_S)
         long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
         points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
-        return Wish(metric, points, None, since_t, since_t + long_s)
+        return SeriesQuery(metric, points, None, since_t, since_t + long_s)
 
     def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], tuple[float, float] | None]:
         """Rows of the curve, and between which values they lie (None: nothing is known).
 
-        Two values a column of what is known, from the answer to this moment's wish or else to the one before.
+        Two values a column of what is known, from the answer to this moment's series_query or else to the one before.
         """
-        wish = self._wish(metric)
-        if wish not in self.series:
-            wish = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
-        if wish is None:
+        series_query = self._series_query(metric)
+        if series_query not in self.series:
+            series_query = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
+        if series_query is None:
             return [""] * rows, None
         since_t, until_t = self.axis
-        answer, asked, glyphs = self.series[wish], wish, self.glyphs
+        answer, asked, glyphs = self.series[series_query], series_query, self.glyphs
 
         def work() -> tuple[list[str], tuple[float, float] | None]:
             step_s = (until_t - since_t) / columns / 2
@@ -180,7 +187,7 @@ class TimelinePane(Pane):
             bounds = scale(values)
             return (curve(values, rows, *bounds, glyphs) if bounds else [""] * rows), bounds
 
-        return self.kept.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs), work)
+        return self.last_values.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs), work)
 
     def _column(self, t: float, columns: int) -> int:
         """The column of a moment on the axis, the nearest one for others."""
@@ -193,7 +200,9 @@ class TimelinePane(Pane):
 
     def _ticks(self, gutter: int, columns: int) -> Line:
         view, axis = self.view, self.axis
-        return self.kept.get("ticks", (view.wall0, axis, gutter, columns), lambda: self._tick_row(gutter, columns))
+        return self.last_values.get(
+            "ticks", (view.wall0, axis, gutter, columns), lambda: self._tick_row(gutter, columns)
+        )
 
     def _tick_row(self, gutter: int, columns: int) -> Line:
         row = [" "] * columns

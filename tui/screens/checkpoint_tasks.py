@@ -29,7 +29,7 @@ LISTED = 8
 CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
 
 
-class Kept:
+class CheckpointsState:
     """What stays while one looks at other screens: verifications, marks, the newest report."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Kept:
         self.plan: PrunePlan | None = None
         """The dry run that the report tells of."""
 
-    def tell(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
+    def show_report(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
         """Show what a job found."""
         self.report, self.plan = (title, facts), plan
 
@@ -54,7 +54,7 @@ class Kept:
 class CheckpointsPlace(TaskPlace, Protocol):
     """The screen that shows the checkpoints, as its work sees it."""
 
-    kept: Kept
+    state: CheckpointsState
     rows: tuple[CheckpointRow, ...]
 
     @property
@@ -77,13 +77,13 @@ class CheckpointWork:
 
     def __init__(self, screen: CheckpointsPlace) -> None:
         self._on = screen
-        self._kept = screen.kept
+        self._state = screen.state
 
     def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
         """The door, where there is one and something is chosen; else it is said why not."""
         door = self._on.door
         if row is None or door is None:
-            self._on.say(self._on.message() if row is None else CANNOT)
+            self._on.show_message(self._on.message() if row is None else CANNOT)
             return None
         return door
 
@@ -97,8 +97,8 @@ class CheckpointWork:
             return door.verify(row.path, deep=deep, progress=progress)
 
         def done(found: Checkpoint) -> str:
-            wall = self._on.board.now.now_wall or time()
-            self._kept.verifications[found.path] = Verification(checkpoint=found, deep=deep, wall=wall)
+            wall = self._on.session.now.now_wall or time()
+            self._state.verifications[found.path] = Verification(checkpoint=found, deep=deep, wall=wall)
             return f"{found.name} is {found.verdict}" + (f": {found.reason}" if found.reason else "")
 
         self._start(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
@@ -110,7 +110,7 @@ class CheckpointWork:
             return
 
         def done(found: Any) -> str:
-            self._kept.tell(f"{row.name} · what it holds", overview_facts(found))
+            self._state.show_report(f"{row.name} · what it holds", overview_facts(found))
             return ""
 
         self._start(f"open {row.name}", lambda _: door.show(row.path), done)
@@ -120,11 +120,11 @@ class CheckpointWork:
         door = self._able(row)
         if row is None or door is None:
             return
-        paths = list(self._kept.marked)
+        paths = list(self._state.marked)
         if len(paths) == 1 and row.path not in paths:
             paths.append(row.path)
         if len(paths) != 2:
-            self._on.say("Mark two checkpoints with space, then press d.")
+            self._on.show_message("Mark two checkpoints with space, then press d.")
             return
         known = {c.path: c for c in self._on.checkpoints}
         old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
@@ -133,7 +133,7 @@ class CheckpointWork:
             return door.compare(old, new, progress=progress)
 
         def done(found: Any) -> str:
-            self._kept.tell("comparison", delta_facts(known[old].name, known[new].name, found))
+            self._state.show_report("comparison", delta_facts(known[old].name, known[new].name, found))
             return ""
 
         self._start(f"compare {known[old].name} with {known[new].name}", work, done)
@@ -168,7 +168,7 @@ class CheckpointWork:
             if text is None:
                 return
             if not text.isdigit() or int(text) < 1:
-                self._on.say(f"Keep how many? At least 1, not {text}: the resume point always stays.")
+                self._on.show_message(f"Keep how many? At least 1, not {text}: the resume point always stays.")
                 return
             keep = int(text)
             self._start(
@@ -181,11 +181,11 @@ class CheckpointWork:
             "How many of the newest sound ones stay? They are read through first. "
             "This only lists what could go; deleting is asked for separately."
         )
-        usual = str(self._on.board.run.keep_last or USUAL_KEEP)
+        usual = str(self._on.session.run.keep_last or USUAL_KEEP)
         self._on.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] leave it", before=usual), asked)
 
     def _planned(self, plan: PrunePlan) -> str:
-        self._kept.tell(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
+        self._state.show_report(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
         if not plan.delete:
             return "Nothing can go: everything that is there has to stay."
         return "A dry run: nothing was deleted. [D] asks whether to delete what is listed."
@@ -202,11 +202,11 @@ class CheckpointWork:
             title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
             lines=(*listed, "They cannot be brought back. Each is looked at once more before it goes."),
             confirm="delete them",
-            typed=self._on.board.run.name,
+            typed=self._on.session.run.name,
         )
 
         def done(said: str) -> str:
-            self._kept.close()
+            self._state.close()
             return said
 
         confirm(self._on.app, price, lambda: self._start("prune", lambda _: door.prune(plan), done))

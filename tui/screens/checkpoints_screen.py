@@ -20,9 +20,9 @@ from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..panes.task_pane import TaskPane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
-from .checkpoint_tasks import CheckpointWork, Kept
+from .checkpoint_tasks import CheckpointsState, CheckpointWork
 from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of, share
 
@@ -69,12 +69,12 @@ class CheckpointsScreen(PlaceScreen):
     keys = CHECKPOINT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(CHECKPOINT_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board) -> None:
-        super().__init__(application, board)
-        self.board: Board = board
-        kept = board.kept.setdefault("checkpoints", Kept())
-        assert isinstance(kept, Kept)
-        self.kept = kept
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.session: RunSession = session
+        state = session.screen_states.setdefault("checkpoints", CheckpointsState())
+        assert isinstance(state, CheckpointsState)
+        self.state = state
         self.doing = CheckpointWork(self)
         self.rows: tuple[CheckpointRow, ...] = ()
         self._story_seen: tuple[Checkpoint, ...] | None = None
@@ -84,7 +84,7 @@ class CheckpointsScreen(PlaceScreen):
     @property
     def door(self) -> CheckpointJobs | None:
         """What can be asked."""
-        return self.board.run.checkpoints
+        return self.session.run.checkpoints
 
     def bodies(self) -> Sequence[Pane]:
         """Table, detail, work."""
@@ -94,7 +94,7 @@ class CheckpointsScreen(PlaceScreen):
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """Side by side where it is wide; the work at the bottom."""
         boxes: dict[str, Box] = {}
-        if self.board.long_task.state is not None and height >= 9:
+        if self.session.long_task.state is not None and height >= 9:
             height -= 3
             boxes["job"] = (0, top + height, width, 3)
         if width >= SIDE_FROM:
@@ -113,8 +113,8 @@ class CheckpointsScreen(PlaceScreen):
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """As read from the disk; before that as the journal knows them."""
-        if self.kept.listing is not None:
-            return self.kept.listing
+        if self.state.listing is not None:
+            return self.state.listing
         return tuple(reversed(self.now.story.checkpoints))
 
     def show(self) -> None:
@@ -124,18 +124,18 @@ class CheckpointsScreen(PlaceScreen):
             self.reload()
         self._story_seen = story
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self.checkpoints, self.kept.verifications, wall, self.now.story.set_aside)
-        at = next((i for i, r in enumerate(self.rows) if r.path == self.kept.chosen), 0)
+        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, self.now.story.set_aside)
+        at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
-        self.table.show_checkpoints(self.rows, self.kept.marked, self.message())
-        self.kept.chosen = self.rows[at].path if self.rows else None
-        self.work.show(self.board.long_task.state)
+        self.table.show_checkpoints(self.rows, self.state.marked, self.message())
+        self.state.chosen = self.rows[at].path if self.rows else None
+        self.work.show(self.session.long_task.state)
         self._show_detail()
 
     def _show_detail(self) -> None:
-        if self.kept.report is not None:
-            title, facts = self.kept.report
-            can_delete = self.kept.plan is not None and not self.context.read_only
+        if self.state.report is not None:
+            title, facts = self.state.report
+            can_delete = self.state.plan is not None and not self.context.read_only
             self.page.show(paragraphs(facts), title=title, hint="[D] delete these" if can_delete else "[Esc] close")
             return
         row = self._row
@@ -167,9 +167,9 @@ class CheckpointsScreen(PlaceScreen):
     def _take(self, listing: tuple[Checkpoint, ...] | None, trouble: str) -> None:
         self._reading = False
         if listing is not None:
-            self.kept.listing = listing
+            self.state.listing = listing
             here = {c.path for c in listing}
-            self.kept.marked = [p for p in self.kept.marked if p in here]
+            self.state.marked = [p for p in self.state.marked if p in here]
         self._trouble = trouble
         self.draw()
 
@@ -181,8 +181,8 @@ class CheckpointsScreen(PlaceScreen):
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
         """Another checkpoint: its own detail."""
-        self.kept.chosen = self.rows[message.pane.cursor].path
-        self.kept.close()
+        self.state.chosen = self.rows[message.pane.cursor].path
+        self.state.close()
         self.page.top = 0
         self.draw()
 
@@ -192,8 +192,8 @@ class CheckpointsScreen(PlaceScreen):
 
     def action_move(self, rows: int) -> None:
         """Choose another."""
-        if self.kept.report is not None:
-            self.kept.close()
+        if self.state.report is not None:
+            self.state.close()
             self.draw()
         self.table.move(rows)
 
@@ -206,7 +206,7 @@ class CheckpointsScreen(PlaceScreen):
         row = self._row
         if row is None:
             return
-        marked = self.kept.marked
+        marked = self.state.marked
         if row.path in marked:
             marked.remove(row.path)
         else:
@@ -235,11 +235,11 @@ class CheckpointsScreen(PlaceScreen):
         """As the dashboard's key, with the checkpoint chosen here."""
         row = self._row
         if row is None:
-            self.board.operations.resume()
+            self.session.operations.resume()
         elif row.verdict not in {"complete", "opaque"}:
-            self.say(f"{row.name} is {row.verdict}: a resume from it would fail. Choose a complete one.")
+            self.show_message(f"{row.name} is {row.verdict}: a resume from it would fail. Choose a complete one.")
         else:
-            self.board.operations.resume_from(row.path)
+            self.session.operations.resume_from(row.path)
 
     def action_backup(self) -> None:
         """Ask where to, then copy."""
@@ -247,17 +247,17 @@ class CheckpointsScreen(PlaceScreen):
 
     def action_prune(self) -> None:
         """Ask how many to keep, then list what could go; once it is listed: ask whether to delete it."""
-        if self.kept.plan is not None and self.kept.report is not None:
-            self.doing.delete(self.kept.plan)
+        if self.state.plan is not None and self.state.report is not None:
+            self.doing.delete(self.state.plan)
         else:
             self.doing.plan_prune()
 
     def action_back(self) -> None:
         """Call the work off, close the report, or leave: what is on top."""
-        if self.board.long_task.state is not None:
-            self.board.long_task.cancel()
-        elif self.kept.report is not None:
-            self.kept.close()
+        if self.session.long_task.state is not None:
+            self.session.long_task.cancel()
+        elif self.state.report is not None:
+            self.state.close()
             self.page.top = 0
             self.draw()
         else:
@@ -269,7 +269,7 @@ class CheckpointsScreen(PlaceScreen):
             return self._trouble
         door = self.door
         directory = door.directory if door is not None else None
-        plan = self.board.run.plan
+        plan = self.session.run.plan
         directory = directory or (plan.output_dir if plan is not None else None)
         return NO_DIRECTORY if directory is None else NONE_YET.format(directory)
 

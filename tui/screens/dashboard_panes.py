@@ -13,17 +13,17 @@ from ..panes.memory_pane import MemoryPane
 from ..panes.pane import Pane
 from ..panes.timeline_pane import TimelinePane
 from ..poller import Snapshot
-from ..ui.series import Wish
+from ..ui.series import SeriesQuery
 from ..ui.time_window import TimeWindow
 from .dashboard_layout import Contents, arrange
-from .pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, PaneMemory, next_pane, zoomed
+from .pane_focus import PANES, PLACE_OF_MARK, PLACE_OF_PANE, PaneFocus, next_pane, zoomed
 from .pane_screen import PanedScreen
 
 
 class DashboardPanes(PanedScreen):
     """The panes of the dashboard and their places. The log pane is filled by a LogViewer."""
 
-    remembered: PaneMemory
+    remembered: PaneFocus
 
     def made(self) -> Sequence[Pane]:
         """All panes of the dashboard."""
@@ -49,9 +49,9 @@ class DashboardPanes(PanedScreen):
         self.incidents.show(view.incidents)
         self.checkpoints.show(view.checkpoints)
 
-    def wishes(self) -> tuple[Wish, ...]:
+    def series_queries(self) -> tuple[SeriesQuery, ...]:
         """What the charts want read for their next picture."""
-        return (*self.gpu.wishes(), *self.memory.wishes(), *self.timeline.wishes())
+        return (*self.gpu.series_queries(), *self.memory.series_queries(), *self.timeline.series_queries())
 
     def place_panes(self, view: DashboardView, width: int, height: int) -> None:
         """Put each where it belongs on a screen of this size."""
@@ -84,7 +84,7 @@ class FocusedPanes(DashboardPanes):
         """Show everything that changed."""
         raise NotImplementedError
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer."""
         raise NotImplementedError
 
@@ -121,7 +121,7 @@ class FocusedPanes(DashboardPanes):
         self.timeline.step(events)
         self.draw()
         if self.timeline.cursor is None and events > 0:
-            self.say("This is the present.")
+            self.show_message("This is the present.")
 
     def action_open(self) -> None:
         """The screen that tells more of the event under the cursor, else of the pane that is looked at."""

@@ -19,10 +19,10 @@ from ..poller import Poller, Snapshot
 from ..suspend import run_in_terminal
 from ..terminal_title import TerminalTitle
 from ..ui.glyphs import glyphs_for
-from ..ui.series import alike
+from ..ui.series import same_charts
 from ..ui.time_window import WHOLE, TimeWindow, window, zoomed_by
 from .dashboard_panes import FocusedPanes
-from .pane_focus import PaneMemory
+from .pane_focus import PaneFocus
 from .place_screen import PlaceScreen
 
 
@@ -44,10 +44,10 @@ class Dashboard(FocusedPanes):
         has_runs: bool = False,
         can_launch: bool = False,
         interval_s: float = 1.0,
-        memory: PaneMemory | None = None,
+        memory: PaneFocus | None = None,
     ) -> None:
         super().__init__()
-        self.remembered = memory if memory is not None else PaneMemory()
+        self.remembered = memory if memory is not None else PaneFocus()
         self.run, self.starter, self.attacher = run, starter, attacher
         self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
         self.now = Situation()
@@ -58,7 +58,7 @@ class Dashboard(FocusedPanes):
         self.tasks = TaskQueue(self)
         self.long_task = LongTask(self, self._long_task_changed)
         self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
-        self.kept: dict[str, object] = {}
+        self.screen_states: dict[str, object] = {}
         """What the numbered screens remember while they are not shown."""
         self._interval_s = interval_s
         self.poller = Poller(run.feed, self.tasks, self.take)
@@ -157,14 +157,14 @@ class Dashboard(FocusedPanes):
         self.show_panes(self.view, self.snapshot, self.window, part=part)
         self.output.update(self.now, self.snapshot.trouble or "" if self.snapshot else "", width)
         self.key_bar.show(self.offered(), self.key_bar.message)
-        before, self.poller.wishes = self.poller.wishes, self.wishes()
-        if not alike(before, self.poller.wishes):
+        before, self.poller.series_queries = self.poller.series_queries, self.series_queries()
+        if not same_charts(before, self.poller.series_queries):
             self.poll()
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer for a few seconds, on whatever screen is in front."""
         if self.in_front is not None:
-            self.in_front.say(text)
+            self.in_front.show_message(text)
             return
         self.answer(text)
 
@@ -197,7 +197,7 @@ class Dashboard(FocusedPanes):
             text = work()
 
             def show() -> None:
-                self.say(text)
+                self.show_message(text)
                 self.poll()
 
             return show
@@ -218,7 +218,7 @@ class Dashboard(FocusedPanes):
         if key.when(self.context):
             ACTS[name](self.operations)
         else:
-            self.say(why_not(name, self.context))
+            self.show_message(why_not(name, self.context))
 
     def action_explain(self) -> None:
         """Everything about the newest incident."""
@@ -236,21 +236,21 @@ class Dashboard(FocusedPanes):
     def action_attach(self) -> None:
         """Leave to the trainer's terminal, and come back."""
         if self.attacher is None:
-            self.say(f"Not from this screen; use: trainwatch attach {self.run.run_id}")
+            self.show_message(f"Not from this screen; use: trainwatch attach {self.run.run_id}")
             return
         try:
             argv = self.attacher.command(self.run.run_id)
         except RuntimeError as error:
-            self.say(str(error))
+            self.show_message(str(error))
             return
-        self.say(run_in_terminal(self.app, argv))
+        self.show_message(run_in_terminal(self.app, argv))
         self.poll()
 
     def action_zoom(self, steps: int) -> None:
         """All charts over a shorter or longer time."""
         self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
         self.draw()
-        self.say(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
+        self.show_message(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
 
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:
         """Scroll by the wheel."""

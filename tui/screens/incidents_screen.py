@@ -17,7 +17,7 @@ from ..panes.incident_panes import IncidentRows
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
 from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of, share
@@ -66,9 +66,9 @@ class IncidentsScreen(PlaceScreen):
     keys = INCIDENT_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(INCIDENT_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board) -> None:
-        super().__init__(application, board)
-        self.board: Board = board
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.session: RunSession = session
         self.views: tuple[IncidentView, ...] = ()
         self.chosen: int | None = None
         self.detail: IncidentDetail | None = None
@@ -125,12 +125,12 @@ class IncidentsScreen(PlaceScreen):
     def _show_kept(self, detail: IncidentDetail) -> None:
         """The last look at the first process; read once it was taken."""
         which = (detail.view.id, detail.captured)
-        if which != self._kept_of and self.board.run.incident_files is not None:
+        if which != self._kept_of and self.session.run.incident_files is not None:
             self._kept_of, self.kept_spreads = which, None
-            read_spreads(self, self.board.run.incident_files, detail.view.id, self._took)
+            read_spreads(self, self.session.run.incident_files, detail.view.id, self._took)
         found = self.kept_spreads
         if not found:
-            said = "Reading …" if found is None and self.board.run.incident_files is not None else NOTHING_KEPT
+            said = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
             self.kept.show([Paragraph(text=said, style="label")], title="kept of it")
             return
         first = found[0]
@@ -174,22 +174,22 @@ class IncidentsScreen(PlaceScreen):
         """Tell the supervisor that a person knows."""
         incident = next((i for i in self.now.story.incidents if i.id == self.chosen), None)
         if incident is None or not incident.open or incident.acknowledged:
-            self.say("Only an open incident that nobody acknowledged yet can be acknowledged.")
+            self.show_message("Only an open incident that nobody acknowledged yet can be acknowledged.")
             return
-        self.board.operations.acknowledge(incident.id)
+        self.session.operations.acknowledge(incident.id)
 
     def action_copy(self) -> None:
         """Put the markdown on the clipboard of the terminal."""
         if self.detail is None:
             return
-        self.app.copy_to_clipboard(incident_markdown(self.detail, self.board.run.name))
-        self.say("Copied as markdown (if this terminal allows it).")
+        self.app.copy_to_clipboard(incident_markdown(self.detail, self.session.run.name))
+        self.show_message("Copied as markdown (if this terminal allows it).")
 
     def action_jump(self) -> None:
         """Go to the log at the marked line of evidence."""
         links = self.page.links
         if self.detail is None or not links:
-            self.say("No line of this incident's evidence has a place in the log.")
+            self.show_message("No line of this incident's evidence has a place in the log.")
             return
         line = links[self.page.link or 0]
         self.application.show_log_line(self.detail.log, line)
@@ -198,7 +198,7 @@ class IncidentsScreen(PlaceScreen):
         """What was kept of it."""
         if self.detail is not None:
             self.app.push_screen(
-                StacksScreen(self.application, self.board, self.detail.view.id, self.detail.view.title)
+                StacksScreen(self.application, self.session, self.detail.view.id, self.detail.view.title)
             )
 
 

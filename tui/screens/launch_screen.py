@@ -14,7 +14,7 @@ from ..panes.offers_pane import OffersPane
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from .dashboard_layout import Box
 from .launch_inquiry import LaunchInquiry, checks_page, plan_page
 from .launch_start import LaunchStart
@@ -57,8 +57,8 @@ class LaunchScreen(PlaceScreen):
     keys = LAUNCH_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LAUNCH_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board | None) -> None:
-        super().__init__(application, board)
+    def __init__(self, application: Application, session: RunSession | None) -> None:
+        super().__init__(application, session)
         self.inquiry = LaunchInquiry(self)
         self.typed = ""
         self.profile: str | None = None
@@ -171,7 +171,7 @@ class LaunchScreen(PlaceScreen):
         if self.offer is None:
             self.action_type()
         else:
-            self.say("Press Enter to start it.")
+            self.show_message("Press Enter to start it.")
 
     def action_move(self, rows: int) -> None:
         """Choose another."""
@@ -197,10 +197,10 @@ class LaunchScreen(PlaceScreen):
         names = [name for name, _ in plan.profiles]
         offer = self.offer
         if self.opens is not None:
-            self.say("It was started before: Enter opens it, and p switches its profile there.")
+            self.show_message("It was started before: Enter opens it, and p switches its profile there.")
             return
         if not names:
-            self.say("No profile is meant for this framework: trainwatch profiles list")
+            self.show_message("No profile is meant for this framework: trainwatch profiles list")
             return
         usual = offer.profile if offer is not None else None
         # A file that names a profile cannot be launched without one; where it names none, none is a choice, too.
@@ -236,12 +236,12 @@ class LaunchScreen(PlaceScreen):
         if self.start.under_way:
             return
         if self.inquiry.offers is None:
-            self.say("One moment: trainwatch.toml is being read.")
+            self.show_message("One moment: trainwatch.toml is being read.")
         elif offer is None and not self.typed:
             self.action_type()
         elif self.opens is not None:
             self.open_run(self.opens)
         elif self.inquiry.trouble:
-            self.say("It cannot be started as it is: the plan says why.")
+            self.show_message("It cannot be started as it is: the plan says why.")
         else:
             self.start.ask(self.order)

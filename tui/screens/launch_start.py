@@ -39,7 +39,7 @@ class LaunchStart:
             self._ask(order, failed_names(found.checks))
         elif not self.waits or found.plan is None:
             self.waits = True
-            self._on.say("Its checks are still running: it starts when they are in. Enter again: do not wait.")
+            self._on.show_message("Its checks are still running: it starts when they are in. Enter again: do not wait.")
         else:
             missing = check_sum(found.checks).open
             still = f"{quantity.plural(missing, 'check')} not done yet" if missing else "nothing was checked yet"
@@ -50,7 +50,7 @@ class LaunchStart:
         found = self._on.inquiry
         if self.waits and found.trouble:
             self.waits = False
-            self._on.say("It cannot be started as it is: the plan says why.")
+            self._on.show_message("It cannot be started as it is: the plan says why.")
         elif self.waits and found.checked:
             self._ask(order, failed_names(found.checks))
 
@@ -77,7 +77,7 @@ class LaunchStart:
             return
         self.under_way = True
         name = plan.name if plan is not None else order.run or "it"
-        self._on.say(f"Starting {name} under a supervisor of its own …")
+        self._on.show_message(f"Starting {name} under a supervisor of its own …")
 
         def start() -> Callable[[], None]:
             try:
@@ -93,6 +93,6 @@ class LaunchStart:
         if trouble:
             self._on.inquiry.trouble = trouble
             self._on.draw()
-            self._on.say("Nothing was started: the plan says why.")
+            self._on.show_message("Nothing was started: the plan says why.")
         else:
             self._on.open_run(run_id)

@@ -19,7 +19,7 @@ from ..log.log_view import LogView
 from ..log.log_viewer import LogViewer
 from ..log.title import message_of, position_of, title_of
 from ..panes.pane import Pane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of
 
@@ -36,9 +36,9 @@ class LogScreen(PlaceScreen):
     keys = LOG_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LOG_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board) -> None:
-        super().__init__(application, board)
-        self.access = board.run.logs
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.access = session.run.logs
         self.files: tuple[LogFile, ...] = ()
         self.file: LogFile | None = None
         self.chord = 0
@@ -65,8 +65,8 @@ class LogScreen(PlaceScreen):
         super().on_mount()
         if self.application.interval_s > 0:
             self.set_interval(FOLLOW_S, self.look)
-        assert self.board is not None
-        before = self.board.kept.get("log")
+        assert self.session is not None
+        before = self.session.screen_states.get("log")
         if isinstance(before, tuple):
             file, place, self.view.wrapped = before
             if file in self.files:
@@ -76,8 +76,8 @@ class LogScreen(PlaceScreen):
 
     def on_unmount(self) -> None:
         """End all reading; remember where we were."""
-        if self.board is not None and self.file is not None:
-            self.board.kept["log"] = (self.file, self.driver.place, self.view.wrapped)
+        if self.session is not None and self.file is not None:
+            self.session.screen_states["log"] = (self.file, self.driver.place, self.view.wrapped)
         self.viewer.close()
 
     def look(self) -> None:
@@ -215,14 +215,17 @@ class LogScreen(PlaceScreen):
 
     def action_copy(self) -> None:
         """Copy the marked lines through the terminal."""
-        copy_marked(self.viewer, self.app.copy_to_clipboard, self.say)
+        copy_marked(self.viewer, self.app.copy_to_clipboard, self.show_message)
 
     def action_save(self) -> None:
         """Ask for a file and write the marked lines into it."""
         label = self.file.label.replace(" ", "-") if self.file is not None else "log"
-        name = f"{self.board.run.name if self.board is not None else 'run'}-{label}-lines.txt"
+        name = f"{self.session.run.name if self.session is not None else 'run'}-{label}-lines.txt"
         self.viewer.ask(
-            "save to", name, "a file that does not exist yet", lambda path: save_marked(self.viewer, path, self.say)
+            "save to",
+            name,
+            "a file that does not exist yet",
+            lambda path: save_marked(self.viewer, path, self.show_message),
         )
 
     def action_back(self) -> None:
@@ -230,7 +233,7 @@ class LogScreen(PlaceScreen):
         if self.chord:
             self._end_chord(self.chord)
         elif self.viewer.search.looking and self.viewer.search.cancel():
-            self.say("Search stopped")
+            self.show_message("Search stopped")
         elif self.view.marked_from is not None:
             self.view.marked_from = None
             self.view.redraw()

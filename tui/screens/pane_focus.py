@@ -14,7 +14,7 @@ PLACE_OF_MARK: dict[str, str] = {
 }  # fmt: skip
 
 
-class PaneMemory:
+class PaneFocus:
     """``focused``: name of a pane, None = none. ``whole``: it fills the screen."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class PaneMemory:
         self.whole = False
 
 
-def next_pane(memory: PaneMemory, panes: Mapping[str, Pane], step: int) -> str:
+def next_pane(memory: PaneFocus, panes: Mapping[str, Pane], step: int) -> str:
     """The pane after (or before) the one that is looked at: of those on the screen, or of all where one fills it."""
     offered = [name for name in PANES if memory.whole or panes[name].display]
     if memory.focused not in offered:

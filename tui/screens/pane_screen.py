@@ -27,7 +27,7 @@ class PanedScreen(Screen[None]):
         super().__init__()
         self.panes: dict[str, Pane] = {}
         self._boxes: dict[str, Box] = {}
-        self._hushing: Timer | None = None
+        self._clearing: Timer | None = None
 
     def made(self) -> Sequence[Pane]:
         """All panes, the footer among them as ``key_bar``; asked once."""
@@ -64,10 +64,10 @@ class PanedScreen(Screen[None]):
     def answer(self, text: str) -> None:
         """A sentence in the footer for a few seconds; a newer one has its own."""
         self.key_bar.show(self.offered(), text)
-        if self._hushing is not None:
-            self._hushing.stop()
-        self._hushing = self.set_timer(ANSWER_S, self.hush)
+        if self._clearing is not None:
+            self._clearing.stop()
+        self._clearing = self.set_timer(ANSWER_S, self.clear_message)
 
-    def hush(self) -> None:
+    def clear_message(self) -> None:
         """Take back what was said."""
         self.key_bar.show(self.offered())

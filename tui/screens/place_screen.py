@@ -16,7 +16,7 @@ from ..panes.key_bar import KeyBar
 from ..panes.pane import Pane
 from ..panes.tab_bar import ROWS, TabBar
 from ..places import PLACES
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from .dashboard_layout import Box
 from .pane_screen import PanedScreen
 
@@ -43,21 +43,21 @@ class PlaceScreen(PanedScreen):
         Binding("question_mark", "help", show=False),
     ]
 
-    def __init__(self, application: Application, board: Board | None) -> None:
+    def __init__(self, application: Application, session: RunSession | None) -> None:
         super().__init__()
-        self.application, self.board = application, board
+        self.application, self.session = application, session
         self.tasks = TaskQueue(self)
 
     @property
     def now(self) -> Situation:
         """How the run is, as last seen; empty without a run."""
-        return self.board.now if self.board is not None else Situation()
+        return self.session.now if self.session is not None else Situation()
 
     @property
     def context(self) -> KeyContext:
         """What decides which keys apply."""
-        if self.board is not None:
-            return self.board.context
+        if self.session is not None:
+            return self.session.context
         app = self.application
         return KeyContext(now=Situation(), launchable=app.launcher is not None, read_only=app.read_only)
 
@@ -98,11 +98,11 @@ class PlaceScreen(PanedScreen):
         if not self.panes or not width or not height:
             return
         self._place(width, height)
-        board = self.board
-        if board is None:
+        session = self.session
+        if session is None:
             self.tabs.show(self.tab or self.place, headline(self.alone), tuple(p for p in PLACES if p.name == "runs"))
         else:
-            self.tabs.show(self.tab or self.place, header_view(self.now, board.run.name))
+            self.tabs.show(self.tab or self.place, header_view(self.now, session.run.name))
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
 
@@ -121,7 +121,7 @@ class PlaceScreen(PanedScreen):
         key = next((k for k in self.keys if k.action in {action, written}), None)
         return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """A sentence in the footer for a few seconds."""
         self.answer(text)
 
@@ -129,12 +129,12 @@ class PlaceScreen(PanedScreen):
         """Show the dashboard of a run."""
         picker = self.application.picker
         if picker is None:
-            self.say(f"It runs; look at it with: trainwatch status {run_id}")
+            self.show_message(f"It runs; look at it with: trainwatch status {run_id}")
             return
         try:
             self.application.show_run(picker.open(run_id))
         except RuntimeError as error:
-            self.say(str(error))
+            self.show_message(str(error))
 
     def action_help(self) -> None:
         """The keys of this screen."""

@@ -22,7 +22,7 @@ from ..panes.pane import Pane
 from ..panes.profile_rows import LadderRows, SettingsTable
 from ..panes.rows_pane import RowsPane
 from ..panes.task_pane import TaskPane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
 from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of, share
@@ -71,9 +71,9 @@ class ProfilesScreen(PlaceScreen):
     keys = PROFILE_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(PROFILE_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board) -> None:
-        super().__init__(application, board)
-        self.board: Board = board
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.session: RunSession = session
         self.view: ProfilesView | None = None
         self.own: Mapping[str, object] = {}
         self.changes: dict[str, tuple[Change, ...] | str] = {}
@@ -87,7 +87,7 @@ class ProfilesScreen(PlaceScreen):
     @property
     def profiles(self) -> Sequence[Profile]:
         """Those of the ladder, or all that are known."""
-        return self.board.run.profiles
+        return self.session.run.profiles
 
     def bodies(self) -> Sequence[Pane]:
         """Ladder, table, difference."""
@@ -97,7 +97,7 @@ class ProfilesScreen(PlaceScreen):
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """The ladder above; below it table and difference, beside each other where it is wide."""
-        if self.board.long_task.state is not None and height >= 9:
+        if self.session.long_task.state is not None and height >= 9:
             return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
         return self._panes(width, top, height)
 
@@ -120,7 +120,7 @@ class ProfilesScreen(PlaceScreen):
         """Ask what a launch would be like, in a thread."""
         super().on_mount()
         self.renew()
-        door, profiles = self.board.run.launch, self.profiles
+        door, profiles = self.session.run.launch, self.profiles
         if door is None or not profiles:
             return
 
@@ -143,7 +143,7 @@ class ProfilesScreen(PlaceScreen):
     def renew(self) -> None:
         """A trial is done, or the screen is new: read what was measured here."""
         self.draw()
-        door = self.board.run.trials
+        door = self.session.run.trials
         if door is None:
             return
 
@@ -166,7 +166,7 @@ class ProfilesScreen(PlaceScreen):
 
     def show(self) -> None:
         """All panes."""
-        run = self.board.run
+        run = self.session.run
         self.view = profiles_view(self.now, self.profiles, run.ladder, self.own, self.trials)
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
@@ -175,7 +175,7 @@ class ProfilesScreen(PlaceScreen):
         names = [p.name for p in self.profiles]
         self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.")
         self.page.show(self._difference(), title=self._title())
-        self.work.show(self.board.long_task.state)
+        self.work.show(self.session.long_task.state)
 
     def _title(self) -> str:
         profile = self._profile
@@ -211,7 +211,7 @@ class ProfilesScreen(PlaceScreen):
             return [Paragraph(text=wanted, label="cannot", style="warning")]
         if wanted is None:
             said = (
-                "Working it out …" if self.board.run.launch is not None else "Only what the table says is known here."
+                "Working it out …" if self.session.run.launch is not None else "Only what the table says is known here."
             )
             return [Paragraph(text=said, style="label")]
         attempt = self.now.story.attempt
@@ -254,14 +254,14 @@ class ProfilesScreen(PlaceScreen):
         """Ask, then try it for some minutes."""
         profile = self._profile
         if profile is None:
-            self.say("No profile is known for this run.")
+            self.show_message("No profile is known for this run.")
         else:
             self.trying.ask(profile.name)
 
     def action_back(self) -> None:
         """Call the trial off, or leave."""
-        if self.board.long_task.state is not None:
-            self.board.long_task.cancel()
+        if self.session.long_task.state is not None:
+            self.session.long_task.cancel()
         else:
             self.application.action_leave_place()
 
@@ -269,8 +269,8 @@ class ProfilesScreen(PlaceScreen):
         """Ask, then switch."""
         profile = self._profile
         if profile is None:
-            self.say("No profile is known for this run.")
+            self.show_message("No profile is known for this run.")
         elif self.view is not None and self.view.rungs[self.ladder.cursor].now and not self.now.story.profile_pending:
-            self.say(f"The run uses {profile.name} already.")
+            self.show_message(f"The run uses {profile.name} already.")
         else:
-            self.board.operations.switch_to(profile.name, at_once=at_once)
+            self.session.operations.switch_to(profile.name, at_once=at_once)

@@ -13,7 +13,7 @@ from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..panes.runs_pane import RunsPane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
 from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of, share
@@ -57,8 +57,8 @@ class RunsScreen(PlaceScreen):
     keys = RUNS_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board | None) -> None:
-        super().__init__(application, board)
+    def __init__(self, application: Application, session: RunSession | None) -> None:
+        super().__init__(application, session)
         self.cards: tuple[RunCard, ...] | None = None
         self._trouble = ""
         self._reading = False
@@ -95,7 +95,7 @@ class RunsScreen(PlaceScreen):
 
     @property
     def _current(self) -> str | None:
-        return self.board.run.run_id if self.board is not None else None
+        return self.session.run.run_id if self.session is not None else None
 
     def action_reload(self) -> None:
         """Read the list in a thread."""

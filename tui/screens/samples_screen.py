@@ -13,7 +13,7 @@ from ..keys import Key
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..panes.sample_panes import CaptionPane, PicturePane, SampleRows
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from ..ui.cells import Line, clauses
 from ..ui.picture_file import EXTRA, Picture, PictureError, can_decode, decode
 from ..ui.picture_protocol import Way, image_widget, room_pixels, way_here
@@ -57,9 +57,9 @@ class SamplesScreen(PlaceScreen):
     keys = SAMPLE_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(SAMPLE_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board) -> None:
-        super().__init__(application, board)
-        self.board: Board = board
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.session: RunSession = session
         self.samples: tuple[Sample, ...] | None = None
         self.rows: tuple[SampleRow, ...] = ()
         self.list_shown = True
@@ -117,7 +117,7 @@ class SamplesScreen(PlaceScreen):
 
     def reload(self) -> None:
         """Look for pictures in a thread."""
-        door = self.board.run.samples
+        door = self.session.run.samples
         if door is None or door.directory is None or self._reading:
             return
         self._reading = True
@@ -173,7 +173,7 @@ class SamplesScreen(PlaceScreen):
         return (("strong", row.moment), ("label", f" · {said}" if row.moment else said))
 
     def _message(self) -> str:
-        door = self.board.run.samples
+        door = self.session.run.samples
         if door is None or door.directory is None:
             return NO_DIRECTORY
         if self.samples is None:

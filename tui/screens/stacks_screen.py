@@ -10,7 +10,7 @@ from ...core.views.screens.stack_dumps import Sheet, Spread, spreads
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
-from ..run_session import Application, Board
+from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
 from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of
@@ -43,8 +43,8 @@ class StacksScreen(PlaceScreen):
     keys = STACK_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(STACK_KEYS, ALSO)
 
-    def __init__(self, application: Application, board: Board, incident: int, title: str) -> None:
-        super().__init__(application, board)
+    def __init__(self, application: Application, session: RunSession, incident: int, title: str) -> None:
+        super().__init__(application, session)
         self.incident, self.subject = incident, title
         self.pages: tuple[Spread, ...] | None = None
         self.page = 0
@@ -74,7 +74,7 @@ class StacksScreen(PlaceScreen):
     def on_mount(self) -> None:
         """Read the folder."""
         super().on_mount()
-        door = self.board.run.incident_files if self.board is not None else None
+        door = self.session.run.incident_files if self.session is not None else None
         if door is None:
             self.pages, self._trouble = (), FOLDER_UNKNOWN
             self.draw()

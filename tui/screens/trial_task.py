@@ -34,12 +34,12 @@ class TrialWork:
 
     def ask(self, profile: str) -> None:
         """Look who would be in the way, ask, try."""
-        door = self._on.board.run.trials
+        door = self._on.session.run.trials
         if door is None:
-            self._on.say(CANNOT.format(profile))
+            self._on.show_message(CANNOT.format(profile))
             return
-        if self._on.board.long_task.state is not None:
-            self._on.say(ONE_AT_A_TIME)
+        if self._on.session.long_task.state is not None:
+            self._on.show_message(ONE_AT_A_TIME)
             return
 
         def look() -> Callable[[], None]:
@@ -47,7 +47,7 @@ class TrialWork:
                 rivals = tuple(door.rivals())
             except Exception as error:
                 said = str(error)
-                return lambda: self._on.say(said)
+                return lambda: self._on.show_message(said)
             price = trial_price(profile, MINUTES, rivals)
 
             def ask() -> None:
@@ -58,7 +58,7 @@ class TrialWork:
         self._on.tasks.submit(look)
 
     def _try(self, profile: str, *, beside: bool) -> None:
-        door = self._on.board.run.trials
+        door = self._on.session.run.trials
         if door is None:
             return
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 Made = TypeVar("Made")
 
 
-class Kept:
+class LastValue:
     """Of one pane; the newest answer by name."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ REST_S = 2.0
 """A chart is not fetched more often than this, however short its columns."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class SeriesQuery(msgspec.Struct, frozen=True):
     """A chart that is on the screen: ``columns`` values of a metric from ``since_t`` to ``until_t`` (run seconds).
 
     ``window_s`` instead of the two: the newest stretch of that length.
@@ -25,21 +25,21 @@ class Wish(msgspec.Struct, frozen=True):
     until_t: float = 0.0
 
 
-def span_of(wish: Wish, now_t: float) -> tuple[float, float]:
-    """(since, until) that is fetched for a wish at ``now_t``, run seconds."""
-    if wish.window_s is None:
-        return wish.since_t, wish.until_t
-    grain = max(wish.window_s / wish.columns, REST_S)
+def span_of(series_query: SeriesQuery, now_t: float) -> tuple[float, float]:
+    """(since, until) that is fetched for a series_query at ``now_t``, run seconds."""
+    if series_query.window_s is None:
+        return series_query.since_t, series_query.until_t
+    grain = max(series_query.window_s / series_query.columns, REST_S)
     # Only whole columns, and a second for the history to reach the disk: the newest column is never half empty.
     until = (now_t - 1.0) // grain * grain
-    return until - wish.window_s, until
+    return until - series_query.window_s, until
 
 
 ALIKE_S = 3.0
 """A stretch that moved by less only went along with the clock."""
 
 
-def alike(before: Sequence[Wish], after: Sequence[Wish]) -> bool:
+def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> bool:
     """The same charts of the same time, but for the seconds that passed: the next usual look will do."""
     return len(before) == len(after) and all(
         (a.metric, a.columns, a.window_s) == (b.metric, b.columns, b.window_s)
@@ -59,33 +59,35 @@ SPIKE_SHARE = 0.02
 
 
 class SeriesCache:
-    """Answers wishes; used by one thread."""
+    """Answers series_queries; used by one thread."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, float | None], tuple[tuple[float, ...], Columns]] = {}
 
-    def get(self, wish: Wish, now_t: float, fetch: Fetch) -> Columns:
+    def get(self, series_query: SeriesQuery, now_t: float, fetch: Fetch) -> Columns:
         """Values by column, oldest first, None where nothing was read: the mean, or the extreme where it is a spike."""
-        if wish.columns < 1:
+        if series_query.columns < 1:
             return ()
-        since, until = span_of(wish, now_t)
-        width = max((until - since) / wish.columns, 1e-3)
+        since, until = span_of(series_query, now_t)
+        width = max((until - since) / series_query.columns, 1e-3)
         stamp: tuple[float, ...] = (since, until)
-        if wish.window_s is None and until > now_t - SETTLED_S:
+        if series_query.window_s is None and until > now_t - SETTLED_S:
             stamp = (since, until, now_t // max(width, REST_S))
-        key = (wish.metric, wish.columns, wish.window_s)
+        key = (series_query.metric, series_query.columns, series_query.window_s)
         kept = self._kept.get(key)
         if kept is not None and kept[0] == stamp:
             return kept[1]
-        values = _columns(fetch(wish.metric, since, until, wish.columns), since, width, wish.columns)
+        values = _columns(
+            fetch(series_query.metric, since, until, series_query.columns), since, width, series_query.columns
+        )
         if kept is not None and kept[1] == values:
             values = kept[1]
         self._kept[key] = (stamp, values)
         return values
 
-    def forget(self, wishes: Sequence[Wish]) -> None:
+    def forget(self, series_queries: Sequence[SeriesQuery]) -> None:
         """Drop what is no longer on the screen."""
-        wanted = {(w.metric, w.columns, w.window_s) for w in wishes}
+        wanted = {(w.metric, w.columns, w.window_s) for w in series_queries}
         self._kept = {key: kept for key, kept in self._kept.items() if key in wanted}
 
 
@@ -96,17 +98,17 @@ def stretch(values: Columns, cells: int) -> Columns:
     return tuple(values[i * len(values) // cells] for i in range(cells))
 
 
-def placed(values: Columns, wish: Wish, since_t: float, step_s: float, cells: int) -> Columns:
-    """The curve of an answered wish at ``cells`` moments ``step_s`` apart from ``since_t``, whatever its own grid.
+def placed(values: Columns, series_query: SeriesQuery, since_t: float, step_s: float, cells: int) -> Columns:
+    """The curve of an answered query at ``cells`` moments ``step_s`` apart from ``since_t``, whatever its own grid.
 
     Straight lines between known neighbours; a gap stays a gap, and so does what lies outside.
     """
-    width = (wish.until_t - wish.since_t) / max(len(values), 1)
+    width = (series_query.until_t - series_query.since_t) / max(len(values), 1)
     if not values or width <= 0:
         return (None,) * cells
     found: list[float | None] = []
     for i in range(cells):
-        at = (since_t + (i + 0.5) * step_s - wish.since_t) / width - 0.5
+        at = (since_t + (i + 0.5) * step_s - series_query.since_t) / width - 0.5
         if not -0.5 - 1e-6 <= at <= len(values) - 0.5 + 1e-6:
             found.append(None)
             continue

@@ -13,7 +13,7 @@ GONE = 129
 """Exit code of a process ended by a hang-up (128 + SIGHUP)."""
 
 
-def may_watch_the_mouse(env: Mapping[str, str]) -> bool:
+def mouse_supported(env: Mapping[str, str]) -> bool:
     """False inside GNU screen: while a program watches the mouse there, a lone Escape is held back for the next key."""
     return not env.get("STY")
 
@@ -27,13 +27,13 @@ def can_show_screen() -> bool:
     return False
 
 
-def believe_the_terminal() -> None:
+def use_terminal_size() -> None:
     """Forget sizes that a shell exported: they are of the moment it did so, and would win over the terminal's own."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
 
-def end_with_terminal() -> None:
+def exit_with_terminal() -> None:
     """End this process as soon as its terminal does.
 
     A hang-up that a parent left ignored is made deadly again, and a thread waits for the hang-up of stdin: Textual's

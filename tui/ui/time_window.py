@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.views import quantity
-from .series import Wish, span_of
+from .series import SeriesQuery, span_of
 
 LENGTHS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0, 259200.0, 604800.0)
 """Lengths one zooms through; the last step is the whole run."""
@@ -42,18 +42,18 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
         """The right edge."""
         return self.since_t + self.length_s
 
-    def wish(self, metric: str, cells: int) -> Wish:
+    def series_query(self, metric: str, cells: int) -> SeriesQuery:
         """The history of a metric over the window, for a chart of so many cells."""
         columns = max(1, min(cells, int(self.length_s / COLUMN_LEAST_S)))
         if self.scrolls:
-            return Wish(metric, columns, self.length_s)
-        return Wish(metric, columns, None, self.since_t, self.until_t)
+            return SeriesQuery(metric, columns, self.length_s)
+        return SeriesQuery(metric, columns, None, self.since_t, self.until_t)
 
     def marked(self, cells: int) -> dict[int, str]:
         """Cells of incidents and of the moment under the cursor, with the style of each."""
         if cells < 1 or not (self.marks or self.cursor_t is not None):
             return {}
-        since, until = span_of(self.wish("", cells), self.now_t)
+        since, until = span_of(self.series_query("", cells), self.now_t)
 
         def cell(t: float) -> int | None:
             at = math.floor((t - since) / (until - since) * cells)
