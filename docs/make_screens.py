@@ -21,13 +21,13 @@ SCENES = {
     "finished": "Finished",
 }
 PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
-    "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.kept.display or s.kept_spreads is not None),
-    "stacks": ("Two looks at a stuck process (s on an incident)", ("3", "s"), lambda s: bool(s.pages)),
-    "checkpoints": ("Checkpoints (key 4)", ("4", "down", "s"), lambda s: s.kept.report is not None),
+    "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.evidence.display or s.evidence_spreads is not None),
+    "stacks": ("Two stack dumps of a stuck process (s on an incident)", ("3", "s"), lambda s: bool(s.pages)),
+    "checkpoints": ("Checkpoints (key 4)", ("4", "down", "s"), lambda s: s.state.report is not None),
     "samples": ("Sample images (key i)", ("i",), lambda s: s.fits),
     "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes) and bool(s.trials)),
     "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
-    "launch": ("Starting something (key l)", ("l",), lambda s: s.inquiry.checked),
+    "launch": ("Starting a run (key l)", ("l",), lambda s: s.inquiry.checked),
 }
 PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)

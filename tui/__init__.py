@@ -1,1 +1,1 @@
-"""The screen: a window on a run, never its owner."""
+"""The Textual application. It shows a run and sends commands; training and supervisor do not depend on it."""

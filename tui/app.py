@@ -1,4 +1,4 @@
-"""The application: a window on a run. It owns nothing: whatever happens to it, training and supervisor go on."""
+"""The application. It shows a run and owns nothing: training and supervisor continue without it."""
 
 import asyncio
 import os
@@ -31,11 +31,11 @@ HERE = Path(__file__).parent
 
 
 class TrainwatchApp(App[None]):
-    """``run`` None: begin with the list of runs of ``picker``, or with what ``launcher`` could start.
+    """``run`` None: start with the list of runs of ``picker``, or with the launch screen.
 
-    All doors but the run's feed and the log reader may be None; their keys then say what to do instead.
-    ``read_only`` hides everything that changes something. ``interval_s`` 0: look only when told (tests).
-    ``home``: the state folder, for what is remembered and for pictures; None: nothing is remembered.
+    Services that are None disable their keys, which then name the command to use instead.
+    ``read_only`` hides everything that changes something. ``interval_s`` 0: no polling (tests).
+    ``home``: the state folder, for the saved state and screenshots; None: nothing is saved.
     """
 
     TITLE = "trainwatch"
@@ -70,29 +70,29 @@ class TrainwatchApp(App[None]):
         self.pane_focus = PaneFocus()
         self.pane_focus.focused, self.pane_focus.whole = self.remembered.pane, self.remembered.whole
         self.exit_message = ""
-        """What to print on the terminal after the screen is gone."""
+        """Printed on the terminal after exit."""
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = self.remembered.theme if self.remembered.theme in self.available_themes else DARK.name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our colour roles for themes that do not know them."""
+        """Values of our colour variables for other themes."""
         return ROLES
 
     def run(self, *, headless: bool = False, **rest: Any) -> None:
-        """Run on this terminal until it is left (or gone), then print what goes on."""
+        """Run on this terminal until exit, then print what continues."""
         if not headless:
             use_terminal_size()
             exit_with_terminal()
             rest = {"mouse": mouse_supported(os.environ), **rest}
         result = super().run(headless=headless, **rest)
         if self.exit_message and not headless:
-            print(self.exit_message)  # noqa: T201  the terminal is ours again
+            print(self.exit_message)  # noqa: T201  after the application
         return result
 
     def on_mount(self) -> None:
-        """Open the run, or the list."""
+        """Open the run, the launch screen, or the list of runs."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         if self.first_run is not None:
             self.show_run(self.first_run)
@@ -105,11 +105,11 @@ class TrainwatchApp(App[None]):
 
     @property
     def dashboard(self) -> Dashboard | None:
-        """The dashboard on the stack, whatever dialog lies over it."""
+        """The dashboard on the stack of screens."""
         return next((s for s in reversed(self.screen_stack) if isinstance(s, Dashboard)), None)
 
     def show_run(self, run: OpenRun) -> None:
-        """Put the dashboard of a run in the place of the one that is shown."""
+        """Replace the dashboard with that of another run."""
         dashboard = Dashboard(
             run,
             starter=self.starter,
@@ -130,11 +130,11 @@ class TrainwatchApp(App[None]):
             self.switch_screen(dashboard)
 
     def action_runs(self) -> None:
-        """The list of runs."""
+        """Open the list of runs."""
         self.action_place("runs")
 
     def action_place(self, name: str) -> None:
-        """Go to one of the screens of the run that is open; without one there are only those that need none."""
+        """Open a screen by name; without an open run only those that need none."""
         dashboard = self.dashboard
         if dashboard is None and name == "dashboard":
             self.action_leave_place()
@@ -160,7 +160,7 @@ class TrainwatchApp(App[None]):
         return dashboard is not None and (name != "samples" or dashboard.run.samples is not None)
 
     def action_leave_place(self) -> None:
-        """To the screen that this one was opened from; from the first one to the list, which only q leaves."""
+        """Go back to the screen that this one was opened from; from the first one to the list of runs."""
         if not isinstance(self.screen, PlaceScreen):
             return
         if self.dashboard is not None or sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
@@ -171,7 +171,7 @@ class TrainwatchApp(App[None]):
             self.show_message("This is the first screen: q leaves it.")
 
     def _uncover(self) -> None:
-        """Take away what lies over the dashboard."""
+        """Close the screens over the dashboard."""
         while isinstance(self.screen, PlaceScreen) and self.dashboard is not None:
             self.pop_screen()
 
@@ -182,18 +182,18 @@ class TrainwatchApp(App[None]):
             return
         from .screens.log_screen import LogScreen
 
-        screen = LogScreen(self, dashboard)  # over the screen that led here: Escape leads back to it
+        screen = LogScreen(self, dashboard)  # over the current screen: Escape returns to it
         self.push_screen(screen)
         screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 
     def action_leave(self) -> None:
-        """Close the screen and say what goes on."""
+        """Save the state of the screen and exit."""
         self.exit_message = exit_message(self.dashboard)
         self.remember()
         self.exit()
 
     def remember(self) -> None:
-        """Write down what the next time begins with."""
+        """Save what the next start begins with."""
         dashboard = self.dashboard
         place = next((s.place for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen)), "")
         keep(
@@ -209,13 +209,13 @@ class TrainwatchApp(App[None]):
         )
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette."""
+        """The commands of the palette."""
         from .palette import commands
 
         return commands(self, screen)
 
     def action_copy_text(self) -> None:
-        """Put the text of the screen in front on the clipboard of the terminal."""
+        """Copy the text of the current screen to the terminal's clipboard."""
         lines: list[str] = []
         for pane in getattr(self.screen, "panes", {}).values():
             if pane.display and pane.id not in {"keys", "tabs"}:
@@ -224,7 +224,7 @@ class TrainwatchApp(App[None]):
         self.show_message("Copied (if this terminal allows it).")
 
     def action_save_picture(self) -> None:
-        """Save the screen in front as SVG."""
+        """Save the current screen as SVG."""
         svg = self.export_screenshot(title="trainwatch")
         try:
             folder = make_private(self.home / "screenshots") if self.home is not None else Path.cwd()
@@ -237,29 +237,29 @@ class TrainwatchApp(App[None]):
             self.show_message(f"Saved as SVG: {path}")
 
     def copy(self, text: str) -> None:
-        """Put something on the clipboard of the terminal, and say what."""
+        """Copy to the terminal's clipboard, and show what was copied."""
         self.copy_to_clipboard(text)
         self.show_message(f"Copied (if this terminal allows it): {text}")
 
     def show_message(self, text: str) -> None:
-        """A sentence in the footer of whatever is in front."""
+        """Show a sentence in the footer of the current screen."""
         front = next((s for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen | Dashboard)), None)
         if front is not None:
             front.show_message(text)
 
 
 def exit_message(dashboard: Dashboard | None) -> str:
-    """What goes on after the screen is gone."""
+    """The sentence that is printed after exit: what continues."""
     if dashboard is None:
         return ""
     story, name = dashboard.now.story, dashboard.run.name
     if not story.attempts:
         return f"{name} was not started."
     if story.state in TERMINAL_STATES:
-        return f"{name} is {story.state.replace('_', ' ')}. Its story: trainwatch events {dashboard.run.run_id}"
+        return f"{name} is {story.state.replace('_', ' ')}. Its events: trainwatch events {dashboard.run.run_id}"
     if dashboard.now.supervisor_alive is False:
         return (
-            f"{name}: the trainer was left as it is, and nobody is watching it. "
+            f"{name}: the trainer continues without a supervisor. "
             f"Start a supervisor with: trainwatch run --help, or open the screen again and press S."
         )
-    return f"{name}: training and supervisor go on. Come back with: trainwatch"
+    return f"{name}: training and supervisor continue. Open the screen again with: trainwatch"

@@ -1,4 +1,4 @@
-"""The one table of keys: bindings, footer, help and palette are made of it."""
+"""The table of keys: bindings, footer, help and palette are built from it."""
 
 from collections.abc import Callable
 
@@ -14,9 +14,9 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
     now: Situation
     startable: bool = False
     samples: bool = False
-    """Its sample images can be looked for."""
+    """The run has a folder of sample images."""
     launchable: bool = False
-    """Something else can be started from here."""
+    """Another run can be started from here."""
     has_runs: bool = False
     read_only: bool = False
 
@@ -27,17 +27,17 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> bool:
-        """A trainer is there."""
+        """A trainer is running."""
         return self.state in LIVE_STATES
 
     @property
     def started(self) -> bool:
-        """It ran at least once."""
+        """It was started at least once."""
         return bool(self.now.story.attempts)
 
     @property
     def watched(self) -> bool:
-        """A supervisor takes commands (or nobody looked yet)."""
+        """A supervisor runs, or it is not known yet."""
         return self.now.supervisor_alive is not False
 
 
@@ -57,7 +57,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     footer: bool = True
     always: bool = False
     first: Applies = lambda _: False
-    """When it stands first in the footer: it is what to do now."""
+    """When it comes first in the footer: it is the next thing to do."""
 
 
 KEYS: tuple[Key, ...] = (
@@ -67,7 +67,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         key="S", shown="S", action="supervisor", label="start supervisor",
-        help="start a supervisor (detached; it outlives this screen)",
+        help="start a supervisor (detached; it continues without this screen)",
         when=lambda c: c.started and not c.watched and c.state != "finished", acts=True,
         first=lambda c: not c.watched and c.state not in {"finished", "stopped", "given_up"},
     ),
@@ -76,7 +76,7 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.state == "hung" and c.watched, acts=True, first=lambda c: c.state == "hung",
     ),
     Key(
-        key="u", shown="u", action="unpause", label="go on", help="go on after a pause",
+        key="u", shown="u", action="unpause", label="continue", help="continue after a pause",
         when=lambda c: c.state == "paused" and c.watched, acts=True, first=lambda c: c.state == "paused",
     ),
     Key(
@@ -84,7 +84,7 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.started and c.live,
     ),
     Key(
-        key="k", shown="k", action="kill", label="kill", help="kill the training now (asks, and says what is lost)",
+        key="k", shown="k", action="kill", label="kill", help="kill the training now (asks, and shows what is lost)",
         when=lambda c: c.live and c.watched, acts=True,
     ),
     Key(
@@ -92,7 +92,7 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.live and c.watched, acts=True, footer=True,
     ),
     Key(
-        key="r", shown="r", action="resume", label="resume", help="resume or restart, choosing the checkpoint (asks)",
+        key="r", shown="r", action="resume", label="resume", help="resume or restart from a checkpoint (asks)",
         when=lambda c: c.started, acts=True, first=lambda c: c.state in {"stopped", "given_up"},
     ),
     Key(
@@ -125,7 +125,7 @@ KEYS: tuple[Key, ...] = (
     Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)", footer=False),
     Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back", footer=False),
     Key(key="left", shown="← →", action="event(-1)", label="events",
-        help="walk the events of the timeline; its numbers are of that moment", footer=False,
+        help="select an event of the timeline; the charts show that time", footer=False,
         when=lambda c: c.started),
     Key(key="o", shown="o", action="open", label="open", help="open the screen of the pane, or of the event",
         footer=False, when=lambda c: c.started),
@@ -140,7 +140,7 @@ KEYS: tuple[Key, ...] = (
         help="start something: a run of trainwatch.toml, or a command", when=lambda c: c.launchable),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave",
-        help="leave the screen; training and supervisor go on", always=True),
+        help="leave the screen; training and supervisor continue", always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
     ("down", "scroll(-1)"),
@@ -154,11 +154,11 @@ ALSO: tuple[tuple[str, str], ...] = (
     ("enter", "open"),
     ("escape", "back"),
 )
-"""Keys that need no line of their own in footer and help."""
+"""Keys without a line of their own in footer and help."""
 
 
 def applying(context: KeyContext) -> tuple[Key, ...]:
-    """Keys that do something now, what to do first in front."""
+    """Keys that apply now, the next thing to do first."""
     found = [k for k in KEYS if k.when(context) and not (k.acts and context.read_only)]
     return tuple(sorted(found, key=lambda k: not k.first(context)))
 
@@ -166,16 +166,16 @@ def applying(context: KeyContext) -> tuple[Key, ...]:
 OVER: dict[str, str] = {
     "finished": "The run is finished: r starts it again.",
     "stopped": "The run is stopped: r resumes it.",
-    "given_up": "The run was given up: e says why, r resumes it.",
+    "given_up": "The run was given up: e shows why, r resumes it.",
 }
-"""States in which no trainer is there to be told anything."""
+"""By state without a trainer: why the key does nothing."""
 MISSING: dict[str, str] = {
     "wait": "Nothing is hung.",
     "unpause": "It is not paused.",
     "acknowledge": "No incident is open.",
-    "supervisor": "A supervisor is there already.",
+    "supervisor": "A supervisor is running already.",
 }
-"""By action: what it would need."""
+"""By action: why it does nothing."""
 
 
 def why_not(action: str, context: KeyContext) -> str:
@@ -187,7 +187,7 @@ def why_not(action: str, context: KeyContext) -> str:
     if context.state in OVER:
         return OVER[context.state]
     if not context.watched and action != "supervisor":
-        return "Nobody is watching it: S starts a supervisor."
+        return "No supervisor is running: S starts one."
     if action in MISSING:
         return MISSING[action]
-    return "It is paused: u goes on." if context.state == "paused" else "No trainer is running now."
+    return "It is paused: u continues." if context.state == "paused" else "No trainer is running now."

@@ -1,4 +1,4 @@
-"""What the keys of the dashboard do to the run: each asks first where it must, then sends one command."""
+"""The operations on a run: each asks for confirmation if needed, then sends one command to the supervisor."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -31,7 +31,7 @@ BY = "screen"
 
 
 class Operated(Protocol):
-    """Where a run is operated from: what is known of it, and a footer to answer in."""
+    """The screen that a run is operated from."""
 
     run: OpenRun
     now: Situation
@@ -40,7 +40,7 @@ class Operated(Protocol):
 
     @property
     def app(self) -> App[Any]:
-        """Where questions are asked."""
+        """Where dialogs are opened."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class Operated(Protocol):
         ...
 
     def show_message(self, text: str) -> None:
-        """A sentence in the footer."""
+        """Show a sentence in the footer."""
         ...
 
     def in_thread(self, work: Callable[[], str]) -> None:
@@ -58,7 +58,7 @@ class Operated(Protocol):
 
 
 class Asked(NamedTuple):
-    """A question that stands open, what it costs at any moment, and what a yes sends."""
+    """An open confirmation, what it costs now, and the command that is sent on yes."""
 
     question: "Confirm | ConfirmByName"
     price: Callable[[], Price]
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
 
 
 class Operations:
-    """Actions on the run of one dashboard. Commands travel in threads; answers come back as a line in the footer."""
+    """Operations on the run of one dashboard. Commands are sent in threads; the reply is shown in the footer."""
 
     def __init__(self, on: Operated) -> None:
         self._on = on
@@ -85,7 +85,7 @@ class Operations:
         self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
 
     def unpause(self) -> None:
-        """Go on."""
+        """Continue after a pause."""
         self.send(Command(t=0.0, verb="unpause", by=BY))
 
     def wait(self) -> None:
@@ -93,7 +93,7 @@ class Operations:
         self.send(Command(t=0.0, verb="wait", by=BY))
 
     def acknowledge(self, incident: int | None = None) -> None:
-        """Acknowledge an incident; the newest open one where none is named."""
+        """Acknowledge an incident; by default the newest open one."""
         waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
         if incident is None and waiting:
             incident = waiting[-1].id
@@ -101,7 +101,7 @@ class Operations:
             self.send(Command(t=0.0, verb="ack", by=BY, incident=incident))
 
     def resume(self) -> None:
-        """Choose a checkpoint, see the price, restart from it."""
+        """Choose a checkpoint, confirm, restart from it."""
         from .dialogs.choose import BEGINNING, choose_checkpoint
 
         def chosen(path: str | None) -> None:
@@ -111,7 +111,7 @@ class Operations:
         self._on.app.push_screen(choose_checkpoint(self._on.view.checkpoints), chosen)
 
     def resume_from(self, path: str | None) -> None:
-        """Choose what is changed with it, where there is a choice; see the price, then restart.
+        """Choose the remedies if there are any, confirm, then restart.
 
         ``path``: of the checkpoint to start from, None = from the beginning.
         """
@@ -133,8 +133,8 @@ class Operations:
         if path is None:
             order = Command(t=0.0, verb=verb, by=BY, fresh=bool(self._on.now.story.checkpoints))
         else:
-            # The newest good one is the policy's own choice: unnamed, it may fall back to an older one if a deep look
-            # finds damage; a checkpoint that was named is used or refused.
+            # The newest verified one is the policy's own choice: unnamed, it may fall back to an older one if deep
+            # verification finds damage; a named checkpoint is used or refused.
             usual = any(v.resume and v.path == path for v in self._on.view.checkpoints)
             order = Command(t=0.0, verb=verb, by=BY, checkpoint=None if usual else path)
         order = msgspec.structs.replace(order, remedies=choice.take, without_remedies=choice.take_back)
@@ -145,7 +145,7 @@ class Operations:
         self._ask(price, order)
 
     def profile(self) -> None:
-        """Choose a profile, see what it costs, switch."""
+        """Choose a profile, confirm, switch."""
         from .dialogs.choose import ChooseProfile
 
         profiles = self._on.run.profiles
@@ -163,12 +163,12 @@ class Operations:
         self._on.app.push_screen(dialog, chosen)
 
     def switch_to(self, name: str, *, at_once: bool) -> None:
-        """See what switching to this profile costs, then switch."""
+        """Confirm the switch to this profile, then switch."""
         order = Command(t=0.0, verb="profile", by=BY, profile=name, now=at_once)
         self._ask(lambda: profile_price(self._on.now, name, at_once=at_once), order)
 
     def start_supervisor(self, then: Command | None = None) -> None:
-        """Start one, detached."""
+        """Start a detached supervisor."""
         starter, run = self._on.starter, self._on.run
         if starter is None:
             self._on.show_message("This screen cannot start a supervisor; use: trainwatch --headless")
@@ -179,13 +179,13 @@ class Operations:
                 starter.start(run.run_id, then)
             except Exception as error:
                 return str(error)
-            return "A supervisor is watching now; it goes on when you leave."
+            return "A supervisor is running now; it continues when you leave."
 
         self._on.show_message("Starting a supervisor …")
         self._on.in_thread(start)
 
     def send(self, command: Command) -> None:
-        """Send; where nobody is there to take it, a supervisor is started with it as its first command."""
+        """Send a command; without a supervisor, start one with it as its first command."""
         if not self._on.context.watched:
             self.start_supervisor(command)
             return
@@ -203,7 +203,7 @@ class Operations:
         self._on.in_thread(tell)
 
     def renew(self) -> None:
-        """Tell the price of the question that stands open as it is now; the training goes on meanwhile."""
+        """Update the cost in the open confirmation: the training continues meanwhile."""
         asked = self._asked
         if asked is None:
             return
@@ -212,7 +212,7 @@ class Operations:
             self._asked = None
         elif not price.typed or question.price.typed:
             question.renew(price)
-        elif question.is_current:  # steps would be lost by now: a key is not enough any more
+        elif question.is_current:  # steps would be lost by now: the run's name must be typed
             question.dismiss(None)
             self._ask(asked.price, asked.command)
 

@@ -86,7 +86,7 @@ def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     yield from command("Theme", "choose the colours", app.action_change_theme)
     yield from command("copy this screen (ctrl+y)", "copy its text", app.action_copy_text)
     yield from command("picture of this screen (ctrl+s)", "save it as SVG", app.action_save_picture)
-    yield from command("leave (q)", "leave the screen; training and supervisor go on", app.action_leave)
+    yield from command("leave (q)", "leave the screen; training and supervisor continue", app.action_leave)
 
 
 def _press(app: Offering, key: str) -> Callable[[], None]:

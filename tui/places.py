@@ -1,10 +1,10 @@
-"""The numbered screens of a run: which there are, and the keys that lead to them from everywhere."""
+"""The numbered screens of a run, and the keys that open them from everywhere."""
 
 import msgspec
 
 
 class Place(msgspec.Struct, frozen=True):
-    """``name`` is what the application opens; it is also the word on the tab."""
+    """``name``: what the application opens, and the word on the tab."""
 
     key: str
     name: str
@@ -19,4 +19,4 @@ PLACES: tuple[Place, ...] = (
     Place("6", "runs"),
 )
 SIDE_PLACES: frozenset[str] = frozenset({"launch", "samples"})
-"""Screens without a number: they lie over the one that they were opened from, and Escape leads back to it."""
+"""Screens without a number: they are opened over another one, and Escape returns to it."""

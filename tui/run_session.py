@@ -13,7 +13,7 @@ from .operations import Operations
 
 
 class Application(Protocol):
-    """What a screen may ask of the application. ``interval_s`` 0: look only when told (tests)."""
+    """The application, as screens use it. ``interval_s`` 0: no polling (tests)."""
 
     picker: RunPicker | None
     launcher: Launcher | None
@@ -21,7 +21,7 @@ class Application(Protocol):
     interval_s: float
 
     def show_run(self, run: OpenRun) -> None:
-        """Put the dashboard of a run in the place of the one that is shown."""
+        """Replace the dashboard with that of another run."""
         ...
 
     def show_log_line(self, log: str | None, line: int) -> None:
@@ -33,23 +33,23 @@ class Application(Protocol):
         ...
 
     def action_leave_place(self) -> None:
-        """To the screen that this one was opened from."""
+        """Go back to the screen that this one was opened from."""
         ...
 
     def copy(self, text: str) -> None:
-        """Put something on the clipboard of the terminal, and say what."""
+        """Copy to the terminal's clipboard, and show what was copied."""
         ...
 
 
 class RunSession(Protocol):
-    """The run that is open: what was seen of it, what can be done to it, and what goes on whatever is in front."""
+    """The open run: its state as last polled, its operations, and its long task. Implemented by the dashboard."""
 
     run: OpenRun
     now: Situation
     long_task: LongTask
     operations: Operations
     screen_states: dict[str, object]
-    """What the screens over it remember while they are not shown."""
+    """By screen: what it restores when it is opened again."""
 
     @property
     def context(self) -> KeyContext:
@@ -57,16 +57,16 @@ class RunSession(Protocol):
         ...
 
     def show_message(self, text: str) -> None:
-        """A sentence in the footer, on whatever screen is in front."""
+        """Show a sentence in the footer of the screen in front."""
         ...
 
     def renew(self, place: str) -> None:
-        """Work of this screen changed something: it is drawn anew where it is the one in front."""
+        """A task of this screen changed something: redraw it if it is in front."""
         ...
 
 
 class OpenPlace(Protocol):
-    """A screen over the session, as those see it that work for it."""
+    """A screen that is opened over the dashboard, as its tasks use it."""
 
     place: ClassVar[str]
     tasks: TaskQueue
@@ -77,11 +77,11 @@ class OpenPlace(Protocol):
         ...
 
     def draw(self) -> None:
-        """Show everything that changed."""
+        """Redraw."""
         ...
 
     def show_message(self, text: str) -> None:
-        """A sentence in the footer."""
+        """Show a sentence in the footer."""
         ...
 
 

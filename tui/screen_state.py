@@ -1,6 +1,6 @@
-"""What the screen remembers from one time to the next: colours, the pane that is looked at, zoom, and the place.
+"""What the screen saves for its next start: theme, focused pane, zoom, and the open screen.
 
-A small file in the state folder. It is a convenience: what cannot be read or written is forgotten, and said to nobody.
+A small file in the state folder. Read and write errors are ignored: it is only a convenience.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ FILE_NAME = "screen.json"
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
-    """``place``: where one was when one left ``run``; empty = the dashboard."""
+    """``place``: the screen of ``run`` that was open; empty = the dashboard."""
 
     theme: str = ""
     pane: str | None = None
@@ -29,7 +29,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recall(home: Path | None) -> Remembered:
-    """As it was left; the usual where nothing (sensible) is remembered."""
+    """The saved state; defaults for what is missing or invalid."""
     if home is None:
         return Remembered()
     try:
@@ -46,7 +46,7 @@ def recall(home: Path | None) -> Remembered:
 
 
 def keep(home: Path | None, remembered: Remembered) -> None:
-    """Write it down, if that can be done."""
+    """Save it; errors are ignored."""
     if home is None:
         return
     with contextlib.suppress(OSError):

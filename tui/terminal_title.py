@@ -1,4 +1,4 @@
-"""Attention from outside the screen: the title of the terminal says how the run is, its bell rings at an incident."""
+"""The terminal's title shows the state of the run, and its bell rings at a new incident."""
 
 import os
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from .ui.glyphs import Glyphs
 WITHOUT_TITLE: frozenset[str] = frozenset({"linux", "dumb", "vt100", "vt220", ""})
 """Values of TERM whose terminals have no title; the Linux console takes the sequence for a change of colours."""
 KEEP, GIVE_BACK = "\x1b[22;2t", "\x1b[23;2t"
-"""The terminal remembers its title, and takes it back (those that cannot, ignore both)."""
+"""Push and pop the title on the terminal's stack; terminals without one ignore both."""
 
 
 class TerminalTitle:
-    """``write``: to the terminal; ``ring``: its bell. Incidents known at the first look ring nothing."""
+    """``write``: to the terminal; ``ring``: its bell. Incidents of the first poll do not ring."""
 
     def __init__(
         self, settings: ScreenSettings, write: Callable[[str], None], ring: Callable[[], None], glyphs: Glyphs
@@ -28,7 +28,7 @@ class TerminalTitle:
         self._has_title = settings.title and os.environ.get("TERM", "") not in WITHOUT_TITLE
 
     def update(self, now: Situation, view: HeaderView) -> None:
-        """Compare with the look before."""
+        """Update the title, and ring if an incident was opened since the last call."""
         opened = frozenset(i.id for i in now.story.incidents if i.severity != "info")
         if self._known is not None and opened - self._known and self._settings.bell:
             self._ring()
@@ -38,7 +38,7 @@ class TerminalTitle:
             self._set(title_of(now, view, self._glyphs))
 
     def restore(self) -> None:
-        """Give the title back."""
+        """Restore the title that the terminal had."""
         if self._title:
             self._write(GIVE_BACK)
             self._title = ""
@@ -51,7 +51,7 @@ class TerminalTitle:
 
 
 def title_of(now: Situation, view: HeaderView, glyphs: Glyphs) -> str:
-    """● luca · running 71 %: what changes seldom, so that a title costs next to nothing."""
+    """``● luca · running 71 %``: only what changes seldom, so that the title is rarely written."""
     sign = glyphs.levels[view.verdict.level]
     state = STATE_WORDS[now.story.state]
     done = "" if view.done is None or now.story.state == "finished" else f" {100 * view.done:.0f} %"

@@ -83,7 +83,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     person.press("Escape", "Escape")
     person.see("a attach")
     person.press("q")
-    person.see("training and supervisor go on")
+    person.see("training and supervisor continue")
     person.until(lambda _: person.ended, "it ends")
     assert world.alive(4)
 
@@ -102,4 +102,4 @@ def test_attach_inside_a_users_tmux_switches_there_and_back(world: World) -> Non
         person.press("C-b", "d")
         person.see("Back. The training was not touched.", "● Training")
         person.press("q")
-        person.see("training and supervisor go on")
+        person.see("training and supervisor continue")

@@ -37,7 +37,7 @@ def pane(text: str) -> str:
 
 def leave(person: Terminal) -> None:
     person.press("q")
-    person.until(lambda text: "go on" in text, "the farewell")
+    person.until(lambda text: "continue" in text, "the exit message")
     person.until(lambda _: person.ended, "it ends")
 
 

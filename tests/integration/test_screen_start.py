@@ -64,4 +64,4 @@ def test_exported_lines_and_columns_do_not_override_the_terminal_size(world: Wor
             person.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
         person.until(lambda t: max(map(len, t.splitlines())) == 80 and "a attach" in t, "the last of many sizes")
         person.press("X", "F9", "C-g", "q")
-        person.see("training and supervisor go on")
+        person.see("training and supervisor continue")

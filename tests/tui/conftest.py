@@ -1,4 +1,4 @@
-"""The screen is tested in UTC, without colours of the machine, and looks only when told."""
+"""The screen is tested in UTC, without colours of the machine, and polled only by the tests."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,4 +1,4 @@
-"""The dashboard: what stands on it, and that it stands there at every size."""
+"""The dashboard: what it shows, at every size."""
 
 import msgspec
 import pytest

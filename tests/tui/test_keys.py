@@ -241,7 +241,7 @@ async def test_acknowledge_names_the_incident() -> None:
 
 async def test_a_paused_run_goes_on() -> None:
     async with showing(in_state("paused")) as (app, pilot):
-        assert footer(app).startswith("u go on")
+        assert footer(app).startswith("u continue")
         await pilot.press("u")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["unpause"])
 
@@ -302,12 +302,12 @@ async def test_keys_on_a_finished_run_say_that_it_is(key: str) -> None:
     ("now", "key", "said"),
     [
         (finished(), "c", "No incident is open."),
-        (given_up(), "k", "The run was given up: e says why"),
-        (unwatched(), "k", "Nobody is watching it: S starts a supervisor."),
+        (given_up(), "k", "The run was given up: e shows why"),
+        (unwatched(), "k", "No supervisor is running: S starts one."),
         (healthy(), "w", "Nothing is hung."),
         (healthy(), "u", "It is not paused."),
-        (healthy(), "S", "A supervisor is there already."),
-        (in_state("paused"), "P", "It is paused: u goes on."),
+        (healthy(), "S", "A supervisor is running already."),
+        (in_state("paused"), "P", "It is paused: u continues."),
         (crashed(), "x", "No trainer is running now."),
         (empty(), "k", "It was not started yet."),
     ],
@@ -363,7 +363,7 @@ async def test_leaving_says_what_goes_on() -> None:
         await pilot.pause()
         look(app)
         await pilot.press("q")
-    assert app.exit_message == "luca: training and supervisor go on. Come back with: trainwatch"
+    assert app.exit_message == "luca: training and supervisor continue. Open the screen again with: trainwatch"
 
 
 async def test_leaving_an_unwatched_run_says_so() -> None:
@@ -372,7 +372,7 @@ async def test_leaving_an_unwatched_run_says_so() -> None:
         await pilot.pause()
         look(app)
         await pilot.press("q")
-    assert "nobody is watching it" in app.exit_message
+    assert "continues without a supervisor" in app.exit_message
 
 
 async def test_the_log_is_held_and_followed_again() -> None:

@@ -156,7 +156,7 @@ async def test_an_enter_that_waited_for_a_plan_hears_why_there_is_none() -> None
         await pilot.press("enter")
         await until(pilot, lambda: "it starts when they are in" in footer(app))
         launcher.gate.set()
-        await until(pilot, lambda: "the plan says why" in footer(app))
+        await until(pilot, lambda: "the plan shows why" in footer(app))
         assert launcher.started == []
 
 

@@ -166,7 +166,7 @@ async def test_a_filter_shows_matching_lines_and_the_search_stays_within(opened:
 async def test_jumps_show_their_choices_and_find_an_incident_in_its_own_log(opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("left_square_bracket")
-    assert [k.label for k in screen.offered()] == ["error", "incident", "start of a try"]
+    assert [k.label for k in screen.offered()] == ["error", "incident", "start of an attempt"]
     await pilot.press("i")
     await settled(screen, pilot)
     assert screen.file is not None
@@ -257,7 +257,7 @@ async def test_lines_are_copied_and_saved(
 
 async def test_tabs_lead_through_all_files(opened: Opened) -> None:
     screen, pilot = opened
-    assert [t.label for t in screen.file_tabs.tabs] == ["try 1", "try 2", "events.log"]
+    assert [t.label for t in screen.file_tabs.tabs] == ["attempt 1", "attempt 2", "events.log"]
     await pilot.press("tab")
     await settled(screen, pilot)
     assert rows(screen)[-1].strip() == "event 49"

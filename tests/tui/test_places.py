@@ -305,7 +305,7 @@ async def test_two_looks_at_a_process_stand_side_by_side() -> None:
 
 async def test_where_nothing_was_kept_it_says_why() -> None:
     async with open_place("3s", incident_files=FakeIncidentFiles([])) as (app, pilot):
-        await until(pilot, lambda: "Nothing was kept of this incident" in flowing(text(app, "left")))
+        await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "left")))
     error = PermissionError(13, "Permission denied")
     async with open_place("3s", incident_files=FakeIncidentFiles(error=error)) as (app, pilot):
         await until(pilot, lambda: "Permission denied" in text(app, "left"))

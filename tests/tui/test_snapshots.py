@@ -44,9 +44,9 @@ def test_dialogs(snap_compare: Callable[..., bool], key: str) -> None:
 
 
 PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
-    "incidents": (("3",), lambda s: s.chosen == 2 and (not s.kept.display or s.kept_spreads is not None)),
+    "incidents": (("3",), lambda s: s.chosen == 2 and (not s.evidence.display or s.evidence_spreads is not None)),
     "stacks": (("3", "s"), lambda s: bool(s.pages)),
-    "checkpoints": (("4", "down", "s"), lambda s: s.kept.report is not None),
+    "checkpoints": (("4", "down", "s"), lambda s: s.state.report is not None),
     "profiles": (("5", "down"), lambda s: bool(s.changes)),
     "runs": (("6",), lambda s: bool(s.cards)),
 }

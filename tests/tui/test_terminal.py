@@ -81,7 +81,7 @@ def test_term_leaves_and_restores_the_terminal(screen_on_pty: tuple[int, int]) -
         nonlocal seen
         with contextlib.suppress(OSError):
             seen += os.read(master, 65536)
-        return b"go on" in seen
+        return b"continue" in seen
 
     wait_for(over, "no exit_message")
     assert b"\x1b[?1049l" in seen
@@ -151,4 +151,4 @@ class TestInTmux:
         tmux("send-keys", "Enter")
         wait_for(shown("Seems to hang"), "did not come back")
         tmux("send-keys", "q")
-        wait_for(shown("training and supervisor go on"), "no exit_message")
+        wait_for(shown("training and supervisor continue"), "no exit_message")

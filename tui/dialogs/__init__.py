@@ -1,1 +1,1 @@
-"""What opens over a screen: to ask, to choose, to tell."""
+"""Dialogs: confirmations, choices, help and details."""

@@ -1,4 +1,4 @@
-"""Dialogs that let somebody choose: a checkpoint to resume from, a profile."""
+"""Dialogs to choose a checkpoint to resume from, or a profile."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -39,7 +39,7 @@ class Choice(Dialog[str]):
         yield options
 
     def on_mount(self) -> None:
-        """The list takes the keys."""
+        """Focus the list."""
         self.query_one(OptionList).focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -54,7 +54,7 @@ class Choice(Dialog[str]):
 
 
 def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
-    """Resume from which? Good ones first choice, damaged ones are shown but named as such."""
+    """The dialog to choose the checkpoint to resume from; damaged ones are left out and counted."""
     wide = max((len(v.step) for v in views), default=0)
     rows = [
         (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{'  ← newest good' if v.resume else ''}")
@@ -68,7 +68,7 @@ def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
     else:
         rows.append((BEGINNING, "from the beginning"))
     body = "Which checkpoint?" + (f" {quantity.plural(left_out, 'damaged one')} left out." if left_out else "")
-    return Choice("Resume", body, rows, "[Enter] choose   [Esc] leave it", chosen=best)
+    return Choice("Resume", body, rows, "[Enter] choose   [Esc] cancel", chosen=best)
 
 
 class ChooseProfile(Choice):
@@ -84,7 +84,7 @@ class ChooseProfile(Choice):
         ]
         super().__init__(
             "Profile", "Switch to which? The settings that differ stand below.", rows,
-            "[Enter] at next checkpoint   [n] now   [Esc] leave it", chosen=current,
+            "[Enter] at next checkpoint   [n] now   [Esc] cancel", chosen=current,
         )  # fmt: skip
         self.profiles = {p.name: p for p in profiles}
         self.current = current

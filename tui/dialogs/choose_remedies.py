@@ -1,4 +1,4 @@
-"""What a resume is launched with: what was changed before stays or is taken back, what was proposed is taken or not."""
+"""The dialog to choose the remedies of a resume: keep or undo the applied ones, take proposed ones."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,7 +16,7 @@ TICKED, FREE = "[x]", "[ ]"
 
 
 class RemedyChoice(msgspec.Struct, frozen=True):
-    """``take``: names of proposals; ``take_back``: all that are in force (the supervisor knows only all of them)."""
+    """``take``: names of proposals; ``take_back``: undo all applied ones (the supervisor undoes only all of them)."""
 
     take: tuple[str, ...] = ()
     take_back: bool = False
@@ -26,7 +26,7 @@ AS_IT_IS = RemedyChoice()
 
 
 class ChooseRemedies(Dialog[RemedyChoice]):
-    """A list to tick with space; Enter goes on. Those in force stand together on one row: they go or stay together."""
+    """A list to tick with space; Enter continues. Applied remedies share a row: they are kept or undone together."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "tick", show=False, priority=True),
@@ -37,7 +37,7 @@ class ChooseRemedies(Dialog[RemedyChoice]):
     def __init__(self, rows: Sequence[RemedyRow]) -> None:
         super().__init__(
             "Resume: with what?", "Ticked is what the launch has. The settings stand below.",
-            "[space] tick   [Enter] go on   [Esc] leave it",
+            "[space] tick   [Enter] continue   [Esc] cancel",
         )  # fmt: skip
         self.in_force = tuple(r for r in rows if r.applied)
         self.waiting = tuple(r for r in rows if not r.applied)
@@ -52,20 +52,20 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         yield Static("", id="difference", markup=False)
 
     def on_mount(self) -> None:
-        """The list takes the keys."""
+        """Focus the list."""
         self.query_one(OptionList).focus()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Tell more of it."""
+        """Show the details of the row."""
         self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
 
     def on_option_list_option_selected(self, _: OptionList.OptionSelected) -> None:
-        """Go on."""
+        """Answer."""
         taken = tuple(r.name for r in self.waiting if r.name in self.ticked)
         self.dismiss(RemedyChoice(take=taken, take_back=bool(self.in_force) and "in force" not in self.ticked))
 
     def action_tick(self) -> None:
-        """Tick, or not."""
+        """Tick or untick the row."""
         options = self.query_one(OptionList)
         if options.highlighted is None:
             return

@@ -1,4 +1,4 @@
-"""The frame of all dialogs, and the one that asks before something dangerous."""
+"""The base class of all dialogs, and the confirmations."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
@@ -41,14 +41,14 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
                 yield from self.more()
 
     def more(self) -> ComposeResult:
-        """What stands below the body."""
+        """Widgets below the body."""
         yield from ()
 
     def set_body(self, body: str) -> None:
-        """Another body, while it stands open."""
+        """Replace the body of an open dialog."""
         if body != self._body:
             self._body = body
-            for said in self.query("#said").results(Static):  # none yet, right after it was opened
+            for said in self.query("#said").results(Static):  # not composed yet right after it was opened
                 said.update(body)
 
     def action_dismiss_dialog(self) -> None:
@@ -77,12 +77,12 @@ class Ask(Dialog[str]):
         yield Static("", id="objection", markup=False)
 
     def on_mount(self) -> None:
-        """Ready to type."""
+        """Focus the input."""
         self.query_one(Input).focus()
         self._to_the_end()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Being corrected."""
+        """Remove the objection while the text is edited."""
         event.stop()
         self.query_one("#objection", Static).update("")
 
@@ -97,38 +97,38 @@ class Ask(Dialog[str]):
             self.answer(event.value.strip())
 
     def _to_the_end(self) -> None:
-        """A long body must not hide the line to type in, nor what is said of it."""
+        """Scroll so that the input and the objection are visible."""
         self.query_one("#body").scroll_end(animate=False)
 
     def objection(self, text: str) -> str:
-        """Why this cannot be the answer; empty when it can."""
+        """Why the text is not accepted; empty if it is."""
         return "" if text else "Type something, or press Esc."
 
     def answer(self, text: str) -> None:
-        """Close with it."""
+        """Close with the text."""
         self.dismiss(text)
 
 
 class ConfirmByName(Ask):
-    """Asks for the run's name: steps would be lost, and a key is pressed too easily. Answers with the name or None."""
+    """A confirmation that loses steps: the run's name must be typed. Answers with the name or None."""
 
     def __init__(self, price: Price) -> None:
-        hint = f"[Enter] {price.confirm}   [Esc] leave it as it is"
+        hint = f"[Enter] {price.confirm}   [Esc] cancel"
         super().__init__(price.title, _by_name(price), hint, danger=True)
         self.price = price
 
     def renew(self, price: Price) -> None:
-        """It costs something else by now; the name is asked for all the same."""
+        """Update the cost; the name must be typed all the same."""
         self.price = msgspec.structs.replace(price, typed=self.price.typed)
         self.set_body(_by_name(self.price))
 
     def objection(self, text: str) -> str:
-        """Another name is no yes."""
+        """Only the run's own name is accepted."""
         return "" if text == self.price.typed else f"That is not its name: {self.price.typed}"
 
 
 class Confirm(Dialog[bool]):
-    """Asks. ``y`` says yes, every other way out says no; where steps are lost, Enter alone is not enough."""
+    """A confirmation: ``y`` answers yes, ``n`` and Escape no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", show=False),
@@ -138,11 +138,11 @@ class Confirm(Dialog[bool]):
     def __init__(self, price: Price) -> None:
         body = "\n".join(price.lines)
         dangerous = price.lost_steps != 0
-        super().__init__(price.title, body, f"[y] {price.confirm}   [n] leave it as it is", danger=dangerous)
+        super().__init__(price.title, body, f"[y] {price.confirm}   [n] cancel", danger=dangerous)
         self.price = price
 
     def renew(self, price: Price) -> None:
-        """It costs something else by now."""
+        """Update the cost."""
         self.price = price
         self.set_body("\n".join(price.lines))
 
@@ -151,7 +151,7 @@ class Confirm(Dialog[bool]):
         self.dismiss(yes)
 
     def action_dismiss_dialog(self) -> None:
-        """No answer is a no."""
+        """Answer no."""
         self.dismiss(False)
 
 
@@ -160,7 +160,7 @@ def _by_name(price: Price) -> str:
 
 
 def confirm(app: App[Any], price: Price, then: Callable[[], None]) -> Confirm | ConfirmByName:
-    """Ask what fits the price, a key where nothing is lost, else the run's name; ``then`` only after a yes."""
+    """Open the confirmation that fits: a key if nothing is lost, else the run's name. Calls ``then`` after yes."""
 
     def answered(answer: bool | str | None) -> None:
         if answer:

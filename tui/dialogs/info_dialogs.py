@@ -1,4 +1,4 @@
-"""Dialogs that only tell: help, and everything about one incident."""
+"""Dialogs without a choice: help, and the details of an incident."""
 
 from collections.abc import Sequence
 
@@ -21,17 +21,17 @@ LEVELS = {
     "unknown": "unknown",
 }
 EVERYWHERE = (
-    "ctrl+p  every action by name: of this screen, of the run, and all places",
+    "ctrl+p  every action by name: of this screen, of the run, and all screens",
     "ctrl+y  copy the text of this screen      ctrl+s  save it as SVG",
 )
 MARKS = {
-    "checkpoint": "good checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
+    "checkpoint": "verified checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
     "incident": "other incident", "restart": "restart", "profile": "profile change",
 }  # fmt: skip
 
 
 def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS) -> Dialog[None]:
-    """Every key with what it does; those that do not apply now are dim."""
+    """All keys with their help; those that do not apply now are dim."""
     lines: list[Content] = []
     for key in keys:
         if key.acts and context.read_only:
@@ -46,7 +46,7 @@ def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS) -> Dialog[None]
 
 
 def legend() -> list[Content]:
-    """What the signs mean, as this terminal draws them."""
+    """The meaning of the symbols, as this terminal draws them."""
     glyphs = glyphs_for()
     levels = "   ".join(f"{glyphs.levels[name]} {word}" for name, word in LEVELS.items())
     marks = [f"{glyphs.marks[name]} {word}" for name, word in MARKS.items()]
@@ -55,7 +55,7 @@ def legend() -> list[Content]:
 
 
 def incident_dialog(view: IncidentView) -> Dialog[None]:
-    """What was seen, why, what was done, what it cost, the evidence."""
+    """Status, what was seen, cause, actions, cost and evidence."""
     parts: list[tuple[str, str]] = [("state", view.status)]
     if ":" in view.ending:
         parts.append(("end", view.ending))

@@ -1,4 +1,4 @@
-"""Typing a command to start; which framework it is taken for is said while it is typed."""
+"""The dialog to type a command to start; it shows the detected framework while typing."""
 
 from textual.widgets import Input, Static
 
@@ -13,13 +13,13 @@ class TypeCommand(Ask):
     """Answers with the command, or None."""
 
     def __init__(self, launcher: Launcher, before: str) -> None:
-        super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] leave it", before=before)
+        super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] cancel", before=before)
         self._launcher, self._tasks = launcher, TaskQueue(self)
         self._newest = 0
         self.said = ""
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Ask in a thread what it would be taken for; only the newest answer is shown."""
+        """Detect the framework in a thread; only the newest result is shown."""
         event.stop()
         self._newest += 1
         number, command = self._newest, event.value.strip()

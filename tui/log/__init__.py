@@ -1,1 +1,1 @@
-"""The logs of a run: read and searched in threads, one stretch held, jumped in, shown."""
+"""The log viewer: reads and searches logs of any size in background threads."""

@@ -1,4 +1,4 @@
-"""Lines of a log for elsewhere: the terminal's clipboard, or a new file. Read and written on a thread."""
+"""Exports lines of a log to the terminal's clipboard or to a new file, in a thread."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -31,7 +31,7 @@ def copy_marked(log: LogViewer, copy: Callable[[str], None], show_message: Calla
 
 
 def save_marked(log: LogViewer, name: str, show_message: Callable[[str], None]) -> None:
-    """Write the marked lines into a file; without a name nothing is done."""
+    """Write the marked lines to a file; an empty name does nothing."""
     (first, last), only = log.view.selection, log.driver.only
 
     def write(source: LogSource) -> Show:
@@ -43,7 +43,7 @@ def save_marked(log: LogViewer, name: str, show_message: Callable[[str], None]) 
 
 
 def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:
-    """(text, a sentence on what it is), no more than a terminal takes."""
+    """(text, a sentence that describes it), limited to what terminals accept."""
     lines: list[str] = []
     size = 0
     for text in islice(texts, CLIPBOARD_LINES + 1):
@@ -55,7 +55,7 @@ def clipboard_text(texts: Iterable[str]) -> tuple[str, str]:
 
 
 def save_lines(texts: Iterable[str], name: str) -> str:
-    """Write them into a file that must not exist. Returns a sentence."""
+    """Write to a file that must not exist. Returns a sentence with the result."""
     path = Path(name).expanduser()
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""A line of files to choose from; those around the chosen one, where not all fit."""
+"""A line of files to choose from; if not all fit, those around the chosen one."""
 
 from collections.abc import Callable
 
@@ -55,7 +55,7 @@ class FileTabs(Pane):
                 self.chosen(index)
 
     def _placed(self, width: int) -> list[tuple[int, str, int]]:
-        """(index, text, first column) of the tabs in view: the current one, then its neighbours by turns."""
+        """(index, text, first column) of the visible tabs: the current one and its neighbours."""
         if not self.tabs:
             return []
         texts = [f" {cut(tab.label, LONGEST)} " for tab in self.tabs]

@@ -1,4 +1,4 @@
-"""Jumping in the logs of a run: to errors, incidents and starts of attempts."""
+"""Jumps in the logs of a run: to errors, incidents and starts of attempts."""
 
 from functools import partial
 from typing import Literal, Protocol
@@ -51,7 +51,7 @@ class LogJumps:
         self._incident: int | None = None
 
     def go(self, screen: LogFiles, kind: Jump, direction: int) -> None:
-        """Jump from where the screen stands."""
+        """Jump from the current position."""
         self.last = kind
         {"error": self._error, "incident": self._to_incident, "attempt": self._attempt}[kind](screen, direction)
 
@@ -59,7 +59,7 @@ class LogJumps:
         """To a line, counted from 1, of one of the run's logs."""
         file = next((f for f in screen.files if f.path == log), None)
         if file is None:
-            screen.show_message(f"Line {number:,} stands in a log that is not known here: {log or 'no log'}")
+            screen.show_message(f"Line {number:,} is in a log that does not belong to this run: {log or 'no log'}")
             return
         if screen.file != file:
             screen.choose(file)
@@ -129,7 +129,7 @@ class LogJumps:
             at = at if inside else at + direction
             target = own[at] if 0 <= at < len(own) else None
         if target is None:
-            screen.show_message(f"No {'earlier' if direction < 0 else 'later'} try")
+            screen.show_message(f"No {'earlier' if direction < 0 else 'later'} attempt")
             return
         if target != screen.file:
             screen.choose(target)
@@ -138,7 +138,7 @@ class LogJumps:
 
 
 def _arrive(screen: LogFiles, missing: str, offset: int | None) -> None:
-    """Go there; say what is missing where there is no such place."""
+    """Go to an offset; None: show ``missing`` in the footer."""
     if offset is None:
         screen.show_message(missing)
         return

@@ -9,13 +9,13 @@ from .log_view import LogView
 from .log_window import LogWindow, Reading
 
 JUMP_BYTES = 65536
-"""A log that grew by more since the last look is read from its end; what rushed by is in the file."""
+"""A log that grew by more since the last read is read from its end; the lines between are in the file."""
 MARGIN_ROWS = 150
 """The next page is read when no more than a screen, or so many rows, are left in the window."""
 HIT_SHARE = 0.35
-"""A place that is gone to stands so far down the screen."""
+"""An offset that is gone to is shown at this part of the height."""
 STATES = 200
-"""Most states of a bar that are shown when it is unfolded."""
+"""The most states of a bar that unfolding shows."""
 
 
 class LogDriver:
@@ -28,7 +28,7 @@ class LogDriver:
         self.source: LogSource | None = None
         self.only: re.Pattern[str] | None = None
         self.scanning = False
-        """A filter has not seen enough of the file yet to fill the screen."""
+        """A filter has not read enough of the file yet to fill the screen."""
         self._show_message, self._changed = show_message, changed
         self._tasks = TaskQueue(owner, "log-pages", in_order=True)
         self._generation = 0
@@ -99,7 +99,7 @@ class LogDriver:
         self._read(read, wait=wait)
 
     def scroll(self, rows: int) -> None:
-        """Move the text up (positive) or down under the screen."""
+        """Scroll the text up (positive) or down."""
         self._hold_for(rows)
         if not self.view.following:
             before = (self.view.top, self.view.skip)
@@ -117,14 +117,14 @@ class LogDriver:
             self._show()
 
     def put_cursor(self, line: int) -> None:
-        """The cursor on a line of the window."""
+        """Put the cursor on a line of the window."""
         if self.view.following:
             self.view.following = False
         self.view.cursor = max(0, min(len(self.view.window) - 1, line))
         self._show()
 
     def to_start(self) -> None:
-        """The first line of the file."""
+        """Go to the first line of the file."""
         self.go(0, share=0.0)
 
     def go(self, offset: int, share: float = HIT_SHARE) -> None:
@@ -153,7 +153,7 @@ class LogDriver:
         view, source = self.view, self.source
         line = view.window.lines[view.cursor] if len(view.window) else None
         if line is None or source is None or line.states < 2:
-            self._show_message("This line was not painted over: there is nothing to unfold")
+            self._show_message("This line was never overwritten: there is nothing to unfold")
             return
         if view.unfolded.pop(line.offset, None) is not None:
             view.reveal()

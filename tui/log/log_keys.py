@@ -12,16 +12,16 @@ LOG_KEYS: tuple[Key, ...] = (
         help="next older match, next newer match"),
     Key(key="f", shown="f", action="filter", label="filter", help="show only lines that match"),
     Key(key="left_square_bracket", shown="[ ]", action="chord(-1)", label="jump",
-        help="to the previous or next error, incident or try: then press e, i or a ([[ and ]] repeat)"),
+        help="to the previous or next error, incident or attempt: then press e, i or a ([[ and ]] repeat)"),
     Key(key="tab", shown="tab", action="file(1)", label="file", help="next file (shift+tab: the one before)"),
     Key(key="o", shown="o", action="unfold", label="unfold",
-        help="show all states of a progress bar that was painted over (≡), or hide them"),
+        help="show all states of a progress bar that was overwritten (≡), or hide them"),
     Key(key="W", shown="W", action="wrap", label="wrap", help="wrap long lines, or cut them (then ← → move sideways)"),
     Key(key="v", shown="v", action="mark", label="mark", help="begin or end marking lines (or drag with the mouse)"),
     Key(key="y", shown="y", action="copy", label="copy", help="copy the marked lines, or the one under the cursor"),
     Key(key="s", shown="s", action="save", label="save", help="save the marked lines to a new file"),
     Key(key="escape", shown="Esc", action="back", label="back", footer=False,
-        help="stop a search; then take back mark, filter and search; then to the dashboard"),
+        help="stop a search; then clear mark, filter and search; then back to the dashboard"),
     Key(key="1", shown="1", action="app.place('dashboard')", label="dashboard", help="back to the dashboard"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="app.leave", label="leave",
@@ -49,6 +49,6 @@ ALSO: tuple[tuple[str, str], ...] = (
 CHORD: tuple[Key, ...] = (
     Key(key="e", shown="e", action="jump('error')", label="error", help="", always=True),
     Key(key="i", shown="i", action="jump('incident')", label="incident", help="", always=True),
-    Key(key="a", shown="a", action="jump('attempt')", label="start of a try", help="", always=True),
+    Key(key="a", shown="a", action="jump('attempt')", label="start of an attempt", help="", always=True),
 )
 """What the footer offers after ``[`` or ``]``."""

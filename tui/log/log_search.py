@@ -12,27 +12,27 @@ from ..background import Owner, Show, TaskQueue
 from .log_source import LogSource, guarded
 
 BEYOND = 1 << 62
-"""An offset behind the end of every log."""
+"""An offset past the end of any log."""
 TELL_S = 0.3
-"""How often a count that goes on tells how far it is."""
+"""How often a running count reports its progress, seconds."""
 TALLY_BYTES = 4 << 20
-"""A tally is kept for each such stretch: a match's number is then found by reading no more than one."""
+"""A tally is kept for every so many bytes, so that the number of a match is found by reading at most that much."""
 
 
-WORK_S, BREATH_S = 0.003, 0.0005
-"""After so much work the search lets go of the interpreter for so long, so that keys are answered meanwhile."""
+WORK_S, YIELD_S = 0.003, 0.0005
+"""After WORK_S of work the search sleeps for YIELD_S, so that the screen's thread gets the interpreter."""
 
 PAUSE_S = 0.05
 
 
-def breathing(stop: threading.Event) -> Callable[[], bool]:
-    """For the browser to ask between blocks: whether to stop, and a chance for the screen to do something."""
+def yielding(stop: threading.Event) -> Callable[[], bool]:
+    """A function for the browser to call between blocks: True = stop; it also yields to the screen's thread."""
     began = time.monotonic()
 
     def stopped() -> bool:
         nonlocal began
         if time.monotonic() - began > WORK_S:
-            time.sleep(BREATH_S)
+            time.sleep(YIELD_S)
             began = time.monotonic()
         return stop.is_set()
 
@@ -40,11 +40,11 @@ def breathing(stop: threading.Event) -> Callable[[], bool]:
 
 
 class LogSearch:
-    """Looks for one pattern in one file. ``found`` is called with a match's offset, or None."""
+    """Searches one pattern in one file."""
 
     def __init__(self, owner: Owner, show_message: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.pattern: re.Pattern[str] | None = None
-        """What is looked for: lines, with the filter's demand where there is one."""
+        """What is searched for, combined with the filter if there is one."""
         self.total: int | None = None
         self.number: int | None = None
         """The match under the cursor is the ``number``-th of ``total``; None while that is not known."""
@@ -65,7 +65,7 @@ class LogSearch:
         self._counting.close()
 
     def cancel(self) -> bool:
-        """End the work under way; True if there was any."""
+        """Cancel the running search and count; True if one was running."""
         busy = self.looking or (self.pattern is not None and self.total is None and not self._stop_count.is_set())
         self._stop_find.set()
         self._stop_count.set()
@@ -73,7 +73,7 @@ class LogSearch:
         return busy
 
     def begin(self, source: LogSource, pattern: re.Pattern[str] | None) -> None:
-        """Another pattern or another file: count it from the beginning."""
+        """Set another pattern or file, and count its matches."""
         self.cancel()
         self._source, self.pattern = source, pattern
         self.total = self.number = None
@@ -84,7 +84,7 @@ class LogSearch:
             self._count(None)
 
     def find(self, offset: int, *, backwards: bool, found: Callable[[int | None], None]) -> None:
-        """The nearest match that begins before ``offset`` (backwards), or at or behind it."""
+        """Call ``found`` with the nearest match before ``offset`` (backwards), else at or after it; or None."""
         pattern = self.pattern
         if pattern is not None:
             self.seek(lambda s, stopped: s.find(pattern, offset, backwards=backwards, stopped=stopped), found)
@@ -95,7 +95,7 @@ class LogSearch:
         found: Callable[[int | None], None],
         source: LogSource | None = None,
     ) -> None:
-        """Any work that ends in an offset; it takes the place of the search under way."""
+        """Run any search for an offset; it replaces the running one."""
         source = source or self._source
         if source is None:
             return
@@ -113,7 +113,7 @@ class LogSearch:
             return guarded(partial(look, source), source.file.path, trouble)
 
         def look(source: LogSource) -> Show:
-            offset = work(source, breathing(stop))
+            offset = work(source, yielding(stop))
 
             def show() -> None:
                 if not stop.is_set():
@@ -126,14 +126,14 @@ class LogSearch:
         self._changed()
 
     def rank(self, offset: int) -> None:
-        """Work out which match begins at ``offset``, when the count is done."""
+        """Find the number of the match at ``offset``, after the count is done."""
         self.number = None
         if self.pattern is not None:
             self._count(offset)
 
     @property
     def words(self) -> str:
-        """``3 of 17``, or how far the count is."""
+        """``3 of 17``, or the progress of the count."""
         if self.total is not None:
             return f"{self.number:,} of {self.total:,}" if self.number is not None else f"{self.total:,}"
         if self._stop_count.is_set():
@@ -141,7 +141,7 @@ class LogSearch:
         return f"{self.so_far:,} so far, {100 * self.share:.0f} %"
 
     def _count(self, hit: int | None) -> None:
-        """Count what was not counted yet; ``hit``: then say which match begins there."""
+        """Count the rest of the file; ``hit``: then find the number of the match there."""
         source, pattern, stop, tallies = self._source, self.pattern, self._stop_count, self._tallies
         if source is None or pattern is None:
             return
@@ -170,8 +170,8 @@ class LogSearch:
         self._counting.submit(run)
 
     def _after_find(self, stop: threading.Event) -> Callable[[], bool]:
-        """Counting waits while somebody waits for a match."""
-        stopped = breathing(stop)
+        """The count pauses while a search runs."""
+        stopped = yielding(stop)
 
         def waiting() -> bool:
             while self.looking and not stop.wait(PAUSE_S):
@@ -185,7 +185,7 @@ class LogSearch:
     ) -> int:
         near = tallies[bisect_right(tallies, hit, key=lambda t: t.offset) - 1]
         matches = 0
-        for tally in source.browser.tally(source.file.path, pattern, near.offset, hit, breathing(stop)):
+        for tally in source.browser.tally(source.file.path, pattern, near.offset, hit, yielding(stop)):
             matches = tally.matches
         return near.matches + matches + 1
 
@@ -205,4 +205,4 @@ class LogSearch:
 
 
 def _nothing() -> None:
-    """What there is to show of cancelled work."""
+    """The result of a cancelled task."""

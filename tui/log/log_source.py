@@ -1,4 +1,4 @@
-"""Questions to the log's browser, asked on a thread: a page with its times, the next match, an incident's place."""
+"""Reads one log: pages with their times, the next match, the offset of an incident. Used in threads."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,13 +13,13 @@ from .log_window import Reading
 PAGE_LINES = 200
 """Lines read at once: a few screens."""
 ABOVE_LINES = 120
-"""Lines read above a place that is gone to."""
+"""Lines read above an offset that is gone to."""
 SAME_CHARS = 40
-"""So much of a line must agree with the evidence for its number to be believed."""
+"""A line must agree with the evidence in so many characters, else its line number is not used."""
 
 
 class LogSource(msgspec.Struct, frozen=True):
-    """One file with those who know about it. All calls may block and raise OSError."""
+    """One file, how to read it, and when its lines were written. All calls may block and raise OSError."""
 
     file: LogFile
     browser: LogBrowser
@@ -56,7 +56,7 @@ class LogSource(msgspec.Struct, frozen=True):
         return self.browser.find(self.file.path, pattern, offset, backwards=backwards, stopped=stopped)
 
     def place_of(self, incident: Incident, stopped: Stopped) -> int | None:
-        """Where an incident stands: the line it names if that reads so, else what was written then, else unknown."""
+        """Offset of an incident: its line of evidence if the text agrees, else by its time, else None."""
         for evidence in incident.evidence:
             if evidence.line is None:
                 continue
@@ -99,14 +99,14 @@ def combined(search: re.Pattern[str], only: re.Pattern[str] | None) -> re.Patter
 
 
 def compiled(text: str) -> re.Pattern[str]:
-    """What somebody typed; without a capital letter, case does not matter. Raises re.error."""
+    """Compile a typed pattern; without a capital letter, case is ignored. Raises re.error."""
     return re.compile(text, 0 if any(c.isupper() for c in text) else re.IGNORECASE)
 
 
 def guarded(
     work: Callable[[], Callable[[], None]], path: str, show_message: Callable[[str], None]
 ) -> Callable[[], None]:
-    """Do the work; where the file cannot be read, what there is to show is a sentence that says so."""
+    """Do the work; if the file cannot be read, return a callable that shows the error."""
     try:
         return work()
     except (OSError, RecursionError, OverflowError) as error:

@@ -24,7 +24,7 @@ BAR_SIGN = {"unicode": "≡", "ascii": "="}
 
 
 class LogView(Pane):
-    """``top``/``skip``: the line shown first and how many of its rows stand above; ``cursor``: a line's index, too.
+    """``top``/``skip``: index of the first visible line, and how many of its rows are cut; ``cursor``: an index, too.
 
     ``marked_from``: offset of the line where marking began. ``clock`` turns run seconds into a time of day.
     """
@@ -42,26 +42,26 @@ class LogView(Pane):
     message = ""
 
     def __init__(self, *, id: str | None = None, compact: bool = False) -> None:  # noqa: A002  Textual's name
-        """``compact``: without gutter, and without the cursor that stands in it."""
+        """``compact``: without gutter, and so without a visible cursor."""
         super().__init__(id=id)
         self.compact = compact
         self.unfolded: dict[int, tuple[str, ...]] = {}
 
     class Wanted(Message):
-        """The wheel or the pointer asks for something: rows to scroll, or a line for the cursor."""
+        """Sent by wheel and pointer: rows to scroll, or the line for the cursor."""
 
         def __init__(self, *, rows: int = 0, line: int | None = None, extend: bool = False) -> None:
             super().__init__()
             self.rows, self.line, self.extend = rows, line, extend
 
     def to_end(self) -> None:
-        """The last row at the bottom."""
+        """Scroll so that the last row is at the bottom."""
         self.cursor = max(0, len(self.window) - 1)
         self.top, self.skip = len(self.window), 0
         self._up(self.size.height)
 
     def scroll(self, rows: int) -> None:
-        """Down (positive) or up, as far as the window reaches; the cursor stays in view."""
+        """Scroll down (positive) or up within the window; the cursor stays visible."""
         if rows < 0:
             self._up(-rows)
         else:
@@ -75,12 +75,12 @@ class LogView(Pane):
         self.cursor = max(first, min(self.cursor, last))
 
     def move(self, lines: int) -> None:
-        """The cursor, brought into view."""
+        """Move the cursor, and scroll it into view."""
         self.cursor = max(0, min(len(self.window) - 1, self.cursor + lines))
         self.reveal()
 
     def reveal(self, share: float | None = None) -> None:
-        """Bring the cursor into view; ``share``: put it so far down (0 top, 1 bottom) whether or not it was in view."""
+        """Scroll the cursor into view; ``share``: to this part of the height (0 top, 1 bottom) in any case."""
         height = self.size.height
         first, last = self.visible_lines
         if share is None:
@@ -96,7 +96,7 @@ class LogView(Pane):
             self._up(-self._rows_below(height))  # no empty rows below the end
 
     def shift(self, lines: int) -> None:
-        """The window's lines moved down by so many places (negative: up)."""
+        """Adjust top and cursor after the window's lines moved down by this many (negative: up)."""
         self.top, self.cursor = max(0, self.top + lines), max(0, self.cursor + lines)
 
     @property
@@ -131,7 +131,7 @@ class LogView(Pane):
         return rows[:height]
 
     def on_resize(self, _: events.Resize) -> None:
-        """Keep the end, or the top line, where it was."""
+        """Keep the end, or the top line, in place."""
         if self.following:
             self.to_end()
         elif len(self.window):
@@ -148,11 +148,11 @@ class LogView(Pane):
         self.post_message(self.Wanted(rows=-WHEEL_ROWS))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """The cursor goes there."""
+        """Put the cursor on the line under the pointer."""
         self.post_message(self.Wanted(line=self._line_at(event.y - self.gutter.top), extend=event.shift))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Dragging marks lines."""
+        """Mark lines while dragging."""
         if event.button == 1:
             line = self._line_at(event.y - self.gutter.top)
             if line != self.cursor:
@@ -211,7 +211,7 @@ class LogView(Pane):
         return 11 if width >= FULL_TIME_COLUMNS else 8
 
     def _drawn(self, index: int, width: int, before: str | None) -> tuple[list[Line], str | None]:
-        """The rows of a line; its time is not repeated where the line above had the same."""
+        """The rows of a line; its time is left out if the line above has the same."""
         line = self.window.lines[index]
         gutter = self._gutter(width)
         margin: list[Span] = []

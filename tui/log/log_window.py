@@ -1,4 +1,4 @@
-"""The stretch of a log that the screen holds: some hundred lines around what is shown, whatever the file's size."""
+"""The part of a log that is in memory: some hundred lines around the visible ones, whatever the file's size."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ import msgspec
 from ...core.model.text.log_lines import LogLine, LogStretch
 
 KEPT_LINES = 600
-"""A window that grows at one end lets go of lines at the other."""
+"""A window that grows at one end drops lines at the other."""
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A stretch as it was read, with the times (run seconds) of its lines by offset, where they are known."""
+    """A stretch as it was read, with the known times (run seconds) of its lines by offset."""
 
     stretch: LogStretch = LogStretch()
     times: Mapping[int, float] = {}
@@ -33,20 +33,20 @@ class LogWindow:
 
     @property
     def at_start(self) -> bool:
-        """Nothing stands above."""
+        """The window begins at the start of the file."""
         return self.start <= 0
 
     @property
     def at_end(self) -> bool:
-        """Nothing is known to stand below."""
+        """The window reaches the end of the file as last read."""
         return self.end + self.open_size >= self.file_size
 
     def index_of(self, offset: int) -> int:
-        """Index of the line that ``offset`` lies in or before which it stands; 0 in an empty window."""
+        """Index of the line that contains ``offset``, else of the last one before it; 0 in an empty window."""
         return max(0, bisect_right(self.lines, offset, key=lambda line: line.offset) - 1)
 
     def add_above(self, reading: Reading) -> int:
-        """Put older lines on top. Returns by how many places the others moved down."""
+        """Add older lines on top. Returns how many lines the others moved down."""
         older = reading.stretch
         if older.end != self.start:
             return 0
@@ -60,7 +60,7 @@ class LogWindow:
         return len(older.lines)
 
     def add_below(self, reading: Reading) -> int:
-        """Put newer lines at the end. Returns by how many places the others moved up."""
+        """Add newer lines at the end. Returns how many lines the others moved up."""
         newer = reading.stretch
         if newer.start != self.end:
             return 0

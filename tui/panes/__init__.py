@@ -1,1 +1,1 @@
-"""Panes: each takes a view and draws it."""
+"""Widgets that each take a view and draw it."""

@@ -17,7 +17,7 @@ class CheckpointsPane(Pane):
     reason = ""
 
     def show(self, views: tuple[CheckpointView, ...], reason: str = "No checkpoint yet.") -> None:
-        """Draw them; ``reason`` stands there when there are none."""
+        """Draw them; ``reason`` is shown if there are none."""
         self.views, self.reason = views, reason
         good = sum(v.verdict == "complete" for v in views)
         self.set_title(f"checkpoints · {good} good of {len(views)}" if views else "checkpoints")

@@ -1,4 +1,4 @@
-"""The GPU pane: one GPU with a line a reading, several as a table."""
+"""The GPU pane: one line per reading for a single GPU, a table for several."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from .meters import SPARK_LEAST, meter_lines, meter_queries, meter_spark
 from .pane import Pane
 
 SPARK_MOST = 48
-"""Longer ones say no more, and a wall of them is loud."""
+"""Maximum length of a sparkline: longer ones show no more."""
 NAME_FROM = 84
 """Columns from which the table of several GPUs has room for their names."""
 
@@ -29,7 +29,7 @@ class GpuPane(Pane):
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:
-        """The histories this pane draws at its size."""
+        """The queries for the charts of this pane at its size."""
         width, gpus = self.size.width, self.view.gpus
         if len(gpus) == 1:
             return meter_queries(gpus[0].meters, width, self.window)
@@ -83,7 +83,7 @@ class GpuPane(Pane):
     def _table(self, width: int, height: int) -> list[Line]:
         name, cells = self._table_columns(width)
         sparks = cells >= SPARK_LEAST
-        # Numbers first, charts behind them: a repaint begins at the left edge, and only numbers move every second.
+        # Numbers first, charts to their right: a repaint starts at the left edge, and only numbers change every second.
         heading: list[Span] = [
             ("label", "   " + pad("name", name)[:name] + right("util", 5) + right("vram", 8) + right("temp", 9)),
             ("label", right("power", 9) + "    "),
@@ -114,7 +114,7 @@ class GpuPane(Pane):
         return tuple(line)
 
     def _worst_first(self, rows: int) -> tuple[GpuView, ...]:
-        """Those that fit: the ones in trouble stay, in the order of their numbers."""
+        """The GPUs that fit, the ones with trouble first chosen, in the order of their index."""
         rank = {"danger": 0, "warning": 1, "underused": 2, "safe": 3, "unknown": 1}
         ordered = sorted(
             self.view.gpus, key=lambda g: (g.trouble is None, min(rank[m.level] for m in g.meters), g.index)

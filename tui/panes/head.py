@@ -12,12 +12,12 @@ NARROW_ROWS = 4
 NARROW = 60
 BAR_LEAST = 8
 BAR_SHARE = 4
-"""The bar gets at least a quarter of the line: the last of the facts give way."""
+"""The bar gets at least a quarter of the line: the last facts are left out."""
 EMPTY = HeaderView(name="", verdict=Verdict(level="unknown", clauses=("Looking …",)), done=None, facts=())
 
 
 def sentence_rows(view: HeaderView, width: int) -> list[str]:
-    """The sentence in as many rows as it needs and may have; whole clauses move to the next row where that helps."""
+    """The sentence in as many rows as it needs and may have; whole clauses move to the next row if that helps."""
     room = max(8, width - 2 - (4 + len(view.name) if width >= NARROW else 2))
     limit = SENTENCE_ROWS if width >= NARROW else NARROW_ROWS
     rows: list[str] = []

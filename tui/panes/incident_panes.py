@@ -9,7 +9,7 @@ from .rows_pane import RowsPane
 
 LABEL = 7
 DETAILS = ("seen", "did", "cause", "cost")
-"""The order in which they are dropped from the end where there is no room."""
+"""If there is no room, they are dropped from the end."""
 READING_ORDER = ("seen", "cause", "did", "cost")
 
 

@@ -1,4 +1,4 @@
-"""The footer: the keys that matter now."""
+"""The footer: the keys that apply now."""
 
 from textual import events
 
@@ -14,7 +14,7 @@ class KeyBar(Pane):
     message = ""
 
     def show(self, keys: tuple[Key, ...], message: str = "") -> None:
-        """Draw as many as fit, in their order; ``message`` takes their place (an answer of the supervisor)."""
+        """Draw as many as fit, in their order; a ``message`` replaces them."""
         self.keys, self.message = tuple(k for k in keys if k.footer), message
         self.redraw()
 
@@ -37,7 +37,7 @@ class KeyBar(Pane):
                 self.app.simulate_key(key.key)
 
     def _placed(self, width: int) -> list[tuple[Key, int, int]]:
-        """Keys with the columns they take. Help and leaving always fit: they are worth more than the last others."""
+        """Keys with the columns they take. Help and leave always fit: they replace the last others."""
         sizes = {k: len(k.shown) + len(k.label) + 3 for k in self.keys}
         last = [k for k in self.keys if k.always]
         room = width - sum(sizes[k] for k in last) + 2

@@ -18,13 +18,13 @@ class MemoryPane(Pane):
     window = TimeWindow()
 
     def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
-        """Draw it; ``series`` answers ``series_queries``; the border says which stretch the sparklines show."""
+        """Draw it; ``series`` answers ``series_queries``; the border names the window of the sparklines."""
         self.view, self.series, self.window = view, series, window
         self.set_title("memory", window.words if view.meters else "")
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:
-        """The histories this pane draws at its size."""
+        """The queries for the charts of this pane at its size."""
         return meter_queries(self.view.meters, self.size.width, self.window)
 
     def lines(self, width: int, height: int) -> list[Line]:

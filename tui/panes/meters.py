@@ -12,7 +12,7 @@ from ..ui.time_window import TimeWindow
 
 SPARK_LEAST = 6
 EXTRA_FROM = 52
-"""Columns from which there is room for the second spelling of a value."""
+"""Columns from which there is room for the second form of a value."""
 
 
 def meter_lines(
@@ -56,7 +56,7 @@ def meter_spark(
     glyphs: Glyphs,
     room: int | None = None,
 ) -> Line:
-    """The sparkline of so many cells, or the newest ``room`` of them."""
+    """The sparkline of this many cells, or the newest ``room`` of them."""
     if meter.series is None:
         return (("text", " " * cells),)
     hidden = 0 if room is None else cells - room
@@ -74,7 +74,7 @@ def meter_spark(
 
 
 def meter_queries(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[SeriesQuery]:
-    """The histories that ``meter_lines`` of this width draws."""
+    """The queries for the sparklines that ``meter_lines`` draws at this width."""
     cells = _columns(meters, width)[3]
     if cells < SPARK_LEAST:
         return []
@@ -82,7 +82,7 @@ def meter_queries(meters: Sequence[Meter], width: int, window: TimeWindow) -> li
 
 
 def _columns(meters: Sequence[Meter], width: int) -> tuple[int, int, int, int]:
-    """Widths of label, value, second spelling (0 = none) and sparkline."""
+    """Widths of label, value, second form (0 = none) and sparkline."""
     label = max((len(m.label) for m in meters), default=0) + 1
     text = max(6, *(len(m.text) for m in meters)) if meters else 6
     extra = max((len(m.extra) for m in meters), default=0)

@@ -1,4 +1,4 @@
-"""What could be started here: the runs of the file, and the typed command."""
+"""The runs that can be started here: those of trainwatch.toml, and the typed command."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A page of paragraphs that can be scrolled; paragraphs with a link can be walked and chosen."""
+"""A page of paragraphs that can be scrolled; paragraphs with a link can be selected and opened."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from .pane import Pane
 
 
 class PagePane(Pane):
-    """``link``: index into the linked paragraphs of the one under the cursor, None before any was walked to."""
+    """``link``: index into the linked paragraphs of the selected one; None if none is selected."""
 
     paragraphs: tuple[Paragraph, ...] = ()
     top = 0
@@ -27,7 +27,7 @@ class PagePane(Pane):
             self.link = link
 
     def show(self, paragraphs: Sequence[Paragraph], *, title: str = "", hint: str = "", fresh: bool = False) -> None:
-        """Draw them; ``fresh``: it is another page, shown from its top."""
+        """Draw them; ``fresh``: another page, shown from its top."""
         if fresh:
             self.top, self.link = 0, None
         self.paragraphs, self.heading, self.hint = tuple(paragraphs), title, hint
@@ -35,7 +35,7 @@ class PagePane(Pane):
 
     @property
     def links(self) -> list[int]:
-        """What the linked paragraphs lead to, in order."""
+        """The link targets, in order."""
         return [p.link for p in self.paragraphs if p.link is not None]
 
     def scroll(self, rows: int) -> None:
@@ -46,7 +46,7 @@ class PagePane(Pane):
         self.redraw()
 
     def walk(self, links: int) -> None:
-        """To another linked paragraph, brought into view; without any: scroll."""
+        """Select another linked paragraph and scroll it into view; without links: scroll."""
         count = len(self.links)
         if not count:
             self.scroll(links)
@@ -71,7 +71,7 @@ class PagePane(Pane):
         return shown
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the paragraph under the pointer if it leads somewhere."""
+        """Open the paragraph under the pointer if it has a link."""
         rows = self._all(self.size.width)
         y = event.y - self.gutter.top + self.top
         if event.y - self.gutter.top >= 0 and y < len(rows) and rows[y][1] is not None:

@@ -19,15 +19,15 @@ STYLES = (
     "loss", "bar", "bar-rest", "match", "key", "cursor", "mark",
     "band-load", "band-train", "band-check", "band-save", "band-none",
 )  # fmt: skip
-"""What a span may be called; ``cell--NAME`` in pane.tcss says how it looks."""
+"""Style names of spans; ``cell--NAME`` in pane.tcss defines each."""
 CELL_CLASSES = frozenset(f"cell--{name}" for name in STYLES)
-"""For screens with panes, once each: on every pane they would be worked out ten times before the first picture."""
+"""Component classes for screens: on each pane they would be computed ten times before the first paint."""
 
 
 class Pane(Widget, can_focus=False):
-    """Base of all panes, for screens with CELL_CLASSES.
+    """Base class of all panes; the screen must have CELL_CLASSES.
 
-    Subclasses set ``self.content`` (a value) through ``show`` and implement ``lines``.
+    Subclasses take their view in ``show`` and implement ``lines``.
     """
 
     glyphs: Glyphs = UNICODE
@@ -36,7 +36,7 @@ class Pane(Widget, can_focus=False):
         super().__init__(id=id, classes=classes)
         self._lines: tuple[Line, ...] = ()
         self._asked: list[Line] = []
-        """The lines as ``lines`` gave them, for which ``_lines`` were fitted."""
+        """The return value of ``lines`` that ``_lines`` were fitted from."""
         self.last_values = LastValue()
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
@@ -49,7 +49,7 @@ class Pane(Widget, can_focus=False):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Work out the lines anew and repaint the cells that differ from those on the screen."""
+        """Compute the lines, and refresh the cells that differ from those on the screen."""
         width, height = self.size
         if not width or not height:
             return
@@ -81,14 +81,14 @@ class Pane(Widget, can_focus=False):
             self.border_subtitle = _edge(subtitle)
 
     class Pressed(Message):
-        """Somebody clicked on the pane."""
+        """The pane was clicked."""
 
         def __init__(self, pane: "Pane") -> None:
             super().__init__()
             self.pane = pane
 
     def on_click(self, event: Click) -> None:
-        """Tell the screen."""
+        """Post Pressed."""
         del event
         self.post_message(self.Pressed(self))
 

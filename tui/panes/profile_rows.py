@@ -9,7 +9,7 @@ from .rows_pane import RowsPane
 
 EXPECT_FROM = 90
 IN_ROW = frozenset({"a step", "VRAM", "stable"})
-"""What of a trial stands in the ladder; all of it beside the difference."""
+"""The measurements of a trial that the ladder shows; the difference pane shows all."""
 
 
 class LadderRows(RowsPane):
@@ -31,7 +31,7 @@ class LadderRows(RowsPane):
             ("label", r.title),
         ]
         if width >= EXPECT_FROM and r.measured:
-            # What was measured on this machine is worth more than what others say.
+            # Measurements on this machine come before the values of the guide.
             line.append(("text", " · here: " + " · ".join(f"{k} {v}" for k, v in r.measured if k in IN_ROW)))
         elif width >= EXPECT_FROM and r.expect:
             line.append(("label", " · " + " · ".join(f"{k} {v}" for k, v in r.expect)))
@@ -41,7 +41,7 @@ class LadderRows(RowsPane):
 
 
 class SettingsTable(Pane):
-    """Shows KeyRows; the profile under the cursor stands first where not all fit."""
+    """Shows KeyRows; the profile under the cursor is always among those that fit."""
 
     rows: tuple[KeyRow, ...] = ()
     names: tuple[str, ...] = ()

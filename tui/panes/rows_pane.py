@@ -1,4 +1,4 @@
-"""A list with a cursor, drawn like every pane: only what changed is repainted."""
+"""A list with a cursor."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class RowsPane(Pane):
             self.pane = pane
 
     def show(self, rows: Sequence[Line], *, head: Sequence[Line] = (), message: str = "") -> None:
-        """Draw them; ``message`` stands there when there are none."""
+        """Draw them; ``message`` is shown if there are none."""
         self.rows, self.head, self.message = tuple(rows), tuple(head), message
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
         self.redraw()
@@ -67,7 +67,7 @@ class RowsPane(Pane):
         return lines
 
     def redraw(self) -> None:
-        """Repaint the whole of the rows that the cursor left and came to: their ground changes, too."""
+        """Also repaint the rows that the cursor left and reached: their background changes."""
         before = self._cursor_line
         super().redraw()
         after = len(self.head) + self.cursor - self.top if self.rows else -1
@@ -80,7 +80,7 @@ class RowsPane(Pane):
     _cursor_line = -1
 
     def render_line(self, y: int) -> Strip:
-        """As the pane draws it, the cursor's row on its own ground."""
+        """The line, with another background on the cursor's row."""
         known = y in self._strips
         strip = super().render_line(y)
         if known or y != self._cursor_line:

@@ -51,10 +51,10 @@ class PicturePane(Pane):
     native = False
 
     class Room(Message):
-        """There is another room for the picture: it has to be shrunk anew."""
+        """The size changed: the picture must be decoded again."""
 
     def on_resize(self, event: Resize) -> None:
-        """Draw what is there, and ask for a picture that fits."""
+        """Draw, and request a picture that fits."""
         super().on_resize(event)
         self.post_message(self.Room())
 

@@ -1,4 +1,4 @@
-"""The head of the numbered screens: where one is, where else one can go, and how the run is."""
+"""The head of the numbered screens: tabs, and the sentence of the run."""
 
 from rich.cells import cell_len
 from textual import events
@@ -38,7 +38,7 @@ class TabBar(Pane):
             style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
             said = (*verdict.clauses, *((verdict.aside,) if verdict.aside else ()))
             if cell_len(said[0]) > width - 2:
-                # What stands in brackets goes before a number is cut.
+                # Text in brackets is left out before a number is cut.
                 said = (said[0].partition(" (")[0], *said[1:])
             sentence = clauses(said, width - 2)
             lines.append(((verdict.level, f"{glyph} "), (style, sentence)))

@@ -1,4 +1,4 @@
-"""How far a long piece of work is."""
+"""The progress of a long task."""
 
 from textual.events import Click
 

@@ -1,4 +1,4 @@
-"""The timeline pane: time of day, what happened when, and loss and pace on the same axis."""
+"""The timeline pane: time of day, events, loss and seconds per step on one axis."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ from .pane import Pane
 
 GUTTER = 15
 EXPECTED_APART = 3
-"""Columns between expected checkpoints; nearer ones say nothing that the past does not."""
+"""Expected checkpoints that are fewer columns apart are not drawn."""
 LABEL = 7
-"""Of these for the word; the rest for a number as long as 0.00312."""
+"""Columns of the gutter for the word; the rest is for a number as long as 0.00312."""
 NARROW_GUTTER = 8
 BANDS: dict[str, str] = {
     "load": "band-load",
@@ -45,9 +45,9 @@ CHARTS: dict[str, tuple[str, str]] = {
 """Metric → (label, style)."""
 INCIDENT_KINDS = frozenset({"crash", "hang", "incident"})
 MOMENT_S = 30.0
-"""Readings told of an event are of so many seconds before it."""
+"""Readings that are shown for an event are from so many seconds before it."""
 NUDGE = 2
-"""A mark may move this many columns to the right to stay visible beside another one."""
+"""A mark may move this many columns to the right to stay visible next to another one."""
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
 
 
@@ -59,7 +59,7 @@ class TimelinePane(Pane):
     _at: int | None = None
 
     cursor: Mark | None = None
-    """The event that is looked at; the charts' numbers are those of its moment."""
+    """The selected event; the title shows the readings at its time."""
     gpu: int | None = None
     zoomed: TimeWindow | None = None
     """The part of the run on the axis; None = all of it."""
@@ -71,7 +71,7 @@ class TimelinePane(Pane):
         gpu: int | None = None,
         zoomed: TimeWindow | None = None,
     ) -> None:
-        """Draw it; ``series`` answers ``series_queries``. ``gpu``: the one whose readings stand beside an event."""
+        """Draw it; ``series`` answers ``series_queries``. ``gpu``: whose readings are shown for an event."""
         self.view, self.series, self.gpu, self.zoomed = view, series, gpu, zoomed
         if self.cursor is not None and self.cursor not in view.marks:
             self.cursor = None
@@ -83,7 +83,7 @@ class TimelinePane(Pane):
         self.redraw()
 
     def step(self, events_on: int) -> None:
-        """To the next (positive) or previous event; from the present to the newest; past the newest to the present."""
+        """Select the next (positive) or previous event; after the newest comes the present."""
         known = events(self.view)
         if not known:
             return
@@ -94,7 +94,7 @@ class TimelinePane(Pane):
         self.cursor = known[max(0, at)] if at < len(known) else None
 
     def _moment(self) -> list[tuple[SeriesQuery, str, Callable[[float], str]]]:
-        """What is told of the moment under the cursor: the last readings before it, while the trainer still lived."""
+        """Queries for the readings just before the selected event, with word and format of each."""
         if self.cursor is None:
             return []
         until_t = max(self.cursor.t, 1.0)
@@ -116,7 +116,7 @@ class TimelinePane(Pane):
         return " · ".join(said)
 
     def series_queries(self) -> list[SeriesQuery]:
-        """Loss and pace over the part of the axis that is past."""
+        """Queries for loss and seconds per step over the past part of the axis."""
         if self.view.message:
             return []
         charts = [
@@ -127,7 +127,7 @@ class TimelinePane(Pane):
         return charts + [series_query for series_query, _, _ in self._moment()]
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """Ticks, track, phases where there is room, charts."""
+        """Ticks, events, phases if there is room, charts."""
         view = self.view
         if view.message:
             return [(("label", view.message),)]
@@ -162,14 +162,14 @@ class TimelinePane(Pane):
             return None
         since_t, until_t = self.axis
         column_s = (until_t - since_t) / columns
-        # In steps, so that the same is wished for until there is something new to draw.
+        # In steps, so that the query stays the same until there is a new column to draw.
         grain = max(column_s, REST_S)
         long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
         points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
         return SeriesQuery(metric, points, None, since_t, since_t + long_s)
 
     def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], tuple[float, float] | None]:
-        """Rows of the curve, and between which values they lie (None: nothing is known).
+        """Rows of the curve, and the range of its values (None: no value is known).
 
         Two values a column of what is known, from the answer to this moment's series_query or else to the one before.
         """
@@ -190,12 +190,12 @@ class TimelinePane(Pane):
         return self.last_values.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs), work)
 
     def _column(self, t: float, columns: int) -> int:
-        """The column of a moment on the axis, the nearest one for others."""
+        """The column of a time; times outside the axis get the first or last one."""
         since_t, until_t = self.axis
         return max(0, min(columns - 1, int((t - since_t) / (until_t - since_t) * columns)))
 
     def _shown(self, t: float) -> bool:
-        """On the axis."""
+        """Whether a time is on the axis."""
         return self.axis[0] <= t <= self.axis[1]
 
     def _ticks(self, gutter: int, columns: int) -> Line:
@@ -231,7 +231,7 @@ class TimelinePane(Pane):
             cells[done] = ("safe" if view.over else "accent", g.done)
             taken.add(done)
         self._at = None
-        # The event under the cursor takes its place first: it must be seen.
+        # The selected event is placed first, so that it is always visible.
         here = (m for m in view.marks if self._shown(m.t))
         ordered = sorted(here, key=lambda m: (m == self.cursor, RANK[m.kind], m.t))
         for mark in reversed(ordered):
@@ -285,7 +285,7 @@ class TimelinePane(Pane):
         return lines
 
     def _marked(self, style: str, row: str) -> list[Span]:
-        """The curve with a faint line where an incident was, and the column under the cursor lit."""
+        """The curve with a faint line where an incident was, and the column of the selected event highlighted."""
         columns = len(row)
         special = {
             self._column(mark.t, columns): ("faint", self.glyphs.mark)

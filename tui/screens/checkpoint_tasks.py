@@ -1,4 +1,4 @@
-"""What can be done with saved checkpoints: each is a job in a thread of its own, and a sentence when it is done."""
+"""The tasks of the checkpoints screen: verify, show, compare, back up, prune. Each is the run's long task."""
 
 from collections.abc import Callable
 from time import time
@@ -23,14 +23,14 @@ from ..dialogs.dialog import Ask, confirm
 from ..run_session import TaskPlace, start_task
 
 USUAL_KEEP = 3
-"""Offered where the settings keep everything."""
+"""Offered if the settings keep all."""
 LISTED = 8
-"""So many names stand in the question itself; all of them in the dry run behind it."""
+"""Maximum number of names in the confirmation; the dry run lists all."""
 CANNOT = "This screen cannot read the checkpoints themselves; use: trainwatch checkpoints"
 
 
 class CheckpointsState:
-    """What stays while one looks at other screens: verifications, marks, the newest report."""
+    """What the screen restores when it is opened again: verifications, marks, the newest report."""
 
     def __init__(self) -> None:
         self.listing: tuple[Checkpoint, ...] | None = None
@@ -38,12 +38,12 @@ class CheckpointsState:
         self.marked: list[str] = []
         self.chosen: str | None = None
         self.report: tuple[str, tuple[Fact, ...]] | None = None
-        """(title, facts) of what a job found; None: the detail of the chosen one is shown."""
+        """(title, facts) of a task's result; None: the details of the chosen checkpoint are shown."""
         self.plan: PrunePlan | None = None
-        """The dry run that the report tells of."""
+        """The dry run that the report shows."""
 
     def show_report(self, title: str, facts: tuple[Fact, ...], plan: PrunePlan | None = None) -> None:
-        """Show what a job found."""
+        """Show the result of a task."""
         self.report, self.plan = (title, facts), plan
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class CheckpointsState:
 
 
 class CheckpointsPlace(TaskPlace, Protocol):
-    """The screen that shows the checkpoints, as its work sees it."""
+    """The checkpoints screen, as its tasks use it."""
 
     state: CheckpointsState
     rows: tuple[CheckpointRow, ...]
@@ -73,14 +73,14 @@ class CheckpointsPlace(TaskPlace, Protocol):
 
 
 class CheckpointWork:
-    """The jobs of one checkpoints screen. What they find is kept for whichever screen of that kind is shown then."""
+    """The tasks of a checkpoints screen. Results are kept in its state, which outlives the screen."""
 
     def __init__(self, screen: CheckpointsPlace) -> None:
         self._on = screen
         self._state = screen.state
 
     def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
-        """The door, where there is one and something is chosen; else it is said why not."""
+        """The service if there is one and a checkpoint is chosen; else shows why not."""
         door = self._on.door
         if row is None or door is None:
             self._on.show_message(self._on.message() if row is None else CANNOT)
@@ -88,7 +88,7 @@ class CheckpointWork:
         return door
 
     def verify(self, row: CheckpointRow | None, *, deep: bool) -> None:
-        """Prove one."""
+        """Verify a checkpoint."""
         door = self._able(row)
         if row is None or door is None:
             return
@@ -104,7 +104,7 @@ class CheckpointWork:
         self._start(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
 
     def show(self, row: CheckpointRow | None) -> None:
-        """What one holds."""
+        """Show the contents of a checkpoint."""
         door = self._able(row)
         if row is None or door is None:
             return
@@ -156,7 +156,7 @@ class CheckpointWork:
             f"Where to? A folder that exists, or a new name. {size_text(row)} are copied and read back. "
             "Nothing is overwritten."
         )
-        self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] leave it"), asked)
+        self._on.app.push_screen(Ask(f"Back up {row.name}", body, "[Enter] copy   [Esc] cancel"), asked)
 
     def plan_prune(self) -> None:
         """Ask how many to keep, then list what could go. Changes nothing."""
@@ -178,11 +178,11 @@ class CheckpointWork:
             )
 
         body = (
-            "How many of the newest sound ones stay? They are read through first. "
+            "How many of the newest verified ones are kept? They are read through first. "
             "This only lists what could go; deleting is asked for separately."
         )
         usual = str(self._on.session.run.keep_last or USUAL_KEEP)
-        self._on.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] leave it", before=usual), asked)
+        self._on.app.push_screen(Ask("Prune: a dry run", body, "[Enter] list   [Esc] cancel", before=usual), asked)
 
     def _planned(self, plan: PrunePlan) -> str:
         self._state.show_report(f"dry run · {plan.directory}", prune_facts(plan), plan if plan.delete else None)
@@ -200,7 +200,7 @@ class CheckpointWork:
             listed.append(f"  and {len(plan.delete) - len(listed)} more, as listed")
         price = Price(
             title=f"Delete {quantity.plural(len(plan.delete), 'checkpoint')} ({quantity.size(plan.freed_bytes)})?",
-            lines=(*listed, "They cannot be brought back. Each is looked at once more before it goes."),
+            lines=(*listed, "They cannot be brought back. Each is checked once more before it is deleted."),
             confirm="delete them",
             typed=self._on.session.run.name,
         )

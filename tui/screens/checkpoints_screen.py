@@ -1,4 +1,4 @@
-"""Key 4: every saved state of the run: what it is worth, what it holds, and what may be done with it."""
+"""Key 4: all checkpoints of the run with their verdicts and contents; verify, compare, back up, prune, resume."""
 
 from collections.abc import Callable, Sequence
 from time import time
@@ -29,16 +29,16 @@ from .place_screen import PlaceScreen, bindings_of, share
 SIDE_FROM = 160
 """Columns from which table and detail stand side by side."""
 NO_DIRECTORY = (
-    "Nobody said where this training saves its checkpoints, so none is known. Set output_dir in trainwatch.toml, "
+    "The directory of this training's checkpoints is not known. Set output_dir in trainwatch.toml, "
     "or start with: trainwatch run --output-dir DIR"
 )
-NONE_YET = "No checkpoint yet in {}. The first one appears here when the trainer has written it whole."
+NONE_YET = "No checkpoint yet in {}. The first one appears here when the trainer has written it completely."
 
 CHECKPOINT_KEYS: tuple[Key, ...] = (
     Key(key="v", shown="v", action="verify(False)", label="verify", help="check structure and sizes again"),
     Key(key="V", shown="V", action="verify(True)", label="deep",
-        help="read every byte and value; goes on while you look elsewhere"),
-    Key(key="s", shown="s", action="show_state", label="show", help="show what it holds"),
+        help="read every byte and value; continues while other screens are open"),
+    Key(key="s", shown="s", action="show_state", label="show", help="show what it contains"),
     Key(key="space", shown="space", action="mark", label="mark", help="mark for a comparison (two)"),
     Key(key="d", shown="d", action="compare", label="compare", help="compare the marked two (or marked and chosen)"),
     Key(key="r", shown="r", action="resume", label="resume", acts=True, when=lambda c: c.started,
@@ -92,7 +92,7 @@ class CheckpointsScreen(PlaceScreen):
         return (self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """Side by side where it is wide; the work at the bottom."""
+        """Side by side on wide screens; the long task at the bottom."""
         boxes: dict[str, Box] = {}
         if self.session.long_task.state is not None and height >= 9:
             height -= 3
@@ -106,13 +106,13 @@ class CheckpointsScreen(PlaceScreen):
         return boxes | {"table": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
 
     def on_mount(self) -> None:
-        """Look into the directory."""
+        """Read the directory."""
         super().on_mount()
         self.reload()
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """As read from the disk; before that as the journal knows them."""
+        """As read from the disk; before that from the journal."""
         if self.state.listing is not None:
             return self.state.listing
         return tuple(reversed(self.now.story.checkpoints))
@@ -174,7 +174,7 @@ class CheckpointsScreen(PlaceScreen):
         self.draw()
 
     def renew(self) -> None:
-        """A job is done: what it changed is read again."""
+        """Read the directory again after a task."""
         self.page.top = 0
         self.reload()
         self.draw()
@@ -187,7 +187,7 @@ class CheckpointsScreen(PlaceScreen):
         self.draw()
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
-        """A second click shows what it holds."""
+        """A second click shows its contents."""
         self.action_show_state()
 
     def action_move(self, rows: int) -> None:
@@ -215,11 +215,11 @@ class CheckpointsScreen(PlaceScreen):
         self.draw()
 
     def action_verify(self, deep: bool) -> None:
-        """Prove the chosen one."""
+        """Verify the chosen one."""
         self.doing.verify(self._row, deep=deep)
 
     def action_show_state(self) -> None:
-        """What the chosen one holds."""
+        """Show the contents of the chosen one."""
         self.doing.show(self._row)
 
     def action_compare(self) -> None:
@@ -232,7 +232,7 @@ class CheckpointsScreen(PlaceScreen):
             self.application.copy(self._row.path)
 
     def action_resume(self) -> None:
-        """As the dashboard's key, with the checkpoint chosen here."""
+        """Resume from the chosen checkpoint."""
         row = self._row
         if row is None:
             self.session.operations.resume()
@@ -253,7 +253,7 @@ class CheckpointsScreen(PlaceScreen):
             self.doing.plan_prune()
 
     def action_back(self) -> None:
-        """Call the work off, close the report, or leave: what is on top."""
+        """Cancel the long task, else close the report, else go back."""
         if self.session.long_task.state is not None:
             self.session.long_task.cancel()
         elif self.state.report is not None:
@@ -264,7 +264,7 @@ class CheckpointsScreen(PlaceScreen):
             self.application.action_place("dashboard")
 
     def message(self) -> str:
-        """Why there is nothing to see."""
+        """Why the table is empty."""
         if self._trouble:
             return self._trouble
         door = self.door

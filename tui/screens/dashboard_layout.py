@@ -1,4 +1,4 @@
-"""Where each pane stands at which size. Pure: size and contents in, boxes out; nothing overlaps or sticks out."""
+"""The place of each pane by screen size. Pure: size and contents in, boxes out; no box overlaps another or the edge."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ LARGE_ROWS = 44
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What the layout depends on: rows that the head needs, GPUs and meters to show, incidents to tell."""
+    """What the layout depends on: rows of the head, numbers of GPUs, meters, incidents and checkpoints."""
 
     head_rows: int = 2
     gpus: int = 1
@@ -39,7 +39,7 @@ def arrange(width: int, height: int, contents: Contents) -> dict[str, Box]:
 
 
 def _phone(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
-    """One column. What does not fit goes, the least important first: memory, GPU, timeline."""
+    """One column. What does not fit is left out, in this order: memory, GPU, timeline."""
     wanted = [
         ("incidents", _incident_rows(contents, 4)),
         ("timeline", 6),
@@ -78,7 +78,7 @@ def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, B
             boxes["gpu"] = (0, y, left, fitting)
             below = fitting - contents.memory_rows - 2
             if contents.incidents and below >= 3 and not wide:
-                # Many GPUs on a small screen: the incidents stand in what memory leaves over.
+                # Many GPUs on a small screen: the incidents go below memory.
                 boxes["memory"] = (left, y, width - left, fitting - below)
                 boxes["incidents"] = (left, y + fitting - below, width - left, below)
             else:

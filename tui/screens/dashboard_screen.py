@@ -27,7 +27,7 @@ from .place_screen import PlaceScreen
 
 
 class Dashboard(FocusedPanes):
-    """Shows one run. All reading is done by its pulse, all commands by its operations."""
+    """Shows one run. Its poller reads, its operations send commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
@@ -59,7 +59,7 @@ class Dashboard(FocusedPanes):
         self.long_task = LongTask(self, self._long_task_changed)
         self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
         self.screen_states: dict[str, object] = {}
-        """What the numbered screens remember while they are not shown."""
+        """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
         self.poller = Poller(run.feed, self.tasks, self.take)
 
@@ -83,12 +83,12 @@ class Dashboard(FocusedPanes):
         self.terminal_title.restore()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Place the panes anew."""
+        """Place the panes."""
         self.draw(event.size.width, event.size.height)
         self.poll()
 
     def on_screen_resume(self) -> None:
-        """What lay over it is gone: draw what was seen meanwhile."""
+        """Draw the newest snapshot after a screen over it was closed."""
         if self.snapshot is not None:
             self.draw()
             self.poll()
@@ -170,16 +170,16 @@ class Dashboard(FocusedPanes):
 
     @property
     def in_front(self) -> PlaceScreen | None:
-        """The numbered screen that lies over this one."""
+        """The numbered screen over this one."""
         return next((s for s in reversed(self.app.screen_stack) if isinstance(s, PlaceScreen)), None)
 
     def renew(self, place: str) -> None:
-        """Work of a numbered screen changed something: it is drawn anew where it is the one in front."""
+        """A task of a numbered screen changed something: redraw it if it is in front."""
         if self.in_front is not None and self.in_front.place == place:
             self.in_front.renew()
 
     def _to_terminal(self, text: str) -> None:
-        driver = self.app._driver  # noqa: SLF001  Textual has no door for the title
+        driver = self.app._driver  # noqa: SLF001  no public way to write an escape sequence
         if driver is not None:
             driver.write(text)
 
@@ -205,7 +205,7 @@ class Dashboard(FocusedPanes):
         self.tasks.submit(task)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that do not apply now do nothing; those that act on the run say why (but Enter means something else)."""
+        """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
         name = str(parameters[0]) if action == "operate" else action
         key = next((k for k in KEYS if k.action.partition("(")[0] == name), None)
         if key is None or (key.acts and self.read_only):
@@ -213,7 +213,7 @@ class Dashboard(FocusedPanes):
         return key.when(self.context) or (action == "operate" and name != "start")
 
     def action_operate(self, name: str) -> None:
-        """Do something to the run, or say why it cannot be done."""
+        """Run an operation, or show why it does not apply."""
         key = next(k for k in KEYS if k.action == name)
         if key.when(self.context):
             ACTS[name](self.operations)

@@ -30,11 +30,11 @@ LABELS: dict[str, str] = {
     "stacks": "stacks", "did": "did", "changed": "changed", "proposed": "could do", "ended": "end", "cost": "cost",
 }  # fmt: skip
 LISTED = frozenset({"evidence", "did", "then", "changed", "proposed"})
-"""Parts of which there may be several lines, each with a dash before it."""
+"""Parts with several lines, each with a dash before it."""
 KEPT_FROM, KEPT_ROWS = 150, 34
 """Columns and rows from which the newest stack dump stands below the list."""
 NONE_SO_FAR = (
-    "No incident so far. A hang, a crash, a loss that is not a number or a machine in danger would stand here, "
+    "No incident so far. A hang, a crash, a loss that is not a number or a machine in danger would be listed here, "
     "with what was seen, why, and what was done about it."
 )
 
@@ -72,15 +72,15 @@ class IncidentsScreen(PlaceScreen):
         self.views: tuple[IncidentView, ...] = ()
         self.chosen: int | None = None
         self.detail: IncidentDetail | None = None
-        self._kept_of: tuple[int, bool] | None = None
-        self.kept_spreads: tuple[Spread, ...] | None = None
+        self._evidence_of: tuple[int, bool] | None = None
+        self.evidence_spreads: tuple[Spread, ...] | None = None
 
     def bodies(self) -> Sequence[Pane]:
         """List and detail."""
         self.table = IncidentRows(id="incidents")
         self.page = PagePane(id="detail")
-        self.kept = PagePane(id="kept")
-        return (self.table, self.page, self.kept)
+        self.evidence = PagePane(id="kept")
+        return (self.table, self.page, self.evidence)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
         """Side by side where it is wide, else the list above."""
@@ -111,7 +111,7 @@ class IncidentsScreen(PlaceScreen):
         self.detail = None if self.chosen is None else incident_detail(self.now, self.chosen)
         if self.detail is None:
             self.page.show((), title="")
-            self.kept.show((), title="")
+            self.evidence.show((), title="")
             return
         view = self.detail.view
         self.page.set_class(view.open and not view.acknowledged and view.level == "danger", "-danger")
@@ -119,28 +119,28 @@ class IncidentsScreen(PlaceScreen):
             paragraphs(self.detail), title=f"{view.at} · {view.kind}: {view.title}",
             hint="[s] stacks" if self.detail.captured else "", fresh=before != self.chosen,
         )  # fmt: skip
-        if self.kept.display:
-            self._show_kept(self.detail)
+        if self.evidence.display:
+            self._show_evidence(self.detail)
 
-    def _show_kept(self, detail: IncidentDetail) -> None:
-        """The last look at the first process; read once it was taken."""
+    def _show_evidence(self, detail: IncidentDetail) -> None:
+        """Show the newest stack dump of the first process."""
         which = (detail.view.id, detail.captured)
-        if which != self._kept_of and self.session.run.incident_files is not None:
-            self._kept_of, self.kept_spreads = which, None
+        if which != self._evidence_of and self.session.run.incident_files is not None:
+            self._evidence_of, self.evidence_spreads = which, None
             read_spreads(self, self.session.run.incident_files, detail.view.id, self._took)
-        found = self.kept_spreads
+        found = self.evidence_spreads
         if not found:
             said = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
-            self.kept.show([Paragraph(text=said, style="label")], title="kept of it")
+            self.evidence.show([Paragraph(text=said, style="label")], title="evidence files")
             return
         first = found[0]
         sheet = first.sheets[-1]
         more = f"[s] all {len(found)}" if len(found) > 1 else "[s] whole"
-        self.kept.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
+        self.evidence.show(sheet_lines(sheet, first.verdict), title=f"{first.title} · {sheet.title}", hint=more)
 
     def _took(self, found: tuple[Spread, ...], trouble: str) -> None:
         del trouble
-        self.kept_spreads = found
+        self.evidence_spreads = found
         self.draw()
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
@@ -171,10 +171,10 @@ class IncidentsScreen(PlaceScreen):
         self.page.scroll(rows)
 
     def action_acknowledge(self) -> None:
-        """Tell the supervisor that a person knows."""
+        """Acknowledge the incident."""
         incident = next((i for i in self.now.story.incidents if i.id == self.chosen), None)
         if incident is None or not incident.open or incident.acknowledged:
-            self.show_message("Only an open incident that nobody acknowledged yet can be acknowledged.")
+            self.show_message("Only an open incident that is not acknowledged yet can be acknowledged.")
             return
         self.session.operations.acknowledge(incident.id)
 
@@ -195,7 +195,7 @@ class IncidentsScreen(PlaceScreen):
         self.application.show_log_line(self.detail.log, line)
 
     def action_stacks(self) -> None:
-        """What was kept of it."""
+        """Open the screen of its evidence files."""
         if self.detail is not None:
             self.app.push_screen(
                 StacksScreen(self.application, self.session, self.detail.view.id, self.detail.view.title)

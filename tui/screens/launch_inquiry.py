@@ -17,7 +17,7 @@ from ..run_session import OpenPlace
 from ..ui.paragraph import Paragraph
 
 LOOK_AFTER_S = 0.25
-"""Walking over the list or the profiles does not begin checks for each."""
+"""Delay before the checks, so that moving over the list does not start them for each row."""
 CANNOT = "This screen cannot start anything; use: trainwatch run -- COMMAND"
 
 
@@ -26,7 +26,7 @@ class LaunchPlace(OpenPlace, Protocol):
 
     @property
     def launcher(self) -> Launcher | None:
-        """The door."""
+        """The launch service."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class LaunchPlace(OpenPlace, Protocol):
 
     @property
     def is_attached(self) -> bool:
-        """It is still there."""
+        """False once it was removed."""
         ...
 
     def answered(self) -> None:
@@ -49,7 +49,7 @@ class LaunchPlace(OpenPlace, Protocol):
         ...
 
     def set_timer(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Call back once, after seconds."""
+        """Call ``callback`` once, after ``delay`` seconds."""
         ...
 
 
@@ -64,7 +64,7 @@ class LaunchInquiry:
         self.trouble = ""
         """Why the file, or what is chosen, cannot be started: a line a problem."""
         self.checked = False
-        """All looks were taken."""
+        """All checks are done."""
         self._file_trouble = ""
         self._checks: dict[int, LaunchCheck] = {}
         self._asked = 0

@@ -1,4 +1,4 @@
-"""Key l: what could be started here, what a start would be, what could end it; Enter starts it."""
+"""Key l: the runs that can be started here, with plan and checks; Enter starts one."""
 
 import shlex
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from .launch_start import LaunchStart
 from .place_screen import PlaceScreen, bindings_of, share
 
 SIDE_FROM = 120
-"""Columns from which plan and checks stand side by side."""
+"""Columns from which plan and checks are side by side."""
 
 LAUNCH_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="go", label="start", acts=True,
         help="start it under a supervisor of its own; one that was started before is opened"),
     Key(key="left", shown="← →", action="profile(-1)", label="profile",
-        help="choose another profile; what it changes stands in the plan"),
+        help="choose another profile; the plan shows what it changes"),
     Key(key="t", shown="t", action="type", label="type", help="type a command to start; no file is needed"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
         footer=False),
@@ -53,7 +53,7 @@ class LaunchScreen(PlaceScreen):
 
     place = "launch"
     tab = "runs"
-    alone = ("Nothing is started without Enter", "its plan and its checks stand below")
+    alone = ("Nothing is started without Enter", "plan and checks are below")
     keys = LAUNCH_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LAUNCH_KEYS, ALSO)
 
@@ -67,7 +67,7 @@ class LaunchScreen(PlaceScreen):
 
     @property
     def launcher(self) -> Launcher | None:
-        """The door."""
+        """The launch service."""
         return self.application.launcher
 
     @property
@@ -147,12 +147,12 @@ class LaunchScreen(PlaceScreen):
         self.inquiry.read()
 
     def answered(self) -> None:
-        """An Enter may have waited for it; while a dialog lies over this screen, it waits on."""
+        """Continue a start that waits for the checks, unless a dialog is open."""
         if self.is_current:
             self.start.answered(self.order)
 
     def on_screen_resume(self) -> None:
-        """The dialog is gone (the base class hears it, too, and draws)."""
+        """Continue a waiting start (the base class draws)."""
         self.answered()
 
     def ask(self) -> None:
@@ -167,7 +167,7 @@ class LaunchScreen(PlaceScreen):
         self.ask()
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
-        """A second click: on the command it is typed; a run wants Enter, for a click is made too easily."""
+        """A second click types the command; a run needs Enter, because a click is easily made by accident."""
         if self.offer is None:
             self.action_type()
         else:
@@ -203,7 +203,7 @@ class LaunchScreen(PlaceScreen):
             self.show_message("No profile is meant for this framework: trainwatch profiles list")
             return
         usual = offer.profile if offer is not None else None
-        # A file that names a profile cannot be launched without one; where it names none, none is a choice, too.
+        # A file that names a profile cannot be launched without one; otherwise "none" is a choice, too.
         choices: list[str | None] = [*names] if usual is not None else [None, *names]
         at = choices.index(plan.profile) if plan.profile in choices else 0
         chosen = choices[(at + steps) % len(choices)]
@@ -231,7 +231,7 @@ class LaunchScreen(PlaceScreen):
             self.application.copy(shlex.join(self.inquiry.plan.command))
 
     def action_go(self) -> None:
-        """Open what was started before; start what was not, after a question where a check failed."""
+        """Open a run that was started before, else start it, after a confirmation if a check failed."""
         offer = self.offer
         if self.start.under_way:
             return
@@ -242,6 +242,6 @@ class LaunchScreen(PlaceScreen):
         elif self.opens is not None:
             self.open_run(self.opens)
         elif self.inquiry.trouble:
-            self.show_message("It cannot be started as it is: the plan says why.")
+            self.show_message("It cannot be started as it is: the plan shows why.")
         else:
             self.start.ask(self.order)

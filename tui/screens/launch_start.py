@@ -1,4 +1,4 @@
-"""Starting what was chosen: once it was checked, asked first where a check failed, in a thread, then opened."""
+"""Starts the chosen run after its checks, with a confirmation if one failed, and opens it."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -22,7 +22,7 @@ class StartPlace(LaunchPlace, Protocol):
 
 
 class LaunchStart:
-    """Starts one thing at a time. ``under_way``: it was begun, and did not answer yet.
+    """Starts one run at a time. ``under_way``: the start did not return yet.
 
     ``waits``: Enter was pressed before plan and checks were there; it is started when they are.
     """
@@ -33,7 +33,7 @@ class LaunchStart:
         self.waits = False
 
     def ask(self, order: LaunchRequest) -> None:
-        """Start it once its checks are in, after a question where one failed; asked twice, it need not wait."""
+        """Start it when its checks are done, after a confirmation if one failed; a second call does not wait."""
         found = self._on.inquiry
         if found.checked:
             self._ask(order, failed_names(found.checks))
@@ -46,16 +46,16 @@ class LaunchStart:
             self._ask(order, (*failed_names(found.checks), still))
 
     def answered(self, order: LaunchRequest) -> None:
-        """Plan or checks came: what waited for them goes on, or hears why it cannot."""
+        """Plan or checks are done: continue a waiting start, or show why it cannot be started."""
         found = self._on.inquiry
         if self.waits and found.trouble:
             self.waits = False
-            self._on.show_message("It cannot be started as it is: the plan says why.")
+            self._on.show_message("It cannot be started as it is: the plan shows why.")
         elif self.waits and found.checked:
             self._ask(order, failed_names(found.checks))
 
     def forget(self) -> None:
-        """Something else was chosen: what waited is not started."""
+        """Another run was chosen: drop the waiting start."""
         self.waits = False
 
     def _ask(self, order: LaunchRequest, doubts: tuple[str, ...]) -> None:
@@ -93,6 +93,6 @@ class LaunchStart:
         if trouble:
             self._on.inquiry.trouble = trouble
             self._on.draw()
-            self._on.show_message("Nothing was started: the plan says why.")
+            self._on.show_message("Nothing was started: the plan shows why.")
         else:
             self._on.open_run(run_id)

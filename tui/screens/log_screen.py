@@ -24,7 +24,7 @@ from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of
 
 FOLLOW_S = 0.5
-"""How often the end of a followed log is looked at."""
+"""How often the end of a followed log is read, seconds."""
 SIDE_CELLS = 20
 NO_ACCESS = "This log cannot be read from here."
 
@@ -61,7 +61,7 @@ class LogScreen(PlaceScreen):
         return boxes | ({"files": (0, top, width, 1)} if tabs else {})
 
     def on_mount(self) -> None:
-        """Open the newest log at its end, or go on where somebody was."""
+        """Open the newest log at its end, or the last position."""
         super().on_mount()
         if self.application.interval_s > 0:
             self.set_interval(FOLLOW_S, self.look)
@@ -75,17 +75,17 @@ class LogScreen(PlaceScreen):
                     self.driver.go(place)
 
     def on_unmount(self) -> None:
-        """End all reading; remember where we were."""
+        """End all reading, and save the position."""
         if self.session is not None and self.file is not None:
             self.session.screen_states["log"] = (self.file, self.driver.place, self.view.wrapped)
         self.viewer.close()
 
     def look(self) -> None:
-        """See what was written since."""
+        """Read what was written since."""
         self.driver.look()
 
     def show(self) -> None:
-        """Draw; a new attempt that began while the end was followed is followed."""
+        """Draw; if the newest log is followed and a new attempt begins, follow that one."""
         story = self.now.story
         files = log_files(story, self.access.extra if self.access is not None else ())
         if files != self.files:
@@ -105,7 +105,7 @@ class LogScreen(PlaceScreen):
             self.viewer.open(LogSource(file, self.access.browser, self.access.stamps))
 
     def head(self) -> None:
-        """Tabs, title and what stands there when the log is empty."""
+        """Update tabs, title and message."""
         view, story = self.view, self.now.story
         marks = [(mark_of(f, story), f.label) for f in self.files]
         tabs = tuple(FileTab(label, view.glyphs.marks.get(mark, ""), "danger") for mark, label in marks)
@@ -118,7 +118,7 @@ class LogScreen(PlaceScreen):
         return quantity.clock(self.now.story.wall0 + t, seconds=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The letters of a jump mean something only after a bracket."""
+        """The letters of a jump apply only after a bracket."""
         if action == "jump":
             return self.chord != 0
         return super().check_action(action, parameters)
@@ -147,7 +147,7 @@ class LogScreen(PlaceScreen):
         self.driver.move(lines)
 
     def action_page(self, screens: int) -> None:
-        """A screen up or down, less a line to find one's place."""
+        """Scroll by a screen less one line."""
         self.driver.scroll(screens * max(1, self.view.size.height - 1))
 
     def action_top(self) -> None:
@@ -229,7 +229,7 @@ class LogScreen(PlaceScreen):
         )
 
     def action_back(self) -> None:
-        """Take back the newest thing; then to the dashboard."""
+        """Cancel the chord, search, mark, filter or pattern, in this order; else go back."""
         if self.chord:
             self._end_chord(self.chord)
         elif self.viewer.search.looking and self.viewer.search.cancel():

@@ -1,4 +1,4 @@
-"""Which screen stands behind which number. Imported when it is opened: the dashboard's start does not wait for them."""
+"""Creates the screens by name. Each module is imported when its screen is first opened, to keep the start fast."""
 
 from ..run_session import Application, RunSession
 from .place_screen import PlaceScreen

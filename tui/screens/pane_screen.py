@@ -1,4 +1,4 @@
-"""A screen made of panes: built, placed by boxes, and with a footer that answers."""
+"""The base class of screens that consist of panes, with a footer."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,11 +14,11 @@ from ..ui.glyphs import glyphs_for
 from .dashboard_layout import Box
 
 ANSWER_S = 6.0
-"""How long an answer stands in the footer."""
+"""How long a message is shown in the footer, seconds."""
 
 
 class PanedScreen(Screen[None]):
-    """Subclasses make their panes, say where they stand and which keys apply."""
+    """Subclasses create their panes, and define their places and the keys that apply."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     key_bar: KeyBar
@@ -62,12 +62,12 @@ class PanedScreen(Screen[None]):
                 pane.styles.width, pane.styles.height = w, h
 
     def answer(self, text: str) -> None:
-        """A sentence in the footer for a few seconds; a newer one has its own."""
+        """Show a sentence in the footer for a few seconds."""
         self.key_bar.show(self.offered(), text)
         if self._clearing is not None:
             self._clearing.stop()
         self._clearing = self.set_timer(ANSWER_S, self.clear_message)
 
     def clear_message(self) -> None:
-        """Take back what was said."""
+        """Remove the message."""
         self.key_bar.show(self.offered())

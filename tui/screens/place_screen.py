@@ -1,4 +1,4 @@
-"""What the numbered screens share: tabs and sentence on top, keys below, and the looks of the dashboard's pulse."""
+"""The base class of the screens over the dashboard: tabs and the run's sentence on top, keys at the bottom."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -30,13 +30,13 @@ def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> li
 
 
 class PlaceScreen(PanedScreen):
-    """Lies over the dashboard of its run. Subclasses name their place, keys and panes, and draw themselves."""
+    """A screen over the dashboard of its run. Subclasses define place, keys and panes, and implement ``show``."""
 
     place: ClassVar[str]
     tab: ClassVar[str] = ""
-    """The tab that is lit, where it is not the place's own."""
+    """The highlighted tab if it is not the place's own."""
     alone: ClassVar[tuple[str, ...]] = ()
-    """What is said on top where no run is open, the most important first."""
+    """The sentence on top if no run is open, the most important part first."""
     keys: ClassVar[tuple[Key, ...]]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.leave_place", show=False),
@@ -50,7 +50,7 @@ class PlaceScreen(PanedScreen):
 
     @property
     def now(self) -> Situation:
-        """How the run is, as last seen; empty without a run."""
+        """The state of the run as last polled; empty without a run."""
         return self.session.now if self.session is not None else Situation()
 
     @property
@@ -80,15 +80,15 @@ class PlaceScreen(PanedScreen):
         return (self.tabs, *self.bodies(), self.key_bar)
 
     def on_mount(self) -> None:
-        """Draw what is known."""
+        """Draw."""
         self.draw()
 
     def on_screen_resume(self) -> None:
-        """Something that lay over it is gone: what changed meanwhile is drawn."""
+        """Draw after a screen over this one was closed."""
         self.draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Place the panes anew."""
+        """Place the panes."""
         self.draw(event.size.width, event.size.height)
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
@@ -107,7 +107,7 @@ class PlaceScreen(PanedScreen):
         self.key_bar.show(self.offered(), self.key_bar.message)
 
     def renew(self) -> None:
-        """Something that this screen shows was changed by its own work."""
+        """Redraw after a task of this screen."""
         self.draw()
 
     def offered(self) -> tuple[Key, ...]:
@@ -122,14 +122,14 @@ class PlaceScreen(PanedScreen):
         return key is None or (key.when(self.context) and not (key.acts and self.context.read_only))
 
     def show_message(self, text: str) -> None:
-        """A sentence in the footer for a few seconds."""
+        """Show a sentence in the footer for a few seconds."""
         self.answer(text)
 
     def open_run(self, run_id: str) -> None:
         """Show the dashboard of a run."""
         picker = self.application.picker
         if picker is None:
-            self.show_message(f"It runs; look at it with: trainwatch status {run_id}")
+            self.show_message(f"It was started. See: trainwatch status {run_id}")
             return
         try:
             self.application.show_run(picker.open(run_id))
@@ -152,7 +152,7 @@ class PlaceScreen(PanedScreen):
 
 
 def headline(said: tuple[str, ...]) -> HeaderView:
-    """A head without a run."""
+    """The head if no run is open."""
     verdict = msgspec.structs.replace(EMPTY.verdict, clauses=said, aside="")
     return msgspec.structs.replace(EMPTY, verdict=verdict)
 

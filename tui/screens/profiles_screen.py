@@ -1,4 +1,4 @@
-"""Key 5: the ladder of profiles, where the run stands and why, and what a switch would change."""
+"""Key 5: the ladder of profiles, the profile of the run and why, and what a switch would change."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
@@ -41,7 +41,7 @@ def _can_switch(context: KeyContext) -> bool:
 
 PROFILE_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="switch(False)", label="at checkpoint", acts=True, when=_can_switch,
-        help="switch at the next complete checkpoint: no step is lost (asks)"),
+        help="switch at the next complete checkpoint; no step is lost (asks)"),
     Key(key="n", shown="n", action="switch(True)", label="now", acts=True, when=_can_switch,
         help="switch now: ends the training with time to save, and restarts it (asks)"),
     Key(key="t", shown="t", action="try", label="try 5 min", acts=True,
@@ -55,7 +55,7 @@ PROFILE_KEYS: tuple[Key, ...] = (
         footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="escape", shown="Esc", action="back", label="back",
-        help="cancel the running trial; else back to where you came from",
+        help="cancel the running trial; else back to the previous screen",
         always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
@@ -77,7 +77,7 @@ class ProfilesScreen(PlaceScreen):
         self.view: ProfilesView | None = None
         self.own: Mapping[str, object] = {}
         self.changes: dict[str, tuple[Change, ...] | str] = {}
-        """By profile: what a launch would change, or why that cannot be told."""
+        """By profile: what a launch would change, or the error."""
         self.table_shown = False
         self.trying = TrialWork(self)
         self.trials: Mapping[str, TrialResult] = {}
@@ -96,7 +96,7 @@ class ProfilesScreen(PlaceScreen):
         return (self.ladder, self.table, self.page, self.work)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The ladder above; below it table and difference, beside each other where it is wide."""
+        """The ladder above; below it table and difference, side by side on wide screens."""
         if self.session.long_task.state is not None and height >= 9:
             return self._panes(width, top, height - 3) | {"job": (0, top + height - 3, width, 3)}
         return self._panes(width, top, height)
@@ -117,7 +117,7 @@ class ProfilesScreen(PlaceScreen):
         return boxes | {"table" if self.table_shown else "difference": (0, top + rows, width, rest)}
 
     def on_mount(self) -> None:
-        """Ask what a launch would be like, in a thread."""
+        """Read the settings of a launch in a thread."""
         super().on_mount()
         self.renew()
         door, profiles = self.session.run.launch, self.profiles
@@ -141,7 +141,7 @@ class ProfilesScreen(PlaceScreen):
         self.tasks.submit(read)
 
     def renew(self) -> None:
-        """A trial is done, or the screen is new: read what was measured here."""
+        """Read the results of trials, after a trial or when the screen is opened."""
         self.draw()
         door = self.session.run.trials
         if door is None:
@@ -150,7 +150,7 @@ class ProfilesScreen(PlaceScreen):
         def read() -> Callable[[], None]:
             try:
                 found = dict(door.results())
-            except Exception:  # what cannot be read was not measured
+            except Exception:  # without results nothing is shown as measured
                 found = {}
             return lambda: self._take_trials(found)
 
@@ -246,7 +246,7 @@ class ProfilesScreen(PlaceScreen):
         self.page.scroll(rows)
 
     def action_turn(self) -> None:
-        """Table or difference, where only one fits."""
+        """Show the table or the difference if only one fits."""
         self.table_shown = not self.table_shown
         self.draw()
 
@@ -259,7 +259,7 @@ class ProfilesScreen(PlaceScreen):
             self.trying.ask(profile.name)
 
     def action_back(self) -> None:
-        """Call the trial off, or leave."""
+        """Cancel the trial, else go back."""
         if self.session.long_task.state is not None:
             self.session.long_task.cancel()
         else:

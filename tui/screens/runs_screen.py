@@ -19,9 +19,9 @@ from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of, share
 
 AGAIN_S = 5.0
-"""How often the list is read again: every journal of the machine is."""
+"""How often the list is read again, seconds; every journal of the machine is read each time."""
 ABOUT_ROWS = 8
-"""Of the chosen run in full."""
+"""Rows of the details of the chosen run."""
 NONE_YET = "No run is known yet. Press l to start one, or use: trainwatch run -- COMMAND"
 
 RUNS_KEYS: tuple[Key, ...] = (
@@ -41,7 +41,7 @@ RUNS_KEYS: tuple[Key, ...] = (
     ),
     Key(key="L", shown="L", action="reload", label="read again", help="read the list again now"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
-    Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything goes on", always=True),
+    Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything continues", always=True),
 )
 ALSO: tuple[tuple[str, str], ...] = (
     ("down", "move(1)"), ("j", "move(1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
@@ -137,7 +137,7 @@ class RunsScreen(PlaceScreen):
         self.action_open()
 
     def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
-        """Another run: told in full below."""
+        """Show the details of the run under the cursor."""
         self.draw()
 
     def action_move(self, rows: int) -> None:
@@ -161,7 +161,7 @@ class RunsScreen(PlaceScreen):
 
 
 def _about(row: RunRow) -> list[Paragraph]:
-    """All that is known of a run without opening it."""
+    """Everything known about a run without opening it."""
     step, done = step_text(row), done_text(row)
     told = [
         Paragraph(row.state, "state", row.level if row.level in {"warning", "danger"} else "text"),

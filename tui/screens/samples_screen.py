@@ -21,17 +21,15 @@ from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of
 
 AGAIN_S = 5.0
-"""How often the folder is looked at again."""
+"""How often the folder is read again, seconds."""
 SIDE_FROM = 100
 SIDE_COLUMNS = 46
-"""Of the list, where it stands beside the picture."""
-NO_DIRECTORY = (
-    "Nobody said where this training saves, so its samples cannot be found. Set output_dir in trainwatch.toml."
-)
+"""Columns of the list when it is beside the picture."""
+NO_DIRECTORY = "The output directory of this training is not known. Set output_dir in trainwatch.toml."
 NONE_YET = (
     "No PNG, JPEG or WebP below {} yet. kohya writes them into sample/ (sample_every_n_steps), DiT into samples/."
 )
-MISSING = f"Pictures need an extra that is not installed: pip install '{EXTRA}'. The files are listed all the same."
+MISSING = f"Pictures need an extra that is not installed: pip install '{EXTRA}'. The files are listed without them."
 
 SAMPLE_KEYS: tuple[Key, ...] = (
     Key(key="right", shown="← →", action="move(1)", label="newer/older", help="the next older picture (←: newer)"),
@@ -40,7 +38,7 @@ SAMPLE_KEYS: tuple[Key, ...] = (
     Key(key="y", shown="y", action="copy", label="copy path", help="copy the picture's path"),
     Key(key="tab", shown="tab", action="turn", label="list", help="picture alone, or with the list"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
-    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to where you came from",
+    Key(key="escape", shown="Esc", action="app.leave_place", label="back", help="back to the previous screen",
         always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
@@ -50,7 +48,7 @@ ALSO: tuple[tuple[str, str], ...] = (
 
 
 class SamplesScreen(PlaceScreen):
-    """Picture and list. The newest one stays in view until another is chosen."""
+    """Picture and list. The newest picture is shown until another is chosen."""
 
     place = "samples"
     tab = "checkpoints"
@@ -80,7 +78,7 @@ class SamplesScreen(PlaceScreen):
         return (self.caption, self.view, self.table)
 
     def compose(self) -> ComposeResult:
-        """The panes, and over the picture's what the terminal draws itself."""
+        """The panes, and the widget that the terminal draws over the picture pane."""
         yield from super().compose()
         self.way = way_here() if can_decode() else "blocks"
         self.graphics = image_widget(self.way)
@@ -92,7 +90,7 @@ class SamplesScreen(PlaceScreen):
             yield self.graphics
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The picture has what room there is."""
+        """The picture gets the rest of the screen."""
         if not self.samples:
             return {"picture": (0, top, width, height)}
         if not can_decode():
@@ -109,14 +107,14 @@ class SamplesScreen(PlaceScreen):
         return _captioned(width, top, height - rows) | {"samples": (0, top + height - rows, width, rows)}
 
     def on_mount(self) -> None:
-        """Look into the folder now and again."""
+        """Read the folder at intervals."""
         super().on_mount()
         self.reload()
         if self.application.interval_s > 0:
             self.set_interval(AGAIN_S, self.reload)
 
     def reload(self) -> None:
-        """Look for pictures in a thread."""
+        """Read the folder in a thread."""
         door = self.session.run.samples
         if door is None or door.directory is None or self._reading:
             return
@@ -138,7 +136,7 @@ class SamplesScreen(PlaceScreen):
 
     @property
     def chosen(self) -> Sample | None:
-        """The picture that is shown: the newest, until another was chosen."""
+        """The picture that is shown: the newest until another is chosen."""
         found = self.samples or ()
         return next((s for s in found if s.path == self._chosen), found[0] if found else None)
 
@@ -227,7 +225,7 @@ class SamplesScreen(PlaceScreen):
         graphics.image = picture.pixels
 
     def on_picture_pane_room(self, _: PicturePane.Room) -> None:
-        """Decode for the room there is now."""
+        """Decode for the new size."""
         self.draw()
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
@@ -242,12 +240,12 @@ class SamplesScreen(PlaceScreen):
         self.table.move(rows)
 
     def action_turn(self) -> None:
-        """The list, or all the room for the picture."""
+        """Show or hide the list."""
         self.list_shown = not self.list_shown
         self.draw()
 
     def action_copy(self) -> None:
-        """The path, to fetch the picture by other means."""
+        """Copy the path of the picture."""
         chosen = self.chosen
         if chosen is not None:
             self.application.copy(chosen.path)

@@ -1,4 +1,4 @@
-"""What was kept of an incident: two looks at a process side by side, process states, the end of the log."""
+"""The evidence files of an incident: two stack dumps of a process side by side, process states, end of the log."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -16,10 +16,10 @@ from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of
 
 BESIDE_FROM = 100
-"""Columns from which two looks stand side by side; below, they stand above each other."""
+"""Columns from which two dumps are side by side; on narrower screens one is above the other."""
 NOTHING_KEPT = (
-    "Nothing was kept of this incident. Stacks are taken of a live process before it is ended, so of hangs; "
-    "a process that crashed by itself is gone before anybody can look."
+    "There are no files of this incident. Stacks are dumped from a live process before it is ended, so at hangs; "
+    "a process that crashed cannot be dumped."
 )
 FOLDER_UNKNOWN = "This screen cannot read the incident's folder."
 
@@ -90,7 +90,7 @@ class StacksScreen(PlaceScreen):
         """The sheets of this page."""
         if not self.pages:
             said = "Reading …" if self.pages is None else self._trouble
-            self.left.show([Paragraph(text=said, style="label")], title=f"kept of: {self.subject}")
+            self.left.show([Paragraph(text=said, style="label")], title=f"files of: {self.subject}")
             return
         spread = self.pages[self.page]
         for pane, sheet in zip((self.left, self.right), spread.sheets, strict=False):
@@ -102,7 +102,7 @@ class StacksScreen(PlaceScreen):
             )  # fmt: skip
 
     def action_turn(self, pages: int) -> None:
-        """Another process or file; round and round."""
+        """Show the next or previous process or file."""
         if self.pages:
             self.page = (self.page + pages) % len(self.pages)
             self.left.top = self.right.top = 0
@@ -142,5 +142,5 @@ def sheet_lines(sheet: Sheet, verdict: str) -> list[Paragraph]:
         style = "warning" if number in sheet.differs else "strong" if heading else "text"
         found.append(Paragraph(text=line, style=style, hard=True))
     if sheet.cut:
-        found.append(Paragraph(text="(cut here; the whole file lies in the incident's folder)", style="label"))
+        found.append(Paragraph(text="(cut here; the whole file is in the incident's folder)", style="label"))
     return found

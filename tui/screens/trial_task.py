@@ -1,4 +1,4 @@
-"""Trying a profile for five minutes from the profiles screen: asked first, a job with a bar, its result kept."""
+"""A trial of a profile for five minutes, started from the profiles screen after a confirmation."""
 
 from collections.abc import Callable
 
@@ -13,15 +13,15 @@ CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
 
 
 def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
-    """What a trial does, in sentences."""
+    """The confirmation of a trial: what it does, in sentences."""
     lines = [
         f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
-        f"It takes {minutes:g} minutes from its first step on and ends by itself; Esc cancels it.",
-        "Then it is said what it cost here: seconds a step, memory, whether it was stable.",
+        f"It takes {minutes:g} minutes from its first step on and then ends; Esc cancels it.",
+        "Then its cost on this machine is shown: seconds per step, memory, stability.",
     ]
     if rivals:
         lines += ["", f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory."]
-    # Not the name of the run: no step of it is given up.
+    # A key is enough: no step of the run is lost.
     return Price(title=f"Try {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="try it",
                  lost_steps=None if rivals else 0)  # fmt: skip
 
@@ -33,7 +33,7 @@ class TrialWork:
         self._on = screen
 
     def ask(self, profile: str) -> None:
-        """Look who would be in the way, ask, try."""
+        """Look for rivals, confirm, run the trial."""
         door = self._on.session.run.trials
         if door is None:
             self._on.show_message(CANNOT.format(profile))

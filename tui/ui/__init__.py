@@ -1,1 +1,1 @@
-"""Text cells, charts, glyphs, colours and what the terminal can do: no widget depends on a screen."""
+"""Cells of text, charts, glyphs, colours and the capabilities of the terminal."""

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from rich.cells import cell_len, set_cell_size
 
 Span = tuple[str, str]
-"""(style name, text): the style names are those of widgets/pane.py."""
+"""(style name, text): the style names are STYLES of panes/pane.py."""
 Line = tuple[Span, ...]
 
 UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "%", "°C", "W", "cores"})
-"""What stays with the number before it."""
+"""Units that are never wrapped apart from their number."""
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�") | {0x09: "    "}
 
 
@@ -62,7 +62,7 @@ def fit(line: Iterable[Span], width: int, style: str = "text") -> Line:
 
 
 def spread(left: Iterable[Span], right_part: Iterable[Span], width: int) -> Line:
-    """``left`` and ``right_part`` at the two ends of a line; ``left`` is cut where they meet."""
+    """``left`` and ``right_part`` at the two ends of a line; ``left`` is cut if they meet."""
     end = tuple(right_part)
     return (*fit(left, max(0, width - width_of(end))), *end)
 
@@ -81,7 +81,7 @@ def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """Hard wrap at ``width`` cells, continuation lines indented; for logs, where words don't matter."""
+    """Hard wrap at ``width`` cells, continuation lines indented; for logs."""
     if width <= 0:
         return []
     if text.isascii():
@@ -104,7 +104,7 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrap_words(text: str, width: int) -> list[str]:
-    """Wrap at spaces, a number never apart from its unit; words longer than a line are cut hard."""
+    """Wrap at spaces, never between a number and its unit; words longer than a line are split."""
     rows: list[str] = []
     row = ""
     for word in _words(text):
@@ -150,7 +150,7 @@ def _styles(line: Line) -> list[str]:
 
 
 def _narrow(text: str) -> bool:
-    """Every sign is one cell wide."""
+    """Every character is one cell wide."""
     return text.isascii() or all(cell_len(char) == 1 for char in set(text))
 
 

@@ -1,4 +1,4 @@
-"""Small charts made of characters: eighth-block sparklines and braille lines."""
+"""Charts made of characters: sparklines of eighth blocks, braille curves, bars."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ def spark(
 ) -> Line:
     """One cell a value, newest right, coloured by bounds, equal styles in one span; None is a gap.
 
-    ``high`` None: the largest value. ``marked``: cells with a style of their own: ``mark`` is drawn as a line where
-    an incident was, others light the value up.
+    ``high`` None: the largest value. ``marked``: cells with a style of their own: ``mark`` draws the line of an
+    incident, others highlight the value.
     """
     special = marked or {}
     known = [v for v in values if v is not None]
@@ -71,7 +71,7 @@ def scale(values: Values, floor_share: float = 0.05) -> tuple[float, float] | No
 
 
 def braille(values: Values, rows: int, low: float, high: float) -> list[str]:
-    """``rows`` lines of a curve, two values a cell, newest right. Outside values lie on the edge; None is a gap."""
+    """``rows`` lines of a curve, two values a cell, newest right. Values outside lie on the edge; None is a gap."""
     columns = math.ceil(len(values) / 2)
     height = rows * 4
     cells = [[0] * columns for _ in range(rows)]
@@ -93,7 +93,7 @@ def braille(values: Values, rows: int, low: float, high: float) -> list[str]:
 
 
 def curve(values: Values, rows: int, low: float, high: float, glyphs: Glyphs) -> list[str]:
-    """Braille where the terminal has it, else one ASCII sign a cell."""
+    """Braille if the terminal has it, else one ASCII character per cell."""
     if glyphs.braille:
         return braille(values, rows, low, high)
     halved = [next((v for v in values[i : i + 2] if v is not None), None) for i in range(0, len(values), 2)]

@@ -1,4 +1,4 @@
-"""The signs the screen draws with, once in unicode and once in ASCII for terminals that have nothing else."""
+"""The characters that the screen draws with, in Unicode and in ASCII."""
 
 import os
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
-    """Every sign is one cell wide. ``eighths`` and ``bar`` rise from empty to full."""
+    """Every character is one cell wide. ``eighths`` and ``bar`` rise from empty to full."""
 
     name: str
     levels: dict[str, str]
@@ -94,6 +94,6 @@ def glyphs_for(env: Mapping[str, str] | None = None) -> Glyphs:
     if env.get("TERM", "") in {"linux", "dumb", "vt100", "vt220", "ansi"}:
         return ASCII
     charset = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
-    # No locale at all (containers, cron) says nothing about the terminal: today's draw UTF-8.
+    # No locale at all (containers, cron) is no information about the terminal; most draw UTF-8.
     known_other = charset not in {"", "C", "POSIX"} and "utf" not in charset.lower()
     return ASCII if known_other else UNICODE

@@ -1,4 +1,4 @@
-"""What was worked out the last time, for pictures that are asked for every second and differ every other one."""
+"""A cache of the last result by name: panes are redrawn each second, and most of their charts are unchanged."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,13 +7,13 @@ Made = TypeVar("Made")
 
 
 class LastValue:
-    """Of one pane; the newest answer by name."""
+    """The cache of one pane."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[object, ...], Any]] = {}
 
     def get(self, name: str, depends: tuple[object, ...], work: Callable[[], Made]) -> Made:
-        """The answer of the last time if it depended on the same, else a new one. ``work`` uses nothing else."""
+        """The last result if ``depends`` is equal, else a new one. ``work`` must use nothing else."""
         old = self._kept.get(name)
         if old is not None and old[0] == depends:
             made: Made = old[1]

@@ -1,4 +1,4 @@
-"""Text with a label in the margin, wrapped to any width: what the detail panes are made of."""
+"""Text with a label in the margin, wrapped to any width; the detail panes consist of paragraphs."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ CONTINUED = " " * 8
 
 
 class Paragraph(msgspec.Struct, frozen=True):
-    """``label`` stands in the margin of the first row, ``mark`` before its text. ``link``: what Enter leads to."""
+    """``label``: in the margin of the first row; ``mark``: before its text; ``link``: what Enter opens."""
 
     text: str = ""
     label: str = ""

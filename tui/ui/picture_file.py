@@ -1,4 +1,4 @@
-"""From a picture on disk to cells of a terminal. The file is not trusted: limits first, and any fault is a sentence."""
+"""Decodes an image file and shrinks it. The file is not trusted: limits are checked first, errors are sentences."""
 
 import importlib.util
 import os
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 64 * 1024 * 1024
 PIXELS = 50_000_000
-"""A sample of 7000 × 7000; what claims to be larger is not decoded."""
+"""A sample of 7000 × 7000; larger images are not decoded."""
 FORMATS = ("PNG", "JPEG", "WEBP")
-"""Others are never tried, whatever the name says: Pillow knows dozens, some of them seldom looked at."""
+"""No other format is decoded, whatever the file's name: Pillow has dozens, some of them rarely reviewed."""
 EXTRA = "trainwatch-tui[samples]"
 
 
@@ -40,14 +40,14 @@ def decode(path: str, room: tuple[int, int]) -> Picture:
     from PIL import Image
 
     try:
-        # Not through a link, and never waiting for the other end of a pipe.
+        # Neither follow a link nor wait for the other end of a pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise PictureError(f"cannot be read: {error.strerror}") from error
     with open(descriptor, "rb") as file:  # noqa: PTH123  it is a descriptor
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise PictureError("is no file")
+            raise PictureError("is not a regular file")
         if status.st_size > FILE_BYTES:
             raise PictureError(f"has {status.st_size / 1e6:,.0f} MB; more than {FILE_BYTES / 1e6:.0f} MB are not shown")
         if status.st_size == 0:
@@ -65,7 +65,7 @@ def _shrunk(image: "Image.Image", room: tuple[int, int]) -> Picture:
     width, height = image.size
     if width * height > PIXELS:
         raise PictureError(f"says that it has {width:,} × {height:,} pixels; that many are not decoded")
-    image.draft("RGB", (room[0] * 2, room[1] * 2))  # JPEG: decoded smaller, to begin with
+    image.draft("RGB", (room[0] * 2, room[1] * 2))  # JPEG: decode at a smaller size
     image.thumbnail((max(1, room[0]), max(1, room[1])), reducing_gap=2.0)
     flat = image.convert("RGBA") if image.mode in {"RGBA", "LA", "PA"} or "transparency" in image.info else image
     if flat.mode == "RGBA":
@@ -79,5 +79,5 @@ def _shrunk(image: "Image.Image", room: tuple[int, int]) -> Picture:
 
 def _first_line(error: Exception) -> str:
     said = str(error).splitlines()
-    # Pillow names the file object in its message: that helps nobody.
+    # Pillow puts the repr of the file object into its message.
     return said[0].partition(" <_io")[0] if said else type(error).__name__

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 Way = Literal["kitty", "sixel", "blocks"]
 CHOICE = "TRAINWATCH_IMAGES"
-"""Environment variable: ``kitty``, ``sixel`` or ``blocks``, where the guess is wrong."""
+"""Environment variable: ``kitty``, ``sixel`` or ``blocks``, if the detection is wrong."""
 USUAL_CELL = (10, 20)
-"""Pixels of a cell where the terminal does not say: those of a VT340, which Sixel terminals keep to."""
+"""Pixels of a cell if the terminal reports none: those of a VT340, which Sixel terminals use."""
 _KITTY_TERMS = frozenset({"xterm-kitty", "xterm-ghostty"})
 _SIXEL_TERMS = ("foot", "mlterm", "contour", "yaft")
 _SIXEL_PROGRAMS = frozenset({"WezTerm", "iTerm.app", "rio", "mintty", "BlackBox"})
 
 
 def way_of(environ: Mapping[str, str]) -> Way:
-    """Decide. Inside tmux and screen half-blocks: they pass no graphics on unless told to."""
+    """The protocol for these environment variables. Half-blocks in tmux and screen: they pass on no graphics."""
     chosen = environ.get(CHOICE, "").lower()
     for way in ("kitty", "sixel", "blocks"):
         if chosen == way:
@@ -44,7 +44,7 @@ def way_of(environ: Mapping[str, str]) -> Way:
 
 
 def cell_size() -> tuple[int, int]:
-    """Pixels of a cell as the kernel knows them; the usual ones where it does not."""
+    """Pixels of a cell as the kernel reports them, else USUAL_CELL."""
     for stream in (sys.__stderr__, sys.__stdout__):
         try:
             packed = fcntl.ioctl(stream.fileno(), termios.TIOCGWINSZ, b"\0" * 8) if stream is not None else b"\0" * 8
@@ -71,7 +71,7 @@ _loaded: Any = None
 
 
 def _widgets() -> Any:
-    """``textual_image.widget``, loaded without a question to the terminal; None when it is not installed."""
+    """``textual_image.widget``, imported without a query to the terminal; None if it is not installed."""
     global _loaded  # noqa: PLW0603  loaded once
     if _loaded is not None:
         return _loaded
@@ -90,7 +90,7 @@ def _widgets() -> Any:
 
 
 def room_pixels(way: Way, columns: int, rows: int) -> tuple[int, int]:
-    """Pixels to shrink a picture to for so many cells."""
+    """The size in pixels that fits so many cells."""
     if way == "blocks":
         return columns, rows * 2
     width, height = cell_size()
@@ -98,6 +98,6 @@ def room_pixels(way: Way, columns: int, rows: int) -> tuple[int, int]:
 
 
 def way_here() -> Way:
-    """The way of this terminal. Graphics are written to standard output: half-blocks where that is none."""
+    """The protocol of this terminal. Graphics are written to stdout: half-blocks if that is no terminal."""
     out = sys.__stdout__
     return way_of(os.environ) if out is not None and out.isatty() else "blocks"

@@ -26,7 +26,7 @@ class SeriesQuery(msgspec.Struct, frozen=True):
 
 
 def span_of(series_query: SeriesQuery, now_t: float) -> tuple[float, float]:
-    """(since, until) that is fetched for a series_query at ``now_t``, run seconds."""
+    """(since, until) that is fetched for a query at ``now_t``, run seconds."""
     if series_query.window_s is None:
         return series_query.since_t, series_query.until_t
     grain = max(series_query.window_s / series_query.columns, REST_S)
@@ -36,11 +36,11 @@ def span_of(series_query: SeriesQuery, now_t: float) -> tuple[float, float]:
 
 
 ALIKE_S = 3.0
-"""A stretch that moved by less only went along with the clock."""
+"""A window that moved by less only followed the clock."""
 
 
 def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> bool:
-    """The same charts of the same time, but for the seconds that passed: the next usual look will do."""
+    """The same charts of the same time, except for the seconds that passed: the next regular poll is soon enough."""
     return len(before) == len(after) and all(
         (a.metric, a.columns, a.window_s) == (b.metric, b.columns, b.window_s)
         and abs(a.since_t - b.since_t) < ALIKE_S
@@ -51,21 +51,21 @@ def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> 
 
 Columns = tuple[float | None, ...]
 SETTLED_S = 10.0
-"""What is older does not change any more."""
+"""Older values do not change any more."""
 SPIKE = 4.0
 """How many times the usual distance from the mean makes an extreme of a column a spike."""
 SPIKE_SHARE = 0.02
-"""A spike is at least this share of the largest value: jitter of what stands still is none."""
+"""A spike is at least this share of the largest value: jitter of a constant value is none."""
 
 
 class SeriesCache:
-    """Answers series_queries; used by one thread."""
+    """Answers queries; used by one thread."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, float | None], tuple[tuple[float, ...], Columns]] = {}
 
     def get(self, series_query: SeriesQuery, now_t: float, fetch: Fetch) -> Columns:
-        """Values by column, oldest first, None where nothing was read: the mean, or the extreme where it is a spike."""
+        """Values by column, oldest first, None if nothing was read: the mean, or the extreme if it is a spike."""
         if series_query.columns < 1:
             return ()
         since, until = span_of(series_query, now_t)
@@ -99,9 +99,9 @@ def stretch(values: Columns, cells: int) -> Columns:
 
 
 def placed(values: Columns, series_query: SeriesQuery, since_t: float, step_s: float, cells: int) -> Columns:
-    """The curve of an answered query at ``cells`` moments ``step_s`` apart from ``since_t``, whatever its own grid.
+    """The values of a query's answer at ``cells`` times ``step_s`` apart from ``since_t``.
 
-    Straight lines between known neighbours; a gap stays a gap, and so does what lies outside.
+    Interpolated between known neighbours; a gap stays a gap, and so does everything outside the answer.
     """
     width = (series_query.until_t - series_query.since_t) / max(len(values), 1)
     if not values or width <= 0:
@@ -137,12 +137,12 @@ def _columns(points: Sequence[Point], since: float, width: float, columns: int) 
 
 
 def spiked(points: Sequence[Point]) -> list[float]:
-    """One value a point (t, low, mean, high): its mean, or its extreme where that stands out from the usual spread.
+    """One value a point (t, low, mean, high): its mean, or its extreme if that exceeds the usual spread.
 
     So a second of full memory, or of an idle GPU, stays visible however long the column is, and plain noise does not
     become a band.
     """
-    from statistics import median  # heavy, and not for the first picture
+    from statistics import median  # slow to import, and not needed for the first paint
 
     finite = [p for p in points if math.isfinite(p[1]) and math.isfinite(p[3])]
     if not finite:

@@ -1,4 +1,4 @@
-"""The terminal we are shown on: whether there is one, and leaving at once when it is gone."""
+"""The terminal: whether there is one, its size, and exit when it is closed."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ GONE = 129
 
 
 def mouse_supported(env: Mapping[str, str]) -> bool:
-    """False inside GNU screen: while a program watches the mouse there, a lone Escape is held back for the next key."""
+    """False inside GNU screen: with mouse reporting on, it holds back a lone Escape until the next key."""
     return not env.get("STY")
 
 
@@ -28,16 +28,16 @@ def can_show_screen() -> bool:
 
 
 def use_terminal_size() -> None:
-    """Forget sizes that a shell exported: they are of the moment it did so, and would win over the terminal's own."""
+    """Ignore COLUMNS and LINES: a shell may have exported them long ago, and they would override the real size."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
 
 def exit_with_terminal() -> None:
-    """End this process as soon as its terminal does.
+    """Exit as soon as the terminal is closed.
 
-    A hang-up that a parent left ignored is made deadly again, and a thread waits for the hang-up of stdin: Textual's
-    reader does not notice its end and would spin at 100 % CPU.
+    SIGHUP gets its default action again, which a parent may have set to ignore, and a thread waits for the hang-up of
+    stdin: Textual's reader does not notice it and would use 100 % CPU.
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     threading.Thread(target=_wait_for_hangup, args=(os.getppid(),), name="terminal-watch", daemon=True).start()

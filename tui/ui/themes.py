@@ -1,4 +1,4 @@
-"""Our colours: calm on a dark ground, and the same roles on a light one."""
+"""The colour themes, dark and light."""
 
 from textual.theme import Theme
 
@@ -57,4 +57,4 @@ ROLES: dict[str, str] = {
     "low": "#6ea8d8",
     "trough": "#333333",
 }
-"""Our roles for themes that are not ours."""
+"""Values of our colour variables for Textual's own themes."""

@@ -1,6 +1,6 @@
-"""Which stretch of the run the charts show: the newest minutes, the minutes around an event, or a part one zooms into.
+"""The part of the run that the charts show: the newest minutes, those around an event, or a zoomed part.
 
-One zoom serves them all: the sparklines always show the window, the timeline shows it once somebody zoomed.
+There is one zoom: the sparklines always show the window, the timeline shows it after zooming.
 """
 
 import math
@@ -12,21 +12,21 @@ from ...core.views import quantity
 from .series import SeriesQuery, span_of
 
 LENGTHS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0, 259200.0, 604800.0)
-"""Lengths one zooms through; the last step is the whole run."""
+"""The zoom levels; after the last one comes the whole run."""
 WHOLE = len(LENGTHS_S)
 USUAL_S = 600.0
 COLUMN_LEAST_S = 2.0
 """Narrower columns would show the jitter of the sampling as gaps."""
 BEFORE_EVENT = 0.75
-"""An event that is looked at stands so far from the left edge: what led to it matters more than what followed."""
+"""Position of the selected event from the left edge: what led to it matters more than what followed."""
 GRAIN_SHARE = 1 / 120
-"""The right edge of a growing window moves in such steps of its length, not with every look."""
+"""The right edge of a growing window moves in steps of this share of its length, not with every poll."""
 
 
 class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
     """Times in run seconds. ``scrolls``: the newest ``length_s``, whatever the time is; else from ``since_t`` on.
 
-    ``marks``: when incidents began; ``cursor_t``: the moment that is looked at; ``words``: what is shown, for a border.
+    ``marks``: when incidents began; ``cursor_t``: time of the selected event; ``words``: the window in words.
     """
 
     since_t: float = 0.0
@@ -43,14 +43,14 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
         return self.since_t + self.length_s
 
     def series_query(self, metric: str, cells: int) -> SeriesQuery:
-        """The history of a metric over the window, for a chart of so many cells."""
+        """The query for a metric over the window, for a chart of this many cells."""
         columns = max(1, min(cells, int(self.length_s / COLUMN_LEAST_S)))
         if self.scrolls:
             return SeriesQuery(metric, columns, self.length_s)
         return SeriesQuery(metric, columns, None, self.since_t, self.until_t)
 
     def marked(self, cells: int) -> dict[int, str]:
-        """Cells of incidents and of the moment under the cursor, with the style of each."""
+        """Cells of incidents and of the selected event, with the style of each."""
         if cells < 1 or not (self.marks or self.cursor_t is not None):
             return {}
         since, until = span_of(self.series_query("", cells), self.now_t)
@@ -99,7 +99,7 @@ def window(
 
 
 def zoomed_by(zoom: int | None, steps: int, now_t: float) -> int:
-    """The zoom so many steps longer (positive) or shorter; lengths beyond the run's own are its whole."""
+    """The zoom this many steps longer (positive) or shorter; lengths beyond the run's own mean the whole run."""
     longest = next((i for i, s in enumerate(LENGTHS_S) if s >= now_t), WHOLE)
     at = LENGTHS_S.index(USUAL_S) if zoom is None else min(zoom, longest)
     at = min(at, longest) + steps
@@ -107,7 +107,7 @@ def zoomed_by(zoom: int | None, steps: int, now_t: float) -> int:
 
 
 def _grown(span_s: float) -> float:
-    """Rounded up, so that it does not grow with every look."""
+    """Rounded up, so that it does not grow with every poll."""
     grain = max(2.0 ** math.ceil(math.log2(span_s)) / 64, COLUMN_LEAST_S)
     return math.ceil(span_s / grain) * grain
 
