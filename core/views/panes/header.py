@@ -39,7 +39,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
         if attempt.ended_t is None and story.state in LIVE_STATES and not unwatched(now):
             facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
     if story.budget_max and attempt is not None:
-        facts.append(f"{story.budget_used} of {quantity.plural(story.budget_max, 'restart')} used")
+        facts.append(f"{story.budget_used} of {quantity.plural(story.budget_max, 'restart')}")
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
     return tuple(facts)
