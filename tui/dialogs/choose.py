@@ -57,14 +57,14 @@ def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
     """The dialog to choose the checkpoint to resume from; damaged ones are left out and counted."""
     wide = max((len(v.step) for v in views), default=0)
     rows = [
-        (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{'  ← newest good' if v.resume else ''}")
+        (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{'  ← newest verified' if v.resume else ''}")
         for v in views
         if v.verdict in {"complete", "opaque"}
     ]
     left_out = len(views) - len(rows)
     best = next((v.path for v in views if v.resume), BEGINNING)
     if best == BEGINNING:
-        rows.insert(0, (BEGINNING, "from the beginning: there is no good checkpoint"))
+        rows.insert(0, (BEGINNING, "from the beginning: there is no verified checkpoint"))
     else:
         rows.append((BEGINNING, "from the beginning"))
     body = "Which checkpoint?" + (f" {quantity.plural(left_out, 'damaged one')} left out." if left_out else "")
@@ -83,7 +83,7 @@ class ChooseProfile(Choice):
             for p in profiles
         ]
         super().__init__(
-            "Profile", "Switch to which? The settings that differ stand below.", rows,
+            "Profile", "Switch to which? The settings that differ are below.", rows,
             "[Enter] at next checkpoint   [n] now   [Esc] cancel", chosen=current,
         )  # fmt: skip
         self.profiles = {p.name: p for p in profiles}

@@ -36,7 +36,7 @@ class ChooseRemedies(Dialog[RemedyChoice]):
 
     def __init__(self, rows: Sequence[RemedyRow]) -> None:
         super().__init__(
-            "Resume: with what?", "Ticked is what the launch has. The settings stand below.",
+            "Resume: with what?", "Ticked remedies are used. The settings are below.",
             "[space] tick   [Enter] continue   [Esc] cancel",
         )  # fmt: skip
         self.in_force = tuple(r for r in rows if r.applied)

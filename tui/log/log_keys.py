@@ -25,7 +25,7 @@ LOG_KEYS: tuple[Key, ...] = (
     Key(key="1", shown="1", action="app.place('dashboard')", label="dashboard", help="back to the dashboard"),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="app.leave", label="leave",
-        help="leave the screen; training and supervisor go on", always=True),
+        help="leave the screen; training and supervisor continue", always=True),
 )  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
     ("down", "move(1)"),
