@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.decision import Decision, NotifyPeople
+from ..model.decision import Decision, NoticeEvent, NotifyPeople
 from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, StateChanged
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
@@ -47,7 +47,7 @@ class StepBuilder:
         self.entries.append(kind(id=number, reason=reason, incident=incident, **fields))
         return number
 
-    def notify(self, event: Any, title: str, body: str = "", incident: int | None = None) -> None:
+    def notify(self, event: NoticeEvent, title: str, body: str = "", incident: int | None = None) -> None:
         """Notify people, by the channels of ``[notify]``."""
         self.decide(
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body

@@ -20,10 +20,14 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
     incident: int | None = None
 
 
+NoticeEvent = Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
+"""Events that ``[notify]`` sends; docs/how-to/notifications.md says when."""
+
+
 class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
     """Send a notice to the user."""
 
-    event: Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
+    event: NoticeEvent
     title: str
     body: str = ""
 

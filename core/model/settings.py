@@ -55,9 +55,9 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     backoff_s: tuple[float, ...] = (0.0, 10.0, 60.0, 600.0)
     """Wait before the n-th restart without progress in between; the last repeats."""
     interrupt_grace_s: float = 20.0
-    """After SIGINT: long enough for a trainer to write its last checkpoint."""
+    """After the first stop signal (SIGINT): long enough for a trainer to write its last checkpoint."""
     terminate_grace_s: float = 10.0
-    """After SIGTERM, before SIGKILL."""
+    """After the second stop signal (SIGTERM), before SIGKILL."""
     gpu_clear_timeout_s: float = 60.0
     """Longest wait for the GPU memory of ended processes to be released (NVIDIA's extension waits 50 s)."""
     gpu_clear_tolerance_bytes: float = 512e6
@@ -107,7 +107,7 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``[notify]``."""
 
     command: tuple[str, ...] = ()
-    """Run on incident, warning, restart, recovery, give-up and finish; the event as JSON on its stdin."""
+    """Run on each event that docs/how-to/notifications.md lists; the event as JSON on its stdin."""
     urls: tuple[str, ...] = ()
     timeout_s: float = 20.0
     """A notifier that hangs is ended after this; the run does not wait for it."""

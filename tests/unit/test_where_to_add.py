@@ -6,14 +6,17 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import trainwatch.cli
 from trainwatch.cli import main, parser
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
+from trainwatch.core.model.checkpoints.checkpoint import KIND_OF
+from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
 from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.run_card import RunCard
 from trainwatch.core.store import history_schema
@@ -39,18 +42,21 @@ PROOFS = {
     "a log shape (a line that shows progress)": (
         "unit/test_progress_shapes.py::test_progress_a_shape_is_added_with_one_row"
     ),
-    "a checkpoint suffix": "unit/test_checkpoint_suffixes.py::test_a_suffix_is_added_in_one_row",
+    "a checkpoint suffix (of a format that is read already)": "unit/test_checkpoint_suffixes.py::test_a_suffix_is_added_in_one_row",
+    "a checkpoint format": f"{HERE}::test_every_tensor_format_has_a_suffix_and_a_kind",
     "a checkpoint layout": f"{HERE}::test_every_layout_has_one_row_and_a_builder",
     "a number of hang detection": "unit/test_hang_constants.py",
     "a stop signal": f"{HERE}::test_a_stop_step_is_made_in_one_function",
     "a state of a run, or an event": "unit/test_run_machine.py::test_the_page_of_states_is_current",
     "a notice (what `[notify]` sends)": "unit/test_docs.py::test_every_notified_event_is_documented",
     "a setting": "unit/test_docs_settings.py::test_the_page_of_settings_is_current",
+    "a rule of the restart policy": "unit/test_policy.py::test_every_rule_decides_one_of_the_cases",
     "a check of `trainwatch check`": "unit/test_check_host.py::test_every_check_is_in_one_list_of_checks",
     "a verb": f"{HERE}::test_a_verb_is_one_file",
     "a field of `status --json`": f"{HERE}::test_a_field_of_status_is_one_line",
     "a metric": f"{HERE}::test_a_metric_is_kept_with_one_row_of_columns",
     "a key of the screen": f"{HERE}::test_a_key_is_one_entry_of_its_screens_table",
+    "a value of a run that the screen reads": f"{HERE}::test_every_service_of_a_run_is_handed_in",
     "a column of the list of runs": f"{HERE}::test_a_column_of_a_list_is_one_entry",
     "a column of the list of checkpoints": f"{HERE}::test_a_column_of_a_list_is_one_entry",
     "a kind of journal record": "unit/test_docs.py::test_the_journal_page_shows_every_kind_of_record_as_it_is",
@@ -127,6 +133,20 @@ def test_every_layout_has_one_row_and_a_builder() -> None:
     for name, reader in readers:
         assert re.search(rf"_LAYOUTS.*\n(?:    .*\n)*    {reader},", table), f"{reader} is in no row of _LAYOUTS"
         assert name in builders
+
+
+def test_every_tensor_format_has_a_suffix_and_a_kind() -> None:
+    assert set(KIND_OF) == set(TENSOR_SUFFIXES.values()) == set(get_args(TensorFormat))
+
+
+def test_every_service_of_a_run_is_handed_in() -> None:
+    tree = ast.parse((REPOSITORY / "core" / "app" / "screen" / "run_picker.py").read_text())
+    (call,) = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "OpenRun"
+    ]
+    assert {keyword.arg for keyword in call.keywords} == set(OpenRun.__struct_fields__)
 
 
 def test_a_stop_step_is_made_in_one_function() -> None:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import msgspec
 
+from ...model.decision import NoticeEvent
 from ...model.text.redact import Redaction, url_secrets
 
 KEPT_BYTES = 2000
@@ -53,12 +54,12 @@ def notify(
         return NotifyReport(ok=False, detail=f"notify.command: {fault}")
 
 
-def notify_urls(urls: Sequence[str], event: str, title: str, body: str, *, timeout_s: float) -> NotifyReport:
+def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float) -> NotifyReport:
     """Notify the services of apprise URLs in a child process that is ended after ``timeout_s``.
 
     The report contains no part of a URL, because URLs contain tokens. Raises nothing.
     """
-    order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS.get(event, "info")}
+    order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS[event]}
     try:
         report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
     except Exception as fault:  # a failing notice must not affect the run
@@ -73,7 +74,7 @@ def notify_urls(urls: Sequence[str], event: str, title: str, body: str, *, timeo
 
 
 CHILD = Path(__file__).with_name("apprise_child.py")
-KINDS = {
+KINDS: dict[NoticeEvent, str] = {
     "incident": "failure",
     "give_up": "failure",
     "warning": "warning",

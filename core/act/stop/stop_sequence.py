@@ -36,6 +36,10 @@ SAVE_POLL_S = 0.5
 """Period of checking, before a kill, whether a checkpoint is being written."""
 
 
+FIRST, SECOND = signal.SIGINT, signal.SIGTERM
+"""The signals of a gentle stop, before SIGKILL: a trainer that handles either saves a checkpoint and ends."""
+
+
 class StopStep(NamedTuple):
     """One signal and the time to wait for its effect. ``spares_gpu``: do not send it to processes that use the GPU."""
 
@@ -71,12 +75,12 @@ def stop_steps(
         return (last,)
     if wsl:
         return (
-            StopStep(signal.SIGINT, max(interrupt_grace_s, WSL_INTERRUPT_S)),
-            StopStep(signal.SIGTERM, max(terminate_grace_s, WSL_TERMINATE_S)),
+            StopStep(FIRST, max(interrupt_grace_s, WSL_INTERRUPT_S)),
+            StopStep(SECOND, max(terminate_grace_s, WSL_TERMINATE_S)),
             StopStep(signal.SIGKILL, WSL_WORKERS_S, spares_gpu=True),
             last,
         )
-    return StopStep(signal.SIGINT, interrupt_grace_s), StopStep(signal.SIGTERM, terminate_grace_s), last
+    return StopStep(FIRST, interrupt_grace_s), StopStep(SECOND, terminate_grace_s), last
 
 
 def has_gpu_open(process: Process) -> bool:

@@ -5,7 +5,7 @@ import argparse
 from .operation import add_operation, operate
 
 SECTION = "control"
-HELP = "end the training gently (SIGINT, SIGTERM, SIGKILL, with time to save); holds restarts"
+HELP = "end the training gently (signals with time to save, then SIGKILL); holds restarts"
 DESCRIPTION = HELP
 EXAMPLE = ""
 ASKS = "End the training of {run} (it may save first) and hold restarts?"
