@@ -32,7 +32,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     step: int | None = None
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", omit_defaults=True):
+class Variant(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True):
     """Base of all states."""
 
 

@@ -35,7 +35,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)
     source = chunk.source
     if state.attempt.resume_verdict == "open":
-        state = restart_success.heard_name(state, chunk.text)
+        state = restart_success.note_name_in_log(state, chunk.text)
     before = state.reading if source is None else state.other_logs.get(source, START)
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)

@@ -1,6 +1,6 @@
-"""What may be changed after a failure: the rows of the table that apply here and now, with values before and after.
+"""Remedies that apply to a failure: the rows of remedies.toml that fit, with values before and after.
 
-Pure: what the trainer's settings are stands in ``Values``, which wiring fills from profile, command line and config.
+Pure: the trainer's settings come in ``Values``, which wiring fills from profile, command line and config.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,14 +12,14 @@ from ...model.launch.change import Change
 from ...model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
 
 Values = Mapping[str, Mapping[str, Any]]
-"""Profile ("" = none) → key → the value a launch would have; what nobody sets is absent. ``$NAME``: environment."""
+"""Profile ("" = none) → key → the value that a launch would have, absent if not set. ``$NAME``: environment."""
 
 SAFE_MODES = "cuda-safe-mode"
 _TRUTH = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """What a choice depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
+    """What the choice of a remedy depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
 
     ``traits``: of this machine, such as "wsl2". ``seen``: how often the failure ended an attempt before.
     """
@@ -35,7 +35,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """A remedy that could be applied now. ``profile``: to be switched to."""
+    """A remedy that can be applied now. ``profile``: the profile to switch to."""
 
     remedy: Remedy
     changes: tuple[Change, ...] = ()
@@ -44,14 +44,14 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """What it changes, for a sentence."""
-        said = [f"{c.key} {_shown(c.before)} -> {_shown(c.after)}" for c in self.changes]
+        parts = [f"{c.key} {_shown(c.before)} -> {_shown(c.after)}" for c in self.changes]
         if self.profile is not None:
-            said.append(f"profile {self.profile}")
-        return ", ".join(said)
+            parts.append(f"profile {self.profile}")
+        return ", ".join(parts)
 
 
 def options(table: Iterable[Remedy], failure: str, here: Circumstances) -> Iterator[Option]:
-    """All that apply to a failure (a class, or ``hang:KIND``), in the order of the table."""
+    """The remedies for a failure (a class, or ``hang:KIND``), in the order of the table."""
     for remedy in table:
         if failure in remedy.failures and here.seen >= remedy.after:
             option = fit(remedy, here)
@@ -60,7 +60,7 @@ def options(table: Iterable[Remedy], failure: str, here: Circumstances) -> Itera
 
 
 def fit(remedy: Remedy, here: Circumstances) -> Option | None:
-    """The remedy with its values here; None where it does not fit or would change nothing."""
+    """The remedy with its values; None if it does not fit or would change nothing."""
     if (remedy.presets and here.preset not in remedy.presets) or here.traits.intersection(remedy.not_on):
         return None
     if not all(_holds(condition, here) for condition in remedy.when):
@@ -80,12 +80,12 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
 
 
 def is_allowed(remedy: Remedy, apply: str) -> bool:
-    """By ``[remedies] apply``."""
+    """Whether ``[remedies] apply`` lets it be applied automatically."""
     return apply == "all" or (apply == "equivalent" and remedy.equivalent)
 
 
 def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:
-    """All changes of a launch: one a setting, first before and last after."""
+    """All changes of a launch, one for each setting: from its first value to its last."""
     known: dict[tuple[str, str], Change] = {}
     for remedy in applied:
         for change in remedy.changes:
@@ -97,7 +97,7 @@ def merged(applied: Iterable[AppliedRemedy]) -> tuple[Change, ...]:
 
 
 def number(value: Any) -> Any:
-    """A value as the trainer takes it: command lines and environments give text ("4", "1e-4", "" for a bare flag)."""
+    """A value as the trainer reads it: command lines and environments have text ("4", "1e-4", "" for a bare flag)."""
     if not isinstance(value, str):
         return value
     if value.lower() in _TRUTH:
@@ -146,7 +146,7 @@ def _after(row: RemedyChange, before: Any) -> Any:
 
 
 def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
-    """The next safer profile. Without one in use only the safe modes have a known place: their top changes nothing."""
+    """The next safer profile. Without a profile only the safe modes can be placed: their top rung changes nothing."""
     if here.profile in here.ladder:
         at = here.ladder.index(here.profile)
     elif here.profile is None and here.ladder and SAFE_MODES in families:

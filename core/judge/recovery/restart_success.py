@@ -1,6 +1,7 @@
-"""A step after a restart, a checkpoint after a failure: what proves that the trouble is over, and what it cost.
+"""When a restart counts as successful, and what the failure cost.
 
-A step alone proves nothing where the attempt was told to resume: the resume must have taken, too (resume_check.py).
+A step closes the incident of the failure; if the attempt was told to resume, the resume must have taken effect, too
+(resume_check.py). A new checkpoint restores the restart budget.
 """
 
 import msgspec
@@ -19,11 +20,11 @@ CHECKS = (
     'a script that restores weights only needs a preset with resume = "weights" (docs/presets.md)',
     '[restart] if_resume_not_taken = "go_on" lets such an attempt start over',
 )
-"""What to look at when a resume did not take."""
+"""What to look at if a resume did not take effect."""
 
 
 def on_beat(builder: StepBuilder) -> None:
-    """The attempt moves: once its resume is proven, what went wrong before is over."""
+    """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     before = builder.state.attempt
     attempt, verdict = resume_check.check_resume(before, builder.state.reading.now)
     builder.set(attempt=msgspec.structs.replace(attempt, resume_verdict=verdict))
@@ -36,16 +37,18 @@ def on_beat(builder: StepBuilder) -> None:
         case "ignored":
             _warn(builder)
         case "unclear" if attempt.resumed_at:
-            builder.note(f"whether the resume from {_name(attempt.resume_from)} took cannot be told from its output")
+            builder.note(
+                f"whether the resume from {_name(attempt.resume_from)} took effect cannot be seen in its output"
+            )
         case "taken":
-            builder.note(_say_taken(builder.state))
+            builder.note(_resume_in_words(builder.state))
         case _:
             pass
     _recover(builder)
 
 
-def heard_name(state: JudgeState, text: str) -> JudgeState:
-    """The trainer's own log names the file that it was told to resume from."""
+def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
+    """The state after log text: note it if the text names the checkpoint that the trainer was told to resume from."""
     attempt = state.attempt
     if attempt.resume_from is None or "log" in attempt.named or base_name(attempt.resume_from) not in text:
         return state
@@ -61,10 +64,10 @@ def _recover(builder: StepBuilder) -> None:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
         lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
-        unheard = attempt.told_resume is False and attempt.resume_verdict != "taken"
-        resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored" and not unheard
+        not_told = attempt.told_resume is False and attempt.resume_verdict != "taken"
+        resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored" and not not_told
         where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
-        # Where the printed count begins anew, the run's own is the one that goes on.
+        # If the printed step starts again, the run's own count is the one that continues.
         resumed_step = attempt.resumed_at if attempt.weights_only else attempt.resume_step
         at = f" at step {resumed_step}" if resumed and resumed_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
@@ -84,8 +87,8 @@ def _stops(builder: StepBuilder) -> bool:
 
 
 def _stop(builder: StepBuilder) -> None:
-    """It trains from the beginning although it was told not to: every step of it is wasted, and may overwrite."""
-    reason = f"resume did not take: {_say_ignored(builder.state)}"
+    """The attempt trains from the beginning although it was told to resume: end it before it overwrites checkpoints."""
+    reason = f"resume did not take: {_why_ignored(builder.state)}"
     number = builder.open_incident("resume", "started_over", reason)
     builder.notify("incident", "resume did not take", reason, incident=number)
     plan = RestartPlan(
@@ -96,7 +99,7 @@ def _stop(builder: StepBuilder) -> None:
 
 def _warn(builder: StepBuilder) -> None:
     attempt = builder.state.attempt
-    why = _say_ignored(builder.state)
+    why = _why_ignored(builder.state)
     if attempt.told_resume is False:
         why = (
             f"the command has no way to be told of {_name(attempt.resume_from)} (write {{resume}} where its path "
@@ -106,14 +109,14 @@ def _warn(builder: StepBuilder) -> None:
     builder.notify("warning", "started over", why, incident=number)
 
 
-def _say_ignored(state: JudgeState) -> str:
+def _why_ignored(state: JudgeState) -> str:
     attempt = state.attempt
     if attempt.weights_only:
         return f"neither the derived config nor the log names {_name(attempt.resume_from)}"
     return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"
 
 
-def _say_taken(state: JudgeState) -> str:
+def _resume_in_words(state: JudgeState) -> str:
     attempt = state.attempt
     if not attempt.weights_only:
         first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
@@ -141,7 +144,7 @@ def _resumed_at(state: JudgeState) -> int | None:
 
 
 def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
-    """A complete checkpoint of this run came: progress, so the restarts before it are forgiven."""
+    """A complete checkpoint of this run came: if it is progress, the restart budget is restored."""
     before = builder.state.budget
     position = known.position if known.position is not None else known.step
     new = budget.saved(before, position)

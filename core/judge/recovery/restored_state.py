@@ -1,4 +1,4 @@
-"""The judge's state for a run that a journal tells of: its habits from the snapshot, where it stands from the story."""
+"""The judge's state of a run that has a journal: what was learned from its snapshot, the run's state from its story."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,11 +35,11 @@ _MACHINES: dict[RunState, Machine] = {
     "finished": Finished(),
     "given_up": GivenUp(),
 }
-"""Where a run stands for a new supervisor that has only the story: what was being waited for is not known any more."""
+"""The state for a new supervisor that has only the story: the decisions that were waited for are not known."""
 
 
 def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None) -> JudgeState:
-    """Never fails: without a usable snapshot the habits are learned again."""
+    """Never fails: without a usable snapshot, durations and pace are learned again."""
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
@@ -71,7 +71,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
 
 
 def _settings_that_ran(story: RunStory) -> SettingsThatRan | None:
-    """The settings that made steps last, as far as the journal tells."""
+    """The settings that made steps last, as far as the journal has them."""
     ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
     return None if ran is None else SettingsThatRan(attempt=ran.number, profile=ran.profile, applied=_applied(story))
 
@@ -81,10 +81,10 @@ def _applied(story: RunStory) -> tuple[AppliedRemedy, ...]:
 
 
 def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
-    """What the last supervisor was doing.
+    """The state that the last supervisor left.
 
-    A snapshot goes into the journal with every turn of the story, so the newest one says it in full: who asked for a
-    stop, and what was to follow it. Where it does not fit the story (cut off, of another version), its word must do.
+    A snapshot is written with every change of state, so the newest one has all of it: who asked for a stop, and what
+    was to follow. If it does not fit the story (cut off, of another version), the state is derived from the story.
     """
     machine = _MACHINES[story.state]
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:

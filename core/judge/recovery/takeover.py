@@ -1,4 +1,4 @@
-"""A trainer that exists: a launch of ours that came up, or one that is found running; and a run without any."""
+"""What a supervisor does about a trainer that was launched or is found running, and about a run without a trainer."""
 
 from typing import assert_never
 
@@ -40,7 +40,7 @@ GO_ON = RestartPlan(reason="continue after an interruption")
 
 
 def go_on(builder: StepBuilder) -> None:
-    """No trainer is there: start, resume or wait, by what the run was doing when it was last watched."""
+    """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.state.machine
     match machine:
         case Idle():
@@ -83,7 +83,7 @@ def _lost(builder: StepBuilder) -> None:
 
 
 def started(builder: StepBuilder, start: Start) -> None:
-    """A trainer exists: ours, or one that was found running."""
+    """A trainer process exists: the one that was launched, or one that was found running."""
     state = builder.state
     machine = state.machine
     now = active_time.now(state.time)
@@ -111,7 +111,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         printed_every_before=state.attempt.printed_every,
     )
     if same:
-        # A new supervisor: the attempt is the known one, only its log is read anew.
+        # A new supervisor: the attempt is known, and its log is read from the beginning again.
         attempt = read_anew(state.attempt, start.pid)
     fresh_clock = step_clock.begin_attempt(state.clock, now)
     builder.set(
@@ -152,17 +152,17 @@ def started(builder: StepBuilder, start: Start) -> None:
 
 
 def _weights_only(builder: StepBuilder, start: Start, machine: run_states.Machine) -> bool:
-    """Whether its step counter starts anew by design; the launch knows best (a directory may hold all the state)."""
+    """Whether the trainer restores weights only and counts steps from zero: as the launch reports, else the preset."""
     if isinstance(machine, Starting) and machine.restores in {"state", "weights"}:
         return machine.restores == "weights"
     return builder.knowledge.preset.resume == "weights" and start.resume_from is not None
 
 
 def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Machine) -> None:
-    """Where the run stands with this trainer. What the last supervisor was about to do is taken up again."""
+    """The state of the run with this trainer. A stop that the last supervisor had decided is repeated."""
     how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
     if same and isinstance(was, Stopping):
-        # The end of this attempt was decided and is not done.
+        # The stop of this attempt was decided and is not done.
         restart_stages.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
         return
     if same and isinstance(was, Paused):
