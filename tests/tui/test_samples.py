@@ -212,7 +212,7 @@ def test_limits_come_before_the_decoder(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(PictureError, match="cannot be read"):
         decode(str(tmp_path / "link.png"), (40, 40))
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(PictureError, match="is no file"):
+    with pytest.raises(PictureError, match="is not a regular file"):
         decode(str(tmp_path / "pipe.png"), (40, 40))
 
 
