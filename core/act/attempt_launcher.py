@@ -29,9 +29,9 @@ Performed = tuple[bool, str, dict[str, Any]]
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """``held``: why a launch would fail, and what to do. ``need_bytes``: disk space that has to become free first."""
+    """``refusal``: why a launch would fail, and what to do. ``need_bytes``: disk space that must be free first."""
 
-    held: str | None = None
+    refusal: str | None = None
     need_bytes: float | None = None
 
 
@@ -94,8 +94,8 @@ class AttemptLauncher:
         try:
             derived, name = self._derive(decision, profile, resume, folder)
             ready = self._ready(derived)
-            if ready.held is not None:
-                return False, ready.held, {"retryable": False}
+            if ready.refusal is not None:
+                return False, ready.refusal, {"retryable": False}
             if ready.need_bytes is not None:
                 detail = f"not enough disk space for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
                 return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}

@@ -15,7 +15,6 @@ from .run_states import (
     Cleaning,
     Finished,
     GivenUp,
-    Held,
     Hung,
     Idle,
     Interrupted,
@@ -27,6 +26,7 @@ from .run_states import (
     Stopped,
     Stopping,
     Verifying,
+    WaitingForRoom,
     name_of,
 )
 
@@ -157,7 +157,7 @@ def wake_t(machine: Machine) -> float:
             | Running()
             | Cleaning()
             | Verifying()
-            | Held()
+            | WaitingForRoom()
             | Paused()
             | Stopped()
             | Interrupted()

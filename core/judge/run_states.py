@@ -44,7 +44,7 @@ class Starting(Variant, frozen=True, tag="starting"):
     """A launch was decided, or a trainer process exists that has not made a step.
 
     ``order``: id of the launch decision, None for a trainer that was found running. ``launched``: the process exists.
-    ``hold``: an operator asked for a stop during the launch; the trainer is ended as soon as it exists.
+    ``stop_requested``: an operator asked for a stop during the launch; the trainer is ended as soon as it exists.
     ``told_resume``: whether the launch could pass the checkpoint to the trainer, None = not known. ``restores``: what
     the trainer restores from it ("state" or "weights"). ``named``: where the checkpoint is named (command line, derived
     config). ``plan``: what was to be started.
@@ -52,7 +52,7 @@ class Starting(Variant, frozen=True, tag="starting"):
 
     order: int | None = None
     launched: bool = False
-    hold: bool = False
+    stop_requested: bool = msgspec.field(name="hold", default=False)
     told_resume: bool | None = None
     restores: str | None = None
     named: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class BackingOff(Variant, frozen=True, tag="backing_off"):
     plan: RestartPlan
 
 
-class Held(Variant, frozen=True, tag="held"):
+class WaitingForRoom(Variant, frozen=True, tag="held"):
     """The next attempt waits until ``need_bytes`` are free on the disk."""
 
     need_bytes: float
@@ -152,7 +152,7 @@ Machine = (
     | Cleaning
     | Verifying
     | BackingOff
-    | Held
+    | WaitingForRoom
     | Paused
     | Stopped
     | Interrupted

@@ -44,8 +44,8 @@ def test_launch_check_passes_for_a_valid_run(tmp_path: Path, monkeypatch: pytest
 def test_launch_is_held_if_the_output_folder_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found, _ = before_launch(planned(tmp_path, output_dir=str(tmp_path / "file" / "out")))
-    assert found.held is not None
-    assert "is no folder; choose another run.output_dir" in found.held
+    assert found.refusal is not None
+    assert "is no folder; choose another run.output_dir" in found.refusal
 
 
 def test_launch_waits_for_disk_space_for_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,11 +110,11 @@ async def test_what_waits_for_a_person_can_be_taken() -> None:
         await pilot.pause()
         told = str(front(app).query_one("#difference").render())
         assert "resolution 1024 → 768" in told
-        assert "price: other pictures than asked for" in told
+        assert "cost: other pictures than asked for" in told
         assert "why it waits: not applied by itself" in told
         await pilot.press("enter")
         said = await agree(pilot, app)
-        assert "New: a smaller resolution: resolution 1024 → 768. Price: other pictures than asked for." in said
+        assert "New: a smaller resolution: resolution 1024 → 768. Cost: other pictures than asked for." in said
         (command,) = sent(app)
         assert (command.remedies, command.without_remedies) == (("smaller_resolution",), False)
 
@@ -152,7 +152,7 @@ async def test_the_incident_tells_what_was_changed_and_what_waits() -> None:
         await pilot.pause()
         said = " ".join(" ".join(front(app).page.plain_lines()).split())
         assert "half the batch, twice the accumulation: train_batch_size 4 → 2" in said
-        assert "Price: about 5 % slower." in said
+        assert "Cost: about 5 % slower." in said
         assert "a smaller resolution: resolution 1024 → 768" in said
         assert "Needs your decision: not applied by itself" in said
 

@@ -82,7 +82,7 @@ def test_events_show_the_price_of_a_remedy() -> None:
             name="expandable", failure="cuda_oom", title="the allocator may grow", cost="none known", changes=(change,)
         )
     )
-    assert told.endswith("(the allocator may grow; price: none known)")
+    assert told.endswith("(the allocator may grow; cost: none known)")
 
 
 def test_printable_keeps_plain_text() -> None:

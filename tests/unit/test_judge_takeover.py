@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save
+from trainwatch.core.judge.run_states import Machine, RestartPlan, Starting, WaitingForRoom
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, JudgeSnapshot, RunCreated
@@ -25,6 +26,21 @@ def taken_over(world: World, *, live: bool) -> World:
         new.live = world.live
         new.see(Start(t=new.t, attempt=world.state.attempt.number, pid=world.state.attempt.pid, adopted=True))
     return new.begin()
+
+
+@pytest.mark.parametrize(
+    ("stored", "state"),
+    [
+        ({"is": "starting", "order": 7, "hold": True}, Starting(order=7, stop_requested=True)),
+        (
+            {"is": "held", "need_bytes": 2e9, "plan": {"reason": "disk_full"}},
+            WaitingForRoom(need_bytes=2e9, plan=RestartPlan(reason="disk_full")),
+        ),
+    ],
+)
+def test_names_in_a_snapshot_are_those_of_older_versions(stored: dict[str, Any], state: Machine) -> None:
+    assert msgspec.convert(stored, Machine) == state
+    assert msgspec.to_builtins(state) == stored
 
 
 def test_a_live_trainer_is_adopted_and_nothing_is_launched() -> None:

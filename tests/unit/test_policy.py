@@ -9,10 +9,10 @@ from trainwatch.core.judge.recovery.answers import (
     ApplyRemedy,
     FailureInput,
     Finish,
-    GiveUp,
+    GiveUpRun,
     GoBack,
     Hold,
-    Restart,
+    RestartAfterBackOff,
     RestartLater,
     StepDown,
     WaitForRoom,
@@ -31,11 +31,11 @@ from trainwatch.core.judge.recovery.ramp_state import Rung, SettingsThatRan
 from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.settings import Restart as RestartSettings
+from trainwatch.core.model.settings import Restart
 from trainwatch.core.model.shipped.remedy import Remedy
 
 GB = 1e9
-SETTINGS = RestartSettings(max_restarts=3, backoff_s=(0.0, 10.0), network_wait_s=(30.0, 60.0, 300.0))
+SETTINGS = Restart(max_restarts=3, backoff_s=(0.0, 10.0), network_wait_s=(30.0, 60.0, 300.0))
 RAN = SettingsThatRan(attempt=1)
 CLIMBED, CHOSEN = Rung(below="low", climbed=True), Rung(below="low", climbed=False)
 
@@ -90,32 +90,32 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure("exiting", kind="hang", remedy=HALF, rung=CLIMBED, spent=True, ran_before=RAN), Finish(),
     ),
     # person_ended_it
-    "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold()),
-    "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold()),
+    "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold("a person ended the trainer")),
+    "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer")),
     # wsl_channel_is_broken
     "a GPU that Windows took away does not come back": (
-        failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUp(BROKEN, policy.WINDOWS_SIDE, counted=False),
+        failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUpRun(BROKEN, policy.WINDOWS_SIDE, counted=False),
     ),
-    "nor does a lost one": (failure("gpu_lost", gpu_channel="lost"), GiveUp(BROKEN, policy.WINDOWS_SIDE, counted=False)),
-    "one failed message of the channel may be a busy host": (failure(gpu_channel="failing"), Restart()),
+    "nor does a lost one": (failure("gpu_lost", gpu_channel="lost"), GiveUpRun(BROKEN, policy.WINDOWS_SIDE, counted=False)),
+    "one failed message of the channel may be a busy host": (failure(gpu_channel="failing"), RestartAfterBackOff()),
     "an older one does not count after another failure": (
-        failure(gpu_channel="failing", history=before("cuda_unknown_error", "code_bug", position=1)), Restart(),
+        failure(gpu_channel="failing", history=before("cuda_unknown_error", "code_bug", position=1)), RestartAfterBackOff(),
     ),
     "two in a row are the channel": (
         failure(gpu_channel="failing", history=before("cuda_unknown_error", position=1)),
-        GiveUp(BROKEN, policy.WINDOWS_SIDE, counted=False),
+        GiveUpRun(BROKEN, policy.WINDOWS_SIDE, counted=False),
     ),
     "with a channel that works the same failure is restarted": (
-        failure(history=before("cuda_unknown_error", position=1)), Restart(),
+        failure(history=before("cuda_unknown_error", position=1)), RestartAfterBackOff(),
     ),
-    "and with a channel that is known to work": (failure(gpu_channel="working"), Restart()),
-    "another failure has nothing to do with the channel": (failure("segfault", gpu_channel="lost"), Restart()),
+    "and with a channel that is known to work": (failure(gpu_channel="working"), RestartAfterBackOff()),
+    "another failure has nothing to do with the channel": (failure("segfault", gpu_channel="lost"), RestartAfterBackOff()),
     # new_settings_do_not_start
     "settings that do not start give way to those that ran": (
         failure(ran_before=RAN, curable=False, remedy=HALF, rung=CLIMBED), GoBack(RAN, counted=False),
     ),
     "also if the launch itself failed": (failure("config_error", kind="launch", ran_before=RAN), GoBack(RAN, counted=False)),
-    "a hang before the first step is restarted with them first": (failure("idle", kind="hang", ran_before=RAN), Restart()),
+    "a hang before the first step is restarted with them first": (failure("idle", kind="hang", ran_before=RAN), RestartAfterBackOff()),
     "a failure that a remedy may cure is treated first": (
         failure("cuda_oom", settings="likely", ran_before=RAN, remedy=HALF), ApplyRemedy(HALF),
     ),
@@ -125,26 +125,26 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     # rung_is_too_high
     "a rung that the ramp climbed to is left": (failure(rung=CLIMBED, remedy=HALF), StepDown(CLIMBED)),
     "also for a failure that settings are likely to cause": (failure(settings="likely", rung=CLIMBED), StepDown(CLIMBED)),
-    "not for one that settings never cause": (failure("gpu_lost", settings="never", rung=CLIMBED), Restart()),
-    "nor for one that they cause at the start only": (failure("import_error", settings="at_start", rung=CLIMBED), Restart()),
-    "not without restarts": (failure(rung=CLIMBED, spent=True, restart=SETTINGS, waiting=()), GiveUp(SPENT, (ENDED_IT, REPORT))),
+    "not for one that settings never cause": (failure("gpu_lost", settings="never", rung=CLIMBED), RestartAfterBackOff()),
+    "nor for one that they cause at the start only": (failure("import_error", settings="at_start", rung=CLIMBED), RestartAfterBackOff()),
+    "not without restarts": (failure(rung=CLIMBED, spent=True, restart=SETTINGS, waiting=()), GiveUpRun(SPENT, (ENDED_IT, REPORT))),
     "a chosen rung is left if nothing else helps": (
         failure("cuda_oom", settings="likely", curable=False, rung=CHOSEN), StepDown(CHOSEN),
     ),
     "not if a remedy fits": (
         failure("cuda_oom", settings="likely", curable=False, rung=CHOSEN, remedy=HALF), ApplyRemedy(HALF),
     ),
-    "not if a restart may help": (failure(settings="likely", rung=CHOSEN), Restart()),
+    "not if a restart may help": (failure(settings="likely", rung=CHOSEN), RestartAfterBackOff()),
     "not if the settings are not likely to be the cause": (
         failure("code_bug", curable=False, rung=CHOSEN, position=None),
-        GiveUp(
+        GiveUpRun(
             "code_bug is not cured by a restart: exit code 1: the message",
             ("failures: attempt 2: crash (code_bug)", REPORT),
         ),
     ),
     "nor if they are the cause at the start only": (
         failure("import_error", settings="at_start", curable=False, rung=CHOSEN, position=None),
-        GiveUp(
+        GiveUpRun(
             "import_error is not cured by a restart: exit code 1: the message",
             ("failures: attempt 2: crash (import_error)", REPORT),
         ),
@@ -170,47 +170,47 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     "with just enough room another disk is full": (
         failure("disk_full", curable=False, disk_free_bytes=2 * GB, disk_need_bytes=2 * GB, waiting=(LESS,)),
-        Restart(
+        RestartAfterBackOff(
             "2.0 GB are free on the disk of the checkpoints: "
             "the failed save freed its space, or another disk or a quota is full"
         ),
     ),
     "and restarts count": (
         failure("disk_full", spent=True, disk_free_bytes=2 * GB, disk_need_bytes=2 * GB),
-        GiveUp(SPENT, ("failures: attempt 2: crash (disk_full) at step 100", REPORT)),
+        GiveUpRun(SPENT, ("failures: attempt 2: crash (disk_full) at step 100", REPORT)),
     ),
-    "a disk that nobody can see is a failure like another": (failure("disk_full", disk_need_bytes=2 * GB), Restart()),
+    "a disk that nobody can see is a failure like another": (failure("disk_full", disk_need_bytes=2 * GB), RestartAfterBackOff()),
     "with more than enough room, too": (
         failure("disk_full", disk_free_bytes=2.56 * GB, disk_need_bytes=2 * GB),
-        Restart(
+        RestartAfterBackOff(
             "2.6 GB are free on the disk of the checkpoints: "
             "the failed save freed its space, or another disk or a quota is full"
         ),
     ),
-    "nor does one later in the alphabet": (failure("segfault", disk_free_bytes=1.0, disk_need_bytes=2 * GB), Restart()),
-    "another failure does not wait for room": (failure(disk_free_bytes=1.0, disk_need_bytes=2 * GB), Restart()),
+    "nor does one later in the alphabet": (failure("segfault", disk_free_bytes=1.0, disk_need_bytes=2 * GB), RestartAfterBackOff()),
+    "another failure does not wait for room": (failure(disk_free_bytes=1.0, disk_need_bytes=2 * GB), RestartAfterBackOff()),
     # budget_is_spent
-    "without restarts the run is given up": (failure(spent=True), GiveUp(SPENT, (ENDED_IT, REPORT))),
+    "without restarts the run is given up": (failure(spent=True), GiveUpRun(SPENT, (ENDED_IT, REPORT))),
     "although a remedy fits, which is proposed first": (
         failure(spent=True, curable=False, remedy=HALF, waiting=(LESS,)),
-        GiveUp(
+        GiveUpRun(
             SPENT,
             (
                 ENDED_IT,
                 REPORT,
-                "proposed: title of half (size 4 -> 2; price: slower): `trainwatch resume --with half`",
-                "proposed: title of less (size 4 -> 2; price: slower): `trainwatch resume --with less`",
+                "proposed: title of half (size 4 -> 2; cost: slower): `trainwatch resume --with half`",
+                "proposed: title of less (size 4 -> 2; cost: slower): `trainwatch resume --with less`",
             ),
             (HALF, LESS),
         ),
     ),
     "one restart is singular": (
-        failure(spent=True, restart=RestartSettings(max_restarts=1)),
-        GiveUp(SPENT.replace("3 restarts", "1 restart"), (ENDED_IT, REPORT)),
+        failure(spent=True, restart=Restart(max_restarts=1)),
+        GiveUpRun(SPENT.replace("3 restarts", "1 restart"), (ENDED_IT, REPORT)),
     ),
     "none is plural": (
-        failure(spent=True, restart=RestartSettings(max_restarts=0)),
-        GiveUp(SPENT.replace("3 restarts", "0 restarts"), (ENDED_IT, REPORT)),
+        failure(spent=True, restart=Restart(max_restarts=0)),
+        GiveUpRun(SPENT.replace("3 restarts", "0 restarts"), (ENDED_IT, REPORT)),
     ),
     "new settings give way to those that ran instead": (
         failure("cuda_oom", settings="likely", spent=True, ran_before=RAN), GoBack(RAN),
@@ -218,35 +218,35 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     # restart_does_not_help
     "what a restart does not cure is given up": (
         failure("code_bug", curable=False),
-        GiveUp(
+        GiveUpRun(
             "code_bug is not cured by a restart: exit code 1: the message",
             ("failures: attempt 2: crash (code_bug) at step 100", REPORT),
         ),
     ),
     "also without restarts": (
         failure("code_bug", curable=False, spent=True, waiting=(LESS,)),
-        GiveUp(
+        GiveUpRun(
             "code_bug is not cured by a restart: exit code 1: the message",
             (
                 "failures: attempt 2: crash (code_bug) at step 100",
                 REPORT,
-                "proposed: title of less (size 4 -> 2; price: slower): `trainwatch resume --with less`",
+                "proposed: title of less (size 4 -> 2; cost: slower): `trainwatch resume --with less`",
             ),
             (LESS,),
         ),
     ),
     "a command that cannot be started needs no advice": (
         failure("config_error", kind="launch", curable=False),
-        GiveUp("the trainer cannot be started: exit code 1: the message"),
+        GiveUpRun("the trainer cannot be started: exit code 1: the message"),
     ),
-    "nor does one that failed too often": (failure("config_error", kind="launch", spent=True), GiveUp(SPENT)),
+    "nor does one that failed too often": (failure("config_error", kind="launch", spent=True), GiveUpRun(SPENT)),
     "memory that no remedy helps ends the new settings and not the run": (
         failure("cuda_oom", settings="likely", curable=False, ran_before=RAN), GoBack(RAN),
     ),
     # fails_at_the_same_step
     "the same cause at the same step is given up": (
         failure(history=before("cuda_unknown_error")),
-        GiveUp(
+        GiveUpRun(
             f"crash (cuda_unknown_error) at step 100 again: {AGAIN}",
             (
                 ("failures: attempt 1: crash (cuda_unknown_error) at step 100; "
@@ -255,16 +255,16 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
             ),
         ),
     ),
-    "unless the log is too coarse to tell": (failure(history=before("cuda_unknown_error"), step_known=False), Restart()),
-    "or the class comes from outside": (failure("port_in_use", history=before("port_in_use"), step_matters=False), Restart()),
-    "or it was another step": (failure(history=before("cuda_unknown_error", position=98)), Restart()),
+    "unless the log is too coarse to tell": (failure(history=before("cuda_unknown_error"), step_known=False), RestartAfterBackOff()),
+    "or the class comes from outside": (failure("port_in_use", history=before("port_in_use"), step_matters=False), RestartAfterBackOff()),
+    "or it was another step": (failure(history=before("cuda_unknown_error", position=98)), RestartAfterBackOff()),
     "a stride away is the same step": (
         failure(history=before("cuda_unknown_error", position=98), stride=2, ran_before=RAN, settings="likely"), GoBack(RAN),
     ),
     # restart_as_it_was
-    "else the attempt is restarted and what a person may do is proposed": (failure(waiting=(LESS,)), Restart(proposed=(LESS,))),
+    "else the attempt is restarted and what a person may do is proposed": (failure(waiting=(LESS,)), RestartAfterBackOff(proposed=(LESS,))),
     "nothing is proposed for settings that are new": (
-        failure("idle", kind="hang", waiting=(LESS,), ran_before=RAN), Restart(),
+        failure("idle", kind="hang", waiting=(LESS,), ran_before=RAN), RestartAfterBackOff(),
     ),
 }  # fmt: skip
 
@@ -289,7 +289,7 @@ def test_giving_up_shows_where_to_look() -> None:
             waiting=(HALF, LESS, SAFER, HALF, LESS),
         )
     )
-    assert isinstance(answer, GiveUp)
+    assert isinstance(answer, GiveUpRun)
     assert answer.advice[:-4] == (
         ENDED_IT,
         "hardware or driver: kernel log: k1; k2",
@@ -320,14 +320,14 @@ def test_names_of_failures_for_people() -> None:
 VALUES = (
     failure(),
     Finish(),
-    Hold(),
-    GiveUp("reason"),
+    Hold("a person ended the trainer"),
+    GiveUpRun("reason"),
     GoBack(RAN),
     StepDown(CLIMBED),
     ApplyRemedy(HALF),
     RestartLater(1.0),
     WaitForRoom(1.0),
-    Restart(),
+    RestartAfterBackOff(),
     Budget(),
     cause(),
 )
@@ -353,7 +353,7 @@ def test_a_snapshot_leaves_out_what_is_not_known() -> None:
 
 
 def test_usual_answers_are_counted_and_a_usual_failure_has_nothing_special() -> None:
-    assert GiveUp("reason").counted
+    assert GiveUpRun("reason").counted
     assert GoBack(RAN).counted
     assert not failure().spent
     assert not failure().began_anew

@@ -28,7 +28,6 @@ from trainwatch.core.judge.run_states import (
     Cleaning,
     Finished,
     GivenUp,
-    Held,
     Hung,
     Idle,
     Interrupted,
@@ -41,6 +40,7 @@ from trainwatch.core.judge.run_states import (
     Stopped,
     Stopping,
     Verifying,
+    WaitingForRoom,
     name_of,
 )
 from trainwatch.core.model.decision import GiveUp
@@ -59,7 +59,7 @@ STATES: dict[str, Machine] = {
         Cleaning(order=1, plan=PLAN),
         Verifying(order=1, plan=PLAN),
         BackingOff(until_t=60.0, plan=PLAN),
-        Held(need_bytes=2e9, plan=PLAN),
+        WaitingForRoom(need_bytes=2e9, plan=PLAN),
         Stopped(),
         Interrupted(),
         Finished(),
@@ -153,7 +153,7 @@ def test_a_snapshot_leaves_out_what_is_usual() -> None:
 def test_what_is_usual() -> None:
     stopping = Stopping(order=1, then="restart", plan=PLAN)
     assert (PLAN.fresh, PLAN.delay_s) == (False, 0.0)
-    assert not Starting().hold
+    assert not Starting().stop_requested
     assert (stopping.kill, stopping.leftovers) == (False, False)
 
 

@@ -187,8 +187,8 @@ class StopSequence:
         return StopResult(not survivors, self.last_signal, len(self._counted), seconds, survivors)
 
 
-def run_to_end(ladder: StopSequence) -> StopResult:
+def run_to_end(sequence: StopSequence) -> StopResult:
     """Advance a sequence until its result; blocks for at most the sum of its graces and two polls."""
-    while (result := ladder.advance()) is None:
+    while (result := sequence.advance()) is None:
         time.sleep(SLOW_POLL_S)
     return result

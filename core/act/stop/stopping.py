@@ -85,8 +85,8 @@ def stop_attempt(
         if answer is not None and not (answer.gone and _left_behind(target)):
             return answer
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
-    ladder = StopSequence(steps, lambda: members(target), saving=saves.writing)
-    result = run_to_end(ladder)
+    sequence = StopSequence(steps, lambda: members(target), saving=saves.writing)
+    result = run_to_end(sequence)
     return _report(result, time.monotonic() - begun)
 
 

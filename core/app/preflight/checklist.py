@@ -205,9 +205,9 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     machine = Machine(home=home(), environ=os.environ)
     checks = list(_quick(plan, machine))
     warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
-    held = next((c for refuses, c in checks if refuses and c.result == "fail"), None)
-    if held is not None:
-        return Readiness(held=f"{held.found}; {held.remedy}"), warnings
+    failed = next((c for refuses, c in checks if refuses and c.result == "fail"), None)
+    if failed is not None:
+        return Readiness(refusal=f"{failed.found}; {failed.remedy}"), warnings
     folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
     need, free = max(LEAST_BYTES, checkpoint_bytes(plan)[0]), float(shutil.disk_usage(folder).free)
     return (Readiness(need_bytes=need) if free < need else READY), warnings

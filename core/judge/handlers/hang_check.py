@@ -37,7 +37,7 @@ def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
-    run = deadlines.Situation(
+    run = deadlines.HangInput(
         now=now,
         period_s=period_s,
         clock=state.clock,

@@ -10,7 +10,7 @@ from ..hang import active_time, liveness, step_clock
 from ..knowledge import Knowledge
 from ..recovery import restart_stages
 from ..run_machine import is_live, is_watched
-from ..run_states import Held
+from ..run_states import WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 from . import hints, terminal_question
@@ -64,7 +64,7 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
         builder = builder if builder is not None else StepBuilder(knowledge, state)
         hints.on_host(builder, sample)
     machine = state.machine
-    if isinstance(machine, Held) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
+    if isinstance(machine, WaitingForRoom) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
         builder = builder if builder is not None else StepBuilder(knowledge, state)
         restart_stages.on_room(builder, machine)
     if sample.disk_free_bytes is not None and (state.checkpoints.known or state.disk.saves or state.incidents):

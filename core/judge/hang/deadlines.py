@@ -51,7 +51,7 @@ PRINTED_LATELY = 2.0
 """x ``min_s`` (180 s): a log whose newest line is older does not print any more."""
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """What a verdict is made from. Times in active seconds."""
 
     now: float
@@ -93,7 +93,7 @@ def still_prints(log: LogActivity, now: float, min_s: float) -> bool:
     return log.printed_at is not None and log.printed_lines > 1 and now - log.printed_at <= PRINTED_LATELY * min_s
 
 
-def overdue(run: Situation, hang: Hang) -> float:
+def overdue(run: HangInput, hang: Hang) -> float:
     """Return the silence from which a step is late by this run's own pace.
 
     Some trainers print one line for many steps: one line must be missing first.
@@ -103,12 +103,12 @@ def overdue(run: Situation, hang: Hang) -> float:
     return max(floor_s(hang.min_s, run.period_s), pace_s)
 
 
-def far_overdue(run: Situation, hang: Hang) -> float:
+def far_overdue(run: HangInput, hang: Hang) -> float:
     """Return the silence from which a step is late beyond doubt, for signs that are ambiguous by themselves."""
     return max(overdue(run, hang), hang.deadline_factor * (run.clock.slow_s or 0.0))
 
 
-def for_spin(run: Situation, hang: Hang) -> float:
+def for_spin(run: HangInput, hang: Hang) -> float:
     """Return the deadline for a GPU near 100 % at a third of its usual power."""
     seen, log = run.liveness, run.log_activity
     known_s = seen.longest_spin_s
@@ -124,7 +124,7 @@ def for_spin(run: Situation, hang: Hang) -> float:
     return max(factor * hang.min_s, KNOWN_FACTOR * known_s)
 
 
-def for_pinned(run: Situation, hang: Hang) -> float:
+def for_pinned(run: HangInput, hang: Hang) -> float:
     """Return the deadline for a GPU near 100 % whose power is unknown."""
     started = run.clock.beats > 0
     deadline_s = (LONG_WORK if started and is_announced(run.log_activity) else AMBIGUOUS) * hang.min_s
@@ -133,7 +133,7 @@ def for_pinned(run: Situation, hang: Hang) -> float:
     return max(deadline_s, KNOWN_FACTOR * max(longest_known(run), run.liveness.longest_spin_s))
 
 
-def for_dim(run: Situation, hang: Hang) -> float:
+def for_dim(run: HangInput, hang: Hang) -> float:
     """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
 
     If the pace is known, no phase was announced and the run makes no pauses, it is a spin like any other.
@@ -145,7 +145,7 @@ def for_dim(run: Situation, hang: Hang) -> float:
     return max(SPIN * hang.min_s, KNOWN_FACTOR * run.liveness.longest_spin_s)
 
 
-def longest_known(run: Situation) -> float:
+def longest_known(run: HangInput) -> float:
     """Return how long the run once stayed without a step in this situation: its start, this phase, or training."""
     if run.clock.beats == 0:
         return max(run.phase_times.start.longest_s, run.clock.pause_s)
@@ -154,7 +154,7 @@ def longest_known(run: Situation) -> float:
     return run.clock.pause_s
 
 
-def _for_start(run: Situation, hang: Hang) -> float:
+def _for_start(run: HangInput, hang: Hang) -> float:
     """Return the deadline without signs of life before the first step. A known start shortens or lengthens it."""
     known = run.phase_times.start
     deadline_s = STARTUP_SHARE * hang.startup_s
@@ -163,7 +163,7 @@ def _for_start(run: Situation, hang: Hang) -> float:
     return max(deadline_s, KNOWN_FACTOR * known.quiet_s, hang.min_s)
 
 
-def for_dead(run: Situation, hang: Hang, *, partly_seen: bool) -> float:
+def for_dead(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
     clock, seen, log = run.clock, run.liveness, run.log_activity
     if clock.beats == 0:

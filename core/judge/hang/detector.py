@@ -18,7 +18,7 @@ from ...model.incident import HangKind
 from ...model.settings import Hang
 from . import deadlines, liveness
 from .active_time import longest_gap
-from .deadlines import Situation
+from .deadlines import HangInput
 from .explain import duration, evidence_of
 
 WAITING_CORES = 0.5
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     silence_s: float
 
 
-def judge(run: Situation, hang: Hang) -> Verdict | None:
+def judge(run: HangInput, hang: Hang) -> Verdict | None:
     """Return a verdict, or None if the run is not hung or it is too early to tell."""
     clock, seen, now = run.clock, run.liveness, run.now
     since = deadlines.last_progress(clock, run.log_activity)
@@ -96,7 +96,7 @@ def _without_sign_s(hang: Hang, deadline_s: float) -> float:
     return deadline_s if deadline_s > deadlines.SHORT_S else min(hang.quiet_s, deadline_s / 2)
 
 
-def _polling(run: Situation, hang: Hang, since: float, still_s: float) -> Verdict | None:
+def _polling(run: HangInput, hang: Hang, since: float, still_s: float) -> Verdict | None:
     """Judge a run whose cores are busy, but nothing comes of it."""
     clock, seen = run.clock, run.liveness
     silence_s = run.now - since
@@ -123,7 +123,7 @@ def _polling(run: Situation, hang: Hang, since: float, still_s: float) -> Verdic
     return None
 
 
-def _polls_unread_gpu(run: Situation) -> bool:
+def _polls_unread_gpu(run: HangInput) -> bool:
     """Return whether no GPU was ever read, and the cores have been as busy since the last step as if they polled."""
     seen = run.liveness
     cores = seen.cpu_sum / max(1, seen.cpu_count)
@@ -131,20 +131,20 @@ def _polls_unread_gpu(run: Situation) -> bool:
     return seen.gpu_at is None and run.clock.slow_s is not None and busy
 
 
-def _was_dim(run: Situation, still_from: float) -> bool:
+def _was_dim(run: HangInput, still_from: float) -> bool:
     """Return whether power wavers about the bound of a spin: an evaluation limited by memory, not a collective."""
     dim_at = run.liveness.dim_at
     return dim_at is not None and dim_at > still_from + longest_gap(run.period_s)
 
 
-def _exiting(run: Situation, hang: Hang, quiet_s: float, still_s: float) -> Verdict | None:
+def _exiting(run: HangInput, hang: Hang, quiet_s: float, still_s: float) -> Verdict | None:
     deadline_s = (deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK) * hang.min_s
     if quiet_s >= deadline_s or still_s >= CONCLUSIVE * deadline_s:
         return _verdict(run, hang, "exiting", "the training is done, but its process does not end")
     return None
 
 
-def _without_readings(run: Situation, hang: Hang, silence_s: float) -> Verdict | None:
+def _without_readings(run: HangInput, hang: Hang, silence_s: float) -> Verdict | None:
     clock, seen = run.clock, run.liveness
     deadline_s = max(hang.max_s, hang.deadline_factor * max(clock.slow_s or 0.0, deadlines.longest_known(run)))
     if clock.beats == 0:
@@ -157,7 +157,7 @@ def _without_readings(run: Situation, hang: Hang, silence_s: float) -> Verdict |
     return _verdict(run, hang, kind, "no step for very long, and nothing else can be seen")
 
 
-def _kind(run: Situation) -> HangKind:
+def _kind(run: HangInput) -> HangKind:
     """Return ``starved`` if workers are dead, blocked or missing, else ``idle``."""
     seen = run.liveness
     if liveness.is_starved(seen):
@@ -168,7 +168,7 @@ def _kind(run: Situation) -> HangKind:
     return "starved" if missing and not deadlines.is_announced(run.log_activity) else "idle"
 
 
-def _verdict(run: Situation, hang: Hang, kind: HangKind, reason: str) -> Verdict:
+def _verdict(run: HangInput, hang: Hang, kind: HangKind, reason: str) -> Verdict:
     silence_s = run.now - deadlines.last_progress(run.clock, run.log_activity)
     return Verdict(
         kind=kind,

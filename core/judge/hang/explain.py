@@ -1,13 +1,13 @@
 """The evidence of a hang in sentences for people: each names a sign of life and how long ago it was last seen."""
 
-from .deadlines import Situation, is_announced, still_prints
+from .deadlines import HangInput, is_announced, still_prints
 from .liveness import Liveness
 
 MINUTES_FROM_S = 600.0
 NO_BYTES = "nothing read or written yet"
 
 
-def evidence_of(run: Situation, min_s: float) -> list[str]:
+def evidence_of(run: HangInput, min_s: float) -> list[str]:
     """Return sentences about the steps, the phase, the GPUs, the processes and the log. ``min_s``: ``hang.min_s``."""
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
     lines = []

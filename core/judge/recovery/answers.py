@@ -5,7 +5,7 @@
 
 import msgspec
 
-from ...model.settings import Restart as RestartSettings
+from ...model.settings import Restart
 from ...model.shipped.failure import SettingsFault
 from ..failure.wsl_channel import ChannelState
 from ..run_states import RestartPlan
@@ -15,40 +15,52 @@ from .remedies import Option
 
 
 class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A failure and all that the answer depends on.
-
-    ``plan``: the next attempt as it would be without any change. ``spent``: no further restart is allowed.
-    ``began_anew``: the failed attempt started from the beginning. ``curable``: a restart may help by itself.
-    ``advice``: what to look at. ``settings``, ``step_matters``: attributes of the failure class (failures.toml).
-    ``history``: the failures before this one. ``stride``, ``step_known``: how exactly its step is known. ``rung``: the
-    rung that the ramp could leave. ``ran_before``: the settings to go back to, None unless new ones failed before their
-    first step. ``remedy``: the first that may be applied; ``waiting``: those that a person has to choose.
-    ``disk_need_bytes``: free space that a restart needs. ``kernel``, ``still_open``: kernel lines and open findings.
-    """
+    """A failure and all that the answer depends on."""
 
     cause: Cause
     reason: str
+    """The failure in a sentence."""
     incident: int
     plan: RestartPlan
-    restart: RestartSettings
+    """The next attempt as it would be without any change."""
+    restart: Restart
+    """The section ``[restart]`` of the settings."""
     spent: bool = False
+    """No restart is left in the budget."""
     began_anew: bool = False
+    """The failed attempt started from the beginning, not from a checkpoint."""
     curable: bool = True
+    """A restart may help although nothing else changes."""
     advice: tuple[str, ...] = ()
+    """What a person may look at, a sentence each."""
     settings: SettingsFault = "possible"
+    """Whether the settings of the training can cause this failure class (failures.toml)."""
     step_matters: bool = True
+    """Two failures of this class at the same step are no coincidence (failures.toml)."""
     history: History = ()
+    """The failures before this one, oldest first."""
     stride: int = 1
+    """Printed counts for each optimizer step: two failures at most this far apart are at the same step."""
     step_known: bool = True
+    """Progress lines are printed often enough to compare the step with that of another failure."""
     gpu_channel: ChannelState = "working"
+    """Whether this virtual machine still reaches its GPU (WSL2)."""
     rung: Rung | None = None
+    """The rung of the ladder of profiles that the ramp can leave; None if there is no rung below."""
     ran_before: SettingsThatRan | None = None
+    """The settings to go back to; None unless new settings failed before their first step."""
     remedy: Option | None = None
+    """The first remedy that may be applied without a person."""
     waiting: tuple[Option, ...] = ()
+    """The remedies that only a person may choose."""
     disk_free_bytes: float | None = None
+    """Free space on the disk of the checkpoints; None = unknown."""
     disk_need_bytes: float = 0.0
+    """Free space that a restart needs on that disk."""
     kernel: tuple[str, ...] = ()
+    """Lines of the kernel log that belong to the failure."""
     still_open: tuple[str, ...] = ()
+    """Findings about the health, the disk or the pace that are not closed."""
 
     @property
     def name(self) -> str:
@@ -61,10 +73,12 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """No restart until an operator asks for one."""
+    """No restart until an operator asks for one. ``reason``: why, without "held until …"."""
+
+    reason: str
 
 
-class GiveUp(msgspec.Struct, frozen=True):
+class GiveUpRun(msgspec.Struct, frozen=True):
     """No restart. ``advice``: where to look, a sentence each. ``proposed``: remedies that a person may choose."""
 
     reason: str
@@ -105,11 +119,11 @@ class WaitForRoom(msgspec.Struct, frozen=True):
     need_bytes: float
 
 
-class Restart(msgspec.Struct, frozen=True):
+class RestartAfterBackOff(msgspec.Struct, frozen=True):
     """Restart as it was, after the back-off of the budget."""
 
     note: str = ""
     proposed: tuple[Option, ...] = ()
 
 
-Answer = Finish | Hold | GiveUp | GoBack | StepDown | ApplyRemedy | RestartLater | WaitForRoom | Restart
+Answer = Finish | Hold | GiveUpRun | GoBack | StepDown | ApplyRemedy | RestartLater | WaitForRoom | RestartAfterBackOff

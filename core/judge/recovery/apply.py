@@ -21,10 +21,10 @@ from .answers import (
     ApplyRemedy,
     FailureInput,
     Finish,
-    GiveUp,
+    GiveUpRun,
     GoBack,
     Hold,
-    Restart,
+    RestartAfterBackOff,
     RestartLater,
     StepDown,
     WaitForRoom,
@@ -113,8 +113,8 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
             restart_stages.stop(builder, "finish", ending)
         case Hold():
             builder.close_incident(incident, "ended by a person")
-            builder.move("hold", Stopped(), "a person ended the trainer; held until resume or restart")
-        case GiveUp():
+            builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
+        case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedy_choice.propose(builder, answer.proposed, key, incident)
             _give_up(builder, failure, answer)
@@ -140,7 +140,7 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
         case WaitForRoom(need_bytes=need_bytes):
             _count(builder, failure)
             _restart(builder, failure, replace(plan, need_bytes=need_bytes))
-        case Restart():
+        case RestartAfterBackOff():
             _count(builder, failure)
             remedy_choice.propose(builder, answer.proposed, key, incident)
             if answer.note:
@@ -181,7 +181,7 @@ def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> 
             assert_never(failure.cause.kind)
 
 
-def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUp) -> None:
+def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUpRun) -> None:
     if failure.cause.kind != "hang":
         give_up(builder, answer.reason, failure.incident, answer.advice)
         return

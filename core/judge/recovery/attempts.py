@@ -111,7 +111,7 @@ def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> No
             "unless it finds the checkpoint by itself, it starts from the beginning"
         )
     plan, number = machine.plan, builder.state.attempts
-    if number > 1 and plan is not None and not machine.hold:
+    if number > 1 and plan is not None and not machine.stop_requested:
         body = f"{plan.reason}: {_where(plan)}"
         builder.notify("restart", f"attempt {number} started", body, incident=plan.incident)
 

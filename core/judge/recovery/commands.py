@@ -54,7 +54,9 @@ def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
     machine = builder.state.machine
     plan = RestartPlan(reason=f"{command.verb} by {command.by}")
     if isinstance(machine, Starting) and not machine.launched:
-        builder.move("command", msgspec.structs.replace(machine, hold=True), "to be stopped as soon as it is started")
+        builder.move(
+            "command", msgspec.structs.replace(machine, stop_requested=True), "to be stopped as soon as it is started"
+        )
     elif isinstance(machine, Stopping):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
         if kill and not machine.kill:

@@ -6,7 +6,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 
 from collections.abc import Callable
 
-from ...model.settings import Restart as RestartSettings
+from ...model.settings import Restart
 from ..failure.wsl_channel import BREAKS
 from . import failure_history
 from .answers import (
@@ -14,10 +14,10 @@ from .answers import (
     ApplyRemedy,
     FailureInput,
     Finish,
-    GiveUp,
+    GiveUpRun,
     GoBack,
     Hold,
-    Restart,
+    RestartAfterBackOff,
     RestartLater,
     StepDown,
     WaitForRoom,
@@ -44,7 +44,7 @@ def training_is_done(failure: FailureInput) -> Answer | None:
 
 def person_ended_it(failure: FailureInput) -> Answer | None:
     """Somebody killed the trainer on purpose, so it stays ended."""
-    return Hold() if failure.cause.class_ == "killed_by_user" else None
+    return Hold("a person ended the trainer") if failure.cause.class_ == "killed_by_user" else None
 
 
 def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
@@ -55,7 +55,7 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     if failure.gpu_channel == "failing" and not failure_history.in_a_row(failure.history, class_):
         return None
     reason = "WSL2's channel to the GPU is broken: a restart inside this virtual machine would fail, too"
-    return GiveUp(reason, WINDOWS_SIDE, counted=False)
+    return GiveUpRun(reason, WINDOWS_SIDE, counted=False)
 
 
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
@@ -100,7 +100,7 @@ def disk_is_full(failure: FailureInput) -> Answer | None:
         return WaitForRoom(failure.disk_need_bytes)
     if failure.spent:
         return None
-    return Restart(
+    return RestartAfterBackOff(
         f"{free / GB:.1f} GB are free on the disk of the checkpoints: "
         "the failed save freed its space, or another disk or a quota is full"
     )
@@ -135,7 +135,7 @@ def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
 
 def restart_as_it_was(failure: FailureInput) -> Answer | None:
     """Nothing speaks against a restart."""
-    return Restart(proposed=() if failure.ran_before is not None else failure.waiting)
+    return RestartAfterBackOff(proposed=() if failure.ran_before is not None else failure.waiting)
 
 
 RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
@@ -160,10 +160,10 @@ def _end(failure: FailureInput, reason: str) -> Answer:
         return GoBack(failure.ran_before)
     waiting = failure.waiting if failure.remedy is None else (failure.remedy, *failure.waiting)
     advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting))
-    return GiveUp(reason, advice, waiting)
+    return GiveUpRun(reason, advice, waiting)
 
 
-def spent_reason(restart: RestartSettings) -> str:
+def spent_reason(restart: Restart) -> str:
     """Why no further restart is made."""
     restarts = f"{restart.max_restarts} restart{'' if restart.max_restarts == 1 else 's'}"
     return f"{restarts} without a new checkpoint in between: a person is needed"
@@ -185,6 +185,6 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
 def _commands(waiting: tuple[Option, ...]) -> tuple[str, ...]:
     """The remedies that a person may choose, each with the command that applies it."""
     return tuple(
-        f"proposed: {o.remedy.title} ({o.words}; price: {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
+        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
         for o in waiting[:4]
     )

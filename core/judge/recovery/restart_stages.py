@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.observation import Exit, Outcome
-from ..run_states import Cleaning, Held, RestartPlan, Stopped, Stopping, Then
+from ..run_states import Cleaning, RestartPlan, Stopped, Stopping, Then, WaitingForRoom
 from ..step_builder import StepBuilder
 from .attempts import conclude, ended, give_up
 from .resume_choice import choose
@@ -143,12 +143,12 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     free = builder.state.disk_free_bytes
     now = "" if free is None else f", {free / GB:.1f} GB are"
     reason = f"held: the disk is full; it continues when {need_bytes / GB:.1f} GB are free{now}"
-    builder.move("no_room", Held(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
+    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
     how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_room(builder: StepBuilder, machine: Held) -> None:
+def on_room(builder: StepBuilder, machine: WaitingForRoom) -> None:
     """There is room on the disk again."""
     builder.note("the disk has space again")
     choose(builder, machine.plan)

@@ -89,7 +89,9 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     machine = _MACHINES[story.state]
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
-    if not isinstance(machine, Starting | Running | Hung | Paused) or (isinstance(machine, Starting) and machine.hold):
+    if not isinstance(machine, Starting | Running | Hung | Paused) or (
+        isinstance(machine, Starting) and machine.stop_requested
+    ):
         return machine
     last = story.attempt
     if last is None:

@@ -21,7 +21,6 @@ from ..run_states import (
     Cleaning,
     Finished,
     GivenUp,
-    Held,
     Hung,
     Idle,
     Interrupted,
@@ -32,6 +31,7 @@ from ..run_states import (
     Stopped,
     Stopping,
     Verifying,
+    WaitingForRoom,
 )
 from ..step_builder import StepBuilder
 from . import attempts, ramp, restart_stages
@@ -45,7 +45,7 @@ def go_on(builder: StepBuilder) -> None:
     match machine:
         case Idle():
             attempts.launch(builder, RestartPlan(reason="first launch"))
-        case Starting(hold=True) | Stopping(then="hold" | "end"):
+        case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
             _lost(builder)
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart")
         case Stopping(then="finish"):
@@ -68,7 +68,7 @@ def go_on(builder: StepBuilder) -> None:
             restart_stages.clear_and_restart(builder, GO_ON)
         case Interrupted():
             restart_stages.clear_and_restart(builder, GO_ON)
-        case Held() | Stopped() | Finished() | GivenUp():
+        case WaitingForRoom() | Stopped() | Finished() | GivenUp():
             pass
         case _:
             assert_never(machine)
@@ -174,5 +174,5 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.move("training", Running(), how)
     else:
         builder.move("started", Starting(launched=True), how)
-    if isinstance(was, Starting) and was.hold:
+    if isinstance(was, Starting) and was.stop_requested:
         restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"))

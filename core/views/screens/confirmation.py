@@ -86,7 +86,7 @@ def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool
         lines += [f"Keeps {r.title}: {r.words}." for r in in_force]
     for r in rows:
         if not r.applied and r.name in take:
-            lines.append(f"New: {r.title}: {r.words}." + (f" Price: {r.cost}." if r.cost else ""))
+            lines.append(f"New: {r.title}: {r.words}." + (f" Cost: {r.cost}." if r.cost else ""))
     return lines
 
 

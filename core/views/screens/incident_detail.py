@@ -90,7 +90,7 @@ def _remedies(story: RunStory, number: int) -> list[DetailLine]:
     """Permanent changes because of it with their cost, and open decisions."""
     lines = []
     for row in of_incident(story, number):
-        cost = f" Price: {row.cost}." if row.cost else ""
+        cost = f" Cost: {row.cost}." if row.cost else ""
         if row.applied:
             lines.append(DetailLine(part="changed", text=f"{row.title}: {row.words}.{cost}"))
         else:

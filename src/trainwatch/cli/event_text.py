@@ -107,10 +107,10 @@ def _fact_text(fact: Fact) -> str | None:
         case RampMoved():
             return f"RAMP {fact.direction}: {fact.before} -> {fact.after}: {fact.why}"
         case RemedyApplied():
-            return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; price: {fact.cost})"
+            return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; cost: {fact.cost})"
         case RemedyProposed():
             return (
-                f"proposed {fact.name}: {_changed(fact)} ({fact.title}; price: {fact.cost}); {fact.why}: "
+                f"proposed {fact.name}: {_changed(fact)} ({fact.title}; cost: {fact.cost}); {fact.why}: "
                 f"`trainwatch resume --with {fact.name}`"
             )
         case RemediesDropped():
