@@ -10,7 +10,7 @@ import msgspec
 from ..model.checkpoints.checkpoint import KIND_OF, Kind, kind_of
 from ..model.checkpoints.checkpoint_names import NameCounts, read_name, tensor_format
 from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
-from .formats.damage import Corrupt, Damage, Sealed, Torn
+from .formats.damage import Corrupt, Damage, Opaque, Torn
 from .formats.file_contents import TORCHSCRIPT
 from .formats.tensor_file import FileFinding, counts_of, examine_file
 from .layouts.directory import examine_directory, format_of
@@ -105,7 +105,7 @@ def directory_subject(path: Path, *, force: bool = False) -> Subject | None:
     except FileNotFoundError:
         raise
     except OSError as error:
-        return Subject.unreadable(path, Sealed(f"{path.name}: cannot be opened: {error.strerror}"))
+        return Subject.unreadable(path, Opaque(f"{path.name}: cannot be opened: {error.strerror}"))
     quick = examine_directory(members)
     if quick is None:
         return None

@@ -12,7 +12,7 @@ from .health import Level
 from .incident import Incident
 from .launch.change import Change
 from .launch.expected_length import ExpectedLength
-from .launch.ramp_rule import DeadRung, Direction
+from .launch.ramp_rule import Direction, FailedRung
 from .progress import Phase, Progress
 from .run import RunState
 
@@ -153,20 +153,21 @@ class BudgetChanged(FactBase, frozen=True, kw_only=True, tag="budget"):
 class ProfileChanged(FactBase, frozen=True, kw_only=True, tag="profile"):
     """The profile for the next attempt (or the current one, from its start).
 
-    ``dead``: the previous profile, which did not start and is not used again automatically.
+    ``failed``: the previous profile, which did not start and is not used again automatically.
     """
 
     profile: str | None
     pending: bool
     why: str
-    dead: DeadRung | None = None
+    failed: FailedRung | None = msgspec.field(name="dead", default=None)
 
 
 class RampMoved(FactBase, frozen=True, kw_only=True, tag="ramp"):
     """The ramp changes the rung: ``up`` after a stretch without trouble, ``back`` when the rung failed.
 
     ``before``, ``after``: profiles. ``ran_s``: seconds of training on ``before``; ``failure``: what ended it there, the
-    reason why the ramp does not choose it again. ``forgiven``: the user asked for ``after`` nevertheless.
+    reason why the ramp does not choose it again. ``forgiven``: an operator asked for ``after``,
+    which had failed; the ramp may choose it again.
     """
 
     direction: Direction

@@ -35,7 +35,7 @@ from .fact import (
 from .health import HealthReading
 from .incident import Incident
 from .launch.change import Change
-from .launch.ramp_rule import DeadRung
+from .launch.ramp_rule import ALLOWED_AGAIN, FailedRung
 from .observation import Outcome
 from .progress import Progress
 from .record import Record
@@ -113,7 +113,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     profile_switches: tuple[ProfileSwitch, ...] = ()
     ramp: tuple[RampStep, ...] = ()
     """Moves on the ladder, oldest first."""
-    dead_rungs: tuple[DeadRung, ...] = ()
+    failed_rungs: tuple[FailedRung, ...] = ()
     """Rungs that failed and are not used again."""
     remedies: tuple[RemedyApplied, ...] = ()
     """Applied: every launch has their changes."""
@@ -205,10 +205,12 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
                 profile=fact.profile,
                 profile_pending=fact.pending,
                 profile_switches=(*story.profile_switches, switch),
-                dead_rungs=story.dead_rungs if fact.dead is None else _with_dead(story, fact.dead),
+                failed_rungs=story.failed_rungs if fact.failed is None else _with_failed(story, fact.failed),
             )
         case RampMoved():
-            moved = replace(story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), dead_rungs=_dead(story, fact))
+            moved = replace(
+                story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), failed_rungs=_failed(story, fact)
+            )
             return _with_notice(moved, f"{fact.before} → {fact.after}: {fact.why}")
         case RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
@@ -235,16 +237,17 @@ def _said(changes: tuple[Change, ...], profile: str | None) -> str:
     return ", ".join(said if profile is None else [*said, f"profile {profile}"])
 
 
-def _dead(story: RunStory, fact: RampMoved) -> tuple[DeadRung, ...]:
-    fallen = fact.before if fact.direction == "back" else fact.after if fact.direction == "forgiven" else None
+def _failed(story: RunStory, fact: RampMoved) -> tuple[FailedRung, ...]:
+    if fact.direction == ALLOWED_AGAIN:
+        return tuple(rung for rung in story.failed_rungs if rung.profile != fact.after)
     if fact.direction != "back":
-        return tuple(rung for rung in story.dead_rungs if rung.profile != fallen)
-    dead = DeadRung(profile=fact.before, ran_s=fact.ran_s, failure=fact.failure or "", step=fact.step)
-    return _with_dead(story, dead)
+        return story.failed_rungs
+    failed = FailedRung(profile=fact.before, ran_s=fact.ran_s, failure=fact.failure or "", step=fact.step)
+    return _with_failed(story, failed)
 
 
-def _with_dead(story: RunStory, dead: DeadRung) -> tuple[DeadRung, ...]:
-    return (*(rung for rung in story.dead_rungs if rung.profile != dead.profile), dead)
+def _with_failed(story: RunStory, failed: FailedRung) -> tuple[FailedRung, ...]:
+    return (*(rung for rung in story.failed_rungs if rung.profile != failed.profile), failed)
 
 
 def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:

@@ -62,7 +62,7 @@ def status_object(
         "profile": story.profile,
         "ramp": {
             "moves": [{"t": s.t, **msgspec.to_builtins(s.move)} for s in story.ramp],
-            "dead": [msgspec.to_builtins(rung) for rung in story.dead_rungs],
+            "dead": [msgspec.to_builtins(rung) for rung in story.failed_rungs],
         },
         "budget": {"used": story.budget_used, "max": story.budget_max},
         "incidents": [

@@ -260,7 +260,7 @@ def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world
     story = world.story()
     assert [a.profile for a in story.attempts] == [None, "safe_mode", None]
     assert "unrecognized arguments: --safe_mode" in world.log(2)
-    assert (story.budget_used, [rung.profile for rung in story.dead_rungs]) == (0, ["safe_mode"])
+    assert (story.budget_used, [rung.profile for rung in story.failed_rungs]) == (0, ["safe_mode"])
     assert "profile safe_mode does not start here: back to your own config as it stands" in said(world, "events")
     until(lambda: all(not i.open for i in world.story().incidents) or None, "the incident closed")
     said(world, "kill", "--yes")

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.cli.event_text import event_line
-from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RemedyApplied, RunCreated
+from trainwatch.core.model.fact import Fact, IncidentOpened, Note, RampMoved, RemedyApplied, RunCreated
 from trainwatch.core.model.incident import Evidence, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.record import Record
@@ -75,7 +75,12 @@ def test_events_keep_line_breaks_and_escape_control_characters() -> None:
     assert line(IncidentOpened(incident=incident)).split("\n")[1].endswith("evidence: RuntimeError: \\x1b[1mbold")
 
 
-def test_events_show_the_price_of_a_remedy() -> None:
+def test_events_name_a_rung_that_an_operator_asks_for_again() -> None:
+    told = line(RampMoved(direction="forgiven", before="low", after="high", why="asked for by ann"))
+    assert told.endswith("RAMP allowed again: low -> high: asked for by ann")
+
+
+def test_events_show_the_cost_of_a_remedy() -> None:
     change = Change(where="env", key="PYTORCH_CUDA_ALLOC_CONF", after="expandable_segments:True")
     told = line(
         RemedyApplied(

@@ -16,7 +16,7 @@ from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
-from trainwatch.core.model.launch.ramp_rule import DeadRung
+from trainwatch.core.model.launch.ramp_rule import FailedRung
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory, apply
@@ -52,7 +52,7 @@ def test_a_profile_that_does_not_start_gives_way_to_what_ran(text: str, code: in
     assert "profile safe_mode does not start here: back to" in last.reason
     assert world.of(BudgetChanged) == []
     assert any("profile safe_mode does not start here: back to" in n.text for n in world.of(Note))
-    assert [r.profile for r in world.state.ramp.dead] == ["safe_mode"]
+    assert [r.profile for r in world.state.ramp.failed] == ["safe_mode"]
     on(world)
     assert world.word == "running"
 
@@ -127,8 +127,8 @@ def test_the_journal_and_a_snapshot_remember_it() -> None:
     told = RunStory()
     for seq, fact in enumerate(world.of(ProfileChanged), 1):
         told = apply(told, Record(seq=seq, t=1.0, wall=1.0, fact=fact))
-    assert [(r.profile, r.failure) for r in told.dead_rungs] == [("safe_mode", "config_error")]
-    assert told.dead_rungs[0].words == "safe_mode did not start (config_error)"
+    assert [(r.profile, r.failure) for r in told.failed_rungs] == [("safe_mode", "config_error")]
+    assert told.failed_rungs[0].words == "safe_mode did not start (config_error)"
     again = from_snapshot(to_snapshot(world.state))
     assert again is not None
     assert (again.ran, again.ramp) == (world.state.ran, world.state.ramp)
@@ -137,7 +137,7 @@ def test_the_journal_and_a_snapshot_remember_it() -> None:
 def test_asked_for_by_name_it_is_tried_again() -> None:
     world = on(crash(switched(), ARGPARSE, 2)).command("profile", profile="safe_mode", now=True)
     assert profiles(world)[-1] == "safe_mode"
-    assert world.state.ramp.dead == ()
+    assert world.state.ramp.failed == ()
 
 
 def test_remedies_that_ran_come_back_with_the_settings() -> None:
@@ -168,11 +168,11 @@ def test_settings_that_ran_do_not_replace_a_profile_that_the_failed_attempt_did_
 
 
 def test_settings_that_ran_and_then_died_are_not_gone_back_to() -> None:
-    dead = (DeadRung(profile="safe", ran_s=60.0, failure="cuda_oom"),)
+    failed = (FailedRung(profile="safe", ran_s=60.0, failure="cuda_oom"),)
     state = JudgeState(
         profile="fast",
         ran=SettingsThatRan(attempt=1, profile="safe"),
         attempt=AttemptProgress(profile="fast"),
-        ramp=Ramp(dead=dead),
+        ramp=Ramp(failed=failed),
     )
     assert settings_that_ran(state) is None

@@ -1,13 +1,15 @@
-"""Climbing the ladder while all goes well, and one step back when a rung does not hold."""
+"""Up the ladder of profiles while no attempt fails, and one rung down when an attempt fails."""
 
+import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, story
+from trainwatch.core.judge.recovery.ramp_state import Ramp
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
-from trainwatch.core.model.launch.ramp_rule import DeadRung, RampGoal, goal_of_rung, ramp_goal
+from trainwatch.core.model.launch.ramp_rule import FailedRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
@@ -131,7 +133,7 @@ def test_a_rung_that_dies_is_left_and_not_tried_again() -> None:
     assert "middle died after" in back.why
     saves(on(world), *range(6, 30))
     assert profiles(world) == ["low", "middle", "low"]
-    assert world.state.ramp.dead[0].profile == "middle"
+    assert world.state.ramp.failed[0].profile == "middle"
 
 
 def test_a_fall_from_the_top_leaves_the_middle_in_use() -> None:
@@ -199,13 +201,13 @@ def test_no_climb_while_something_is_wrong_or_when_it_is_nearly_done() -> None:
     assert profiles(world) == ["low"]
 
 
-def test_a_person_may_ask_for_a_dead_rung() -> None:
+def test_a_person_may_ask_for_a_failed_rung() -> None:
     world = saves(climber("1 checkpoint"), 5)
     crash(on(world), OOM)
     on(world).command("profile", profile="middle", now=True)
     assert profiles(world)[-1] == "middle"
     assert moves(world)[-1] == ("forgiven", "low", "middle")
-    assert world.state.ramp.dead == ()
+    assert world.state.ramp.failed == ()
     assert not world.state.ramp.climbed
 
 
@@ -229,14 +231,23 @@ def test_memory_survives_the_supervisor_with_and_without_its_snapshot() -> None:
     for seq, (t, entry) in enumerate(world.entries, 1):
         if isinstance(entry, RampMoved | ProfileChanged):
             told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
-    assert [rung.profile for rung in told.dead_rungs] == ["middle"]
+    assert [rung.profile for rung in told.failed_rungs] == ["middle"]
     assert [s.move.direction for s in told.ramp] == ["up", "back"]
-    assert world.judge.start(told).ramp.dead == told.dead_rungs
+    assert world.judge.start(told).ramp.failed == told.failed_rungs
+
+
+def test_failed_rungs_are_stored_under_the_name_of_older_versions() -> None:
+    failed = FailedRung(profile="high", ran_s=60.0, failure="cuda_oom")
+    stored = {"profile": "high", "ran_s": 60.0, "failure": "cuda_oom", "step": None}
+    fact = msgspec.to_builtins(ProfileChanged(profile="low", pending=True, why="", failed=failed))
+    assert fact["dead"] == stored
+    assert msgspec.convert(fact, ProfileChanged).failed == failed
+    assert msgspec.to_builtins(Ramp(failed=(failed,)))["dead"] == (stored,)
 
 
 def test_words() -> None:
-    assert DeadRung(profile="high", ran_s=22_320.0, failure="cuda_oom").words == "high died after 6.2 h (cuda_oom)"
-    assert "0.5 min" in DeadRung(profile="high", ran_s=30.0, failure="hang").words
+    assert FailedRung(profile="high", ran_s=22_320.0, failure="cuda_oom").words == "high died after 6.2 h (cuda_oom)"
+    assert "0.5 min" in FailedRung(profile="high", ran_s=30.0, failure="hang").words
 
 
 def test_no_climb_in_the_last_epoch() -> None:

@@ -8,11 +8,11 @@ from trainwatch.core.sense.host.disk_space import DiskSpace, free_bytes, nearest
 from trainwatch.core.sense.host.host_sensor import (
     Host,
     HostMemory,
-    Share,
+    TrainerMemory,
     parse_busy,
     parse_meminfo,
     parse_pressure,
-    share_of,
+    trainer_memory,
 )
 from trainwatch.core.sense.host.memory_limit import MemoryLimit, memory_limit
 
@@ -36,11 +36,11 @@ def test_pressure_and_processor_times_are_parsed() -> None:
 
 def test_tighter_limit_of_host_and_control_group_counts() -> None:
     host = HostMemory(32.0 * GIB, 16.0 * GIB, None, None)
-    assert share_of(host, None) == Share(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
-    assert share_of(host, MemoryLimit(64 * GIB, GIB, 0)) == Share(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
-    assert share_of(host, MemoryLimit(8 * GIB, 3 * GIB, 0)) == Share(8.0 * GIB, 3.0 * GIB, 5.0 * GIB)
-    assert share_of(host, MemoryLimit(30 * GIB, GIB, 0)).available == 16.0 * GIB
-    assert share_of(HostMemory(None, None, None, None), None) == Share(None, None, None)
+    assert trainer_memory(host, None) == TrainerMemory(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
+    assert trainer_memory(host, MemoryLimit(64 * GIB, GIB, 0)) == TrainerMemory(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
+    assert trainer_memory(host, MemoryLimit(8 * GIB, 3 * GIB, 0)) == TrainerMemory(8.0 * GIB, 3.0 * GIB, 5.0 * GIB)
+    assert trainer_memory(host, MemoryLimit(30 * GIB, GIB, 0)).available == 16.0 * GIB
+    assert trainer_memory(HostMemory(None, None, None, None), None) == TrainerMemory(None, None, None)
 
 
 def group(folder: Path, **files: object) -> None:

@@ -12,7 +12,7 @@ from ...store.run_directory import RunDirectory as RunDirectory  # noqa: PLC0414
 from ...store.run_directory import find_run as find_known_run
 from ..errors import CliError, ExitCode
 
-STAND_INS = ("demo", "drill")
+EXAMPLE_VERBS = ("demo", "drill")
 """Verbs that run example trainers; the projects of each lie in a folder of its name in the state folder."""
 
 
@@ -29,10 +29,10 @@ def all_runs() -> list[RunDirectory]:
     return list_runs(home())
 
 
-def stand_in_of(spec: RunSpec) -> str | None:
+def example_verb(spec: RunSpec) -> str | None:
     """The verb whose example this run is; None for other runs."""
     place, state = Path(spec.cwd).resolve(), home().resolve()
-    return next((verb for verb in STAND_INS if place.is_relative_to(state / verb)), None)
+    return next((verb for verb in EXAMPLE_VERBS if place.is_relative_to(state / verb)), None)
 
 
 def here() -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
-from .known_runs import all_runs, find_run_to_read, here, stand_in_of
+from .known_runs import all_runs, example_verb, find_run_to_read, here
 
 
 def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
 
 
 def run_rows() -> list[dict[str, Any]]:
-    """The rows of ``runs --json``, newest first."""
+    """The rows of ``runs --json``, newest first. ``stand_in``: the verb whose example run it is (demo or drill)."""
     rows = []
     for run in all_runs():
         status, spec = read_status(run), run.load_spec()
@@ -39,7 +39,7 @@ def run_rows() -> list[dict[str, Any]]:
                 "supervisor": status["supervisor"],
                 "cwd": spec.cwd,
                 "created": spec.created_wall,
-                "stand_in": stand_in_of(spec),
+                "stand_in": example_verb(spec),
             }
         )
     return rows

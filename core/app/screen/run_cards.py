@@ -9,7 +9,7 @@ from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, list_runs
-from ..runs.known_runs import home, stand_in_of
+from ..runs.known_runs import example_verb, home
 
 
 def run_cards() -> Sequence[RunCard]:
@@ -19,7 +19,7 @@ def run_cards() -> Sequence[RunCard]:
     for run in list_runs(home()):
         card = card_of(run)
         over = card.state not in LIVE_STATES and not card.watched
-        (last if over and stand_in_of(run.load_spec()) else own).append(card)
+        (last if over and example_verb(run.load_spec()) else own).append(card)
     return [*own, *last]
 
 

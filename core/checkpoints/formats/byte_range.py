@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .damage import Corrupt, Sealed, Torn
+from .damage import Corrupt, Opaque, Torn
 
 
 class ByteRange:
@@ -66,7 +66,7 @@ def open_bytes(path: Path) -> Iterator[ByteRange]:
     """Open a regular file for reading.
 
     A named pipe or device is refused before it is opened, because opening may block or have an effect. Raises
-    FileNotFoundError, Sealed (no permission, not a regular file), Corrupt (the disk cannot read it).
+    FileNotFoundError, Opaque (no permission, not a regular file), Corrupt (the disk cannot read it).
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -77,14 +77,14 @@ def open_bytes(path: Path) -> Iterator[ByteRange]:
     try:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
-            raise Sealed("is not a regular file")
+            raise Opaque("is not a regular file")
         yield ByteRange(fd, 0, before.st_size)
     finally:
         os.close(fd)
 
 
-def unreadable(error: OSError, where: str) -> Corrupt | Sealed:
+def unreadable(error: OSError, where: str) -> Corrupt | Opaque:
     """The damage for a read that the system refused."""
     if error.errno in {errno.EACCES, errno.EPERM, errno.ENXIO, errno.EISDIR, errno.ELOOP}:
-        return Sealed(f"cannot be opened: {error.strerror}")
+        return Opaque(f"cannot be opened: {error.strerror}")
     return Corrupt(f"cannot be read at {where}: {error.strerror}")

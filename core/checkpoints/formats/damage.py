@@ -4,7 +4,7 @@
 ├── ``Torn``       it ends too early, or a member that is written last is missing
 ├── ``Corrupt``    its structure contradicts itself, or a checksum is wrong
 ├── ``NonFinite``  a tensor holds NaN or Inf
-├── ``Sealed``     its tensors cannot be listed without running code, or may not be read
+├── ``Opaque``     its tensors cannot be listed without running code, or may not be read
 └── ``Growing``    it changed while it was being read
 """
 
@@ -45,7 +45,7 @@ class NonFinite(Damage):
     verdict = "nonfinite"
 
 
-class Sealed(Damage):
+class Opaque(Damage):
     """Cannot be listed without running code, or may not be read."""
 
     verdict = "opaque"

@@ -8,7 +8,7 @@ import msgspec
 from ...model.checkpoints.checkpoint_names import NameCounts, read_name
 from ...model.checkpoints.checkpoint_suffixes import TensorFormat
 from .byte_range import ByteRange, open_bytes
-from .damage import Corrupt, Damage, Sealed, Torn, worst
+from .damage import Corrupt, Damage, Opaque, Torn, worst
 from .file_contents import FileContents
 from .nonfinite import check_values
 from .pickles.pickle_tensors import whole_number
@@ -61,9 +61,9 @@ def examine_range(
     except Damage as damage:
         return FileFinding(contents=None, damage=damage)
     damages: list[Damage] = []
-    sealed = _sealed(contents, needed=needed)
-    if sealed is not None:
-        damages.append(sealed)
+    opaque = _opaque(contents, needed=needed)
+    if opaque is not None:
+        damages.append(opaque)
     if scanner is not None:
         try:
             damages.extend(check_values(source, contents, scanner))
@@ -84,7 +84,7 @@ def read_torch_file(source: ByteRange) -> FileContents:
     if MAGIC.startswith(head) or LOCAL_SIGNATURE.startswith(head):
         raise Torn(f"is cut off after {source.size} bytes")
     if head.endswith(_TAR_MARK):
-        raise Sealed("is a tar file of torch 0.1, which cannot be read")
+        raise Opaque("is a tar file of torch 0.1, which cannot be read")
     if head[0] == 0x80:
         return read_plain_pickle(source)
     if head[:1] in {bytes([start]) for start in _TEXT_PICKLE_STARTS}:
@@ -101,15 +101,15 @@ def looks_like_torch(head: bytes) -> bool:
     return head.startswith((LOCAL_SIGNATURE, MAGIC))
 
 
-def _sealed(contents: FileContents, *, needed: bool) -> Sealed | None:
+def _opaque(contents: FileContents, *, needed: bool) -> Opaque | None:
     if contents.hostile:
-        return Sealed(f"imports {contents.hostile[0]}, which can run commands and which no framework stores")
+        return Opaque(f"imports {contents.hostile[0]}, which can run commands and which no framework stores")
     if not needed:
         return None
     if contents.refused:
-        return Sealed(f"calls {contents.refused[0]}, which no known framework stores")
+        return Opaque(f"calls {contents.refused[0]}, which no known framework stores")
     if contents.format == "pickle":
-        return Sealed("is a plain pickle that torch.save did not write; its tensors cannot be listed")
+        return Opaque("is a plain pickle that torch.save did not write; its tensors cannot be listed")
     return None
 
 

@@ -5,7 +5,7 @@ and the elements. No checksums. Source: ``torch/serialization.py`` (``_legacy_sa
 """
 
 from .byte_range import ByteRange
-from .damage import Corrupt, Damage, Sealed, Torn
+from .damage import Corrupt, Damage, Opaque, Torn
 from .file_contents import FileContents, Region, describe_views, storage_elements
 from .pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickles.pickle_values import Mapping, PickleValue, Storage, shown
@@ -62,7 +62,7 @@ def read_legacy(source: ByteRange) -> FileContents:
 def read_plain_pickle(source: ByteRange) -> FileContents:
     """A single pickle that ``torch.save`` did not write: its names, no tensors. Raises Damage."""
     if source.size > MAX_PICKLE_BYTES:
-        raise Sealed(f"is a pickle of {source.size} bytes, too large to be listed")
+        raise Opaque(f"is a pickle of {source.size} bytes, too large to be listed")
     interpreter = TorchInterpreter()
     tree, _ = read_pickle(source.read(0, source.size), interpreter)
     walk_nested(interpreter)
@@ -96,7 +96,7 @@ def walk_nested(interpreter: TorchInterpreter) -> None:
             for deeper in inner.nested:
                 interpreter.add_nested(deeper)
     if interpreter.nested:
-        raise Sealed("its pickles are nested too deep to be listed")
+        raise Opaque("its pickles are nested too deep to be listed")
 
 
 def _head(source: ByteRange) -> tuple[TorchInterpreter, PickleValue, PickleValue, list[str], int]:
@@ -109,7 +109,7 @@ def _head(source: ByteRange) -> tuple[TorchInterpreter, PickleValue, PickleValue
             if window == source.size:
                 raise Torn(f"is cut inside its pickles: {torn.reason}") from torn
             if window >= MAX_PICKLE_BYTES:
-                raise Sealed("its pickles are too large to be listed") from torn
+                raise Opaque("its pickles are too large to be listed") from torn
             window = min(source.size, window * 8, MAX_PICKLE_BYTES)
 
 

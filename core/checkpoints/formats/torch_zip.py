@@ -6,7 +6,7 @@ Source: ``torch/serialization.py`` (``_save``, ``_load``) and ``caffe2/serialize
 import zlib
 
 from .byte_range import ByteRange
-from .damage import Corrupt, Sealed
+from .damage import Corrupt, Opaque
 from .file_contents import TORCHSCRIPT, FileContents, Region, describe_views, storage_elements
 from .pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickles.pickle_values import Storage, shown
@@ -70,7 +70,7 @@ def _find_pickle(archive: ZipArchive) -> ZipMember:
 
 def _unpacked(source: ByteRange, member: ZipMember, archive: ZipArchive) -> bytes:
     if member.size_bytes > MAX_PICKLE_BYTES:
-        raise Sealed(f"member {shown(member.name)} of {member.size_bytes} bytes is too large to be listed")
+        raise Opaque(f"member {shown(member.name)} of {member.size_bytes} bytes is too large to be listed")
     packed = source.read(member.data_start, member.packed_bytes)
     if member.packing == "deflated":
         unpacker = zlib.decompressobj(-zlib.MAX_WBITS)

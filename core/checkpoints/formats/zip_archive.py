@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from .byte_range import ByteRange
-from .damage import Corrupt, Sealed, Torn
+from .damage import Corrupt, Opaque, Torn
 from .pickles.pickle_values import shown
 
 LOCAL_SIGNATURE = b"PK\x03\x04"
@@ -65,7 +65,7 @@ class _Entry(msgspec.Struct, frozen=True):
 def read_zip(source: ByteRange) -> ZipArchive:
     """Read the directory and check every header against it.
 
-    Raises Torn (the directory, written last, is missing), Corrupt, Sealed (encrypted, or packed in a way torch cannot
+    Raises Torn (the directory, written last, is missing), Corrupt, Opaque (encrypted, or packed in a way torch cannot
     read).
     """
     entries, directory_start = _directory(source)
@@ -174,7 +174,7 @@ def _member(source: ByteRange, entry: _Entry, limit: int) -> tuple[ZipMember, in
     label = _label(entry.name)
     packing = _METHODS.get(entry.method)
     if entry.flags & _ENCRYPTED or packing is None:
-        raise Sealed(f"member {label} is encrypted or packed by method {entry.method}")
+        raise Opaque(f"member {label} is encrypted or packed by method {entry.method}")
     if entry.header + _LOCAL.size > limit:
         raise Corrupt(f"member {label} begins at byte {entry.header}, after the start of the directory")
     header = _LOCAL.unpack(source.read(entry.header, _LOCAL.size))

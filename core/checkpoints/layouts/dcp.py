@@ -12,7 +12,7 @@ import msgspec
 from ...model.checkpoints.checkpoint_names import NameCounts
 from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import open_bytes
-from ..formats.damage import Corrupt, Damage, Sealed, Torn, worst
+from ..formats.damage import Corrupt, Damage, Opaque, Torn, worst
 from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from ..formats.pickles.pickle_tensors import tensors_in
 from ..formats.pickles.pickle_values import Instance, Mapping, PickleValue, shown
@@ -74,15 +74,15 @@ def _listed(members: Members) -> list[_Item]:
     interpreter = TorchInterpreter()
     with open_bytes(members.files[METADATA].path) as source:
         if source.size > MAX_PICKLE_BYTES:
-            raise Sealed(f"{METADATA} of {source.size} bytes is too large to be listed")
+            raise Opaque(f"{METADATA} of {source.size} bytes is too large to be listed")
         try:
             tree, _ = read_pickle(source.read(0, source.size), interpreter)
         except Damage as damage:
             raise damage.within(METADATA) from damage
     if interpreter.hostile:
-        raise Sealed(f"{METADATA} imports {next(iter(interpreter.hostile))}, which no framework stores")
+        raise Opaque(f"{METADATA} imports {next(iter(interpreter.hostile))}, which no framework stores")
     if interpreter.refused:
-        raise Sealed(f"{METADATA} calls {next(iter(interpreter.refused))}, which no known framework stores")
+        raise Opaque(f"{METADATA} calls {next(iter(interpreter.refused))}, which no known framework stores")
     described = _field(tree, _METADATA_CLASS, "state_dict_metadata")
     storage = _field(tree, _METADATA_CLASS, "storage_data")
     if not isinstance(storage, Mapping) or not isinstance(described, Mapping):
@@ -174,7 +174,7 @@ def _check_items(members: Members, items: list[_Item], scanner: "Scanner") -> li
         with open_bytes(members.files[file].path) as source:
             for item in sorted(listed, key=lambda item: item.offset):
                 if item.transformed:
-                    damages.append(Sealed(f"{file}: {shown(item.name)} is compressed or encrypted"))
+                    damages.append(Opaque(f"{file}: {shown(item.name)} is compressed or encrypted"))
                     continue
                 part = source.part(item.offset, item.length)
                 is_torch = part.read(0, min(4, part.size)) == b"PK\x03\x04"

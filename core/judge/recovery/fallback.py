@@ -7,7 +7,7 @@ it would have worked; an operator who asks for it again gets it.
 """
 
 from ...model.fact import ProfileChanged
-from ...model.launch.ramp_rule import DeadRung
+from ...model.launch.ramp_rule import FailedRung
 from ...model.profile import NO_PROFILE
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -30,7 +30,7 @@ def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsTha
     ran = state.ran
     if ran is None or state.profile == ran.profile:
         return None
-    if any(rung.profile == ran.profile for rung in state.ramp.dead):
+    if any(rung.profile == ran.profile for rung in state.ramp.failed):
         return None  # what ran last did not hold either
     if started and (state.attempt.beat_t is not None or state.attempt.profile != state.profile):
         return None
@@ -44,13 +44,13 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
     to = ran.profile if ran.profile is not None else NO_PROFILE
     asked = state.profile_pending not in {None, left}
     words = f"{_named(left)} does not start here: back to {_named(to)}"
-    dead = DeadRung(profile=left, ran_s=0.0, failure=failure)
+    failed = FailedRung(profile=left, ran_s=0.0, failure=failure)
     builder.note(f"{words} ({failure}: {reason})")
-    ramp.does_not_start(builder, dead, to, reason, incident)
+    ramp.does_not_start(builder, failed, to, reason, incident)
     if asked:
         return words  # an operator or a remedy chose another profile meanwhile
     builder.set(profile_pending=to)
-    builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", dead=dead))
+    builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
     remedy_choice.restore(builder, ran.applied, words, incident)
     return words
 

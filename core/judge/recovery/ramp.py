@@ -1,4 +1,4 @@
-"""The ramp: up the ladder of profiles while all goes well, one rung back when a rung does not hold.
+"""The ramp: up the ladder of profiles while no attempt fails, one rung down when an attempt fails.
 
 It climbs only at a checkpoint, so that nothing is lost by the restart. A rung that failed is remembered and not tried
 again unless an operator asks for it. Known limit: what a rung costs shows late (fragmentation, a leak), so a rung that
@@ -8,7 +8,7 @@ held for some hours may still fail; then the run steps back.
 import msgspec
 
 from ...model.fact import ProfileChanged, RampMoved
-from ...model.launch.ramp_rule import DeadRung, RampGoal, goal_of_rung, hours
+from ...model.launch.ramp_rule import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ..hang import active_time
 from ..resume import checkpoint_index
 from ..step_builder import StepBuilder
@@ -29,7 +29,7 @@ def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
         builder.set(ramp=replace(ramp, mark=now, climbing=None))
         return
     came = profile is not None and profile == ramp.climbing
-    builder.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, dead=ramp.dead))
+    builder.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, failed=ramp.failed))
 
 
 def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
@@ -53,7 +53,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     if reached is None or at + 1 >= len(ladder) or builder.state.incidents or _nearly_done(builder):
         return
     above = ladder[at + 1]
-    if any(rung.profile == above for rung in ramp.dead):
+    if any(rung.profile == above for rung in ramp.failed):
         return
     why = f"{reached} on {ladder[at]} without trouble"
     builder.fact(
@@ -87,36 +87,38 @@ def step_down(builder: StepBuilder, to: str, failure: str, reason: str, incident
     _leave(builder, to, failure, reason, incident)
 
 
-def does_not_start(builder: StepBuilder, dead: DeadRung, to: str, reason: str, incident: int) -> None:
+def does_not_start(builder: StepBuilder, failed: FailedRung, to: str, reason: str, incident: int) -> None:
     """A profile failed before its first step: it is remembered. If the ramp chose it, the ramp steps back."""
     ramp = builder.state.ramp
-    rest = tuple(rung for rung in ramp.dead if rung.profile != dead.profile)
-    ours = dead.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == dead.profile)
-    builder.set(ramp=replace(ramp, climbing=to if ours else None, dead=(*rest, dead)))
+    rest = tuple(rung for rung in ramp.failed if rung.profile != failed.profile)
+    ours = failed.profile in {ramp.rung, ramp.climbing} and (ramp.climbed or ramp.climbing == failed.profile)
+    builder.set(ramp=replace(ramp, climbing=to if ours else None, failed=(*rest, failed)))
     if ours:
-        why = f"{dead.profile} does not start here: {reason}"
+        why = f"{failed.profile} does not start here: {reason}"
         builder.fact(
-            RampMoved(direction="back", before=dead.profile, after=to, why=why, failure=dead.failure, incident=incident)
+            RampMoved(
+                direction="back", before=failed.profile, after=to, why=why, failure=failed.failure, incident=incident
+            )
         )
 
 
 def chosen(builder: StepBuilder, profile: str, by: str) -> None:
     """An operator asks for a profile: it may be tried again although it failed once."""
     ramp = builder.state.ramp
-    dead = next((rung for rung in ramp.dead if rung.profile == profile), None)
-    if dead is not None:
-        why = f"asked for by {by}, although {dead.words}"
-        builder.fact(RampMoved(direction="forgiven", before=ramp.rung or profile, after=profile, why=why))
-    rest = tuple(rung for rung in ramp.dead if rung.profile != profile)
-    builder.set(ramp=replace(ramp, climbing=None, dead=rest))
+    failed = next((rung for rung in ramp.failed if rung.profile == profile), None)
+    if failed is not None:
+        why = f"asked for by {by}, although {failed.words}"
+        builder.fact(RampMoved(direction=ALLOWED_AGAIN, before=ramp.rung or profile, after=profile, why=why))
+    rest = tuple(rung for rung in ramp.failed if rung.profile != profile)
+    builder.set(ramp=replace(ramp, climbing=None, failed=rest))
 
 
 def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: int) -> None:
     state = builder.state
     ramp = state.ramp
     assert ramp.rung is not None
-    dead = DeadRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
-    why = f"{dead.words}: {reason}"
+    failed = FailedRung(profile=ramp.rung, ran_s=ramp.ran_s, failure=failure, step=state.attempt.step)
+    why = f"{failed.words}: {reason}"
     builder.fact(
         RampMoved(
             direction="back",
@@ -129,9 +131,9 @@ def _leave(builder: StepBuilder, to: str, failure: str, reason: str, incident: i
             incident=incident,
         )
     )
-    rest = tuple(rung for rung in ramp.dead if rung.profile != ramp.rung)
-    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, dead=(*rest, dead)))
-    builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {dead.words}"))
+    rest = tuple(rung for rung in ramp.failed if rung.profile != ramp.rung)
+    builder.set(profile_pending=to, ramp=replace(ramp, climbing=to, failed=(*rest, failed)))
+    builder.fact(ProfileChanged(profile=to, pending=True, why=f"the ramp steps back: {failed.words}"))
 
 
 def _place(builder: StepBuilder) -> tuple[tuple[str, ...], int] | None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.launch.ramp_rule import DeadRung
+from ...model.launch.ramp_rule import FailedRung
 from ...model.shipped.remedy import AppliedRemedy
 
 
@@ -11,7 +11,8 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``climbed``: the ramp brought the run here. ``climbing``: the rung it is about to go to. ``quiet_s``,
     ``checkpoints``, ``epochs_from``: since the last failure. ``ran_s``: all the time on the rung. ``mark``: active
-    second up to which both times are counted. ``dead``: rungs that are not tried again.
+    second up to which both times are counted. ``failed``: rungs that are not
+    used again automatically.
     """
 
     rung: str | None = None
@@ -22,7 +23,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mark: float = 0.0
     checkpoints: int = 0
     epochs_from: int | None = None
-    dead: tuple[DeadRung, ...] = ()
+    failed: tuple[FailedRung, ...] = msgspec.field(name="dead", default=())
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):

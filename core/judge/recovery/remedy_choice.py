@@ -28,9 +28,9 @@ def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
 def choose(builder: StepBuilder, failure: str, seen: int) -> tuple[Option | None, tuple[Option, ...]]:
     """(the first that the settings allow to be applied, those that need a person)."""
     apply = builder.knowledge.settings.remedies.apply
-    dead = {rung.profile for rung in builder.state.ramp.dead}
+    failed = {rung.profile for rung in builder.state.ramp.failed}
     found = remedies.options(builder.knowledge.remedies, failure, circumstances(builder, seen))
-    fitting = [o for o in found if o.profile is None or o.profile not in dead]
+    fitting = [o for o in found if o.profile is None or o.profile not in failed]
     allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply)]
     return (allowed[0] if allowed else None), tuple(o for o in fitting if o not in allowed)
 

@@ -62,7 +62,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         applied=state.applied or _applied(story),
         planned_deletion=None,
         ran=state.ran or _settings_that_ran(story),
-        ramp=msgspec.structs.replace(state.ramp, dead=story.dead_rungs),
+        ramp=msgspec.structs.replace(state.ramp, failed=story.failed_rungs),
         # Where somebody switched, no profile is a choice, too.
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -41,7 +41,7 @@ def goal_of_rung(ramp: Sequence[str], rung: int) -> RampGoal | None:
     return ramp_goal(ramp[min(rung, len(ramp) - 1)]) if ramp else None
 
 
-class DeadRung(msgspec.Struct, frozen=True, kw_only=True):
+class FailedRung(msgspec.Struct, frozen=True, kw_only=True):
     """A rung that failed. ``ran_s``: seconds that it had trained there; ``failure``: what ended it."""
 
     profile: str
@@ -63,6 +63,9 @@ class DeadRung(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Direction = Literal["up", "back", "forgiven"]
+"""Stored in the journal. ``back``: the rung failed, so the rung below it is next."""
+ALLOWED_AGAIN: Final = "forgiven"
+"""An operator asked for a rung that had failed: from now on the ramp may choose it, too."""
 
 
 def hours(seconds: float) -> str:

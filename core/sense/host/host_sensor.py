@@ -22,8 +22,8 @@ class HostMemory(NamedTuple):
     swap_free: float | None
 
 
-class Share(NamedTuple):
-    """Memory that the training may use."""
+class TrainerMemory(NamedTuple):
+    """Memory that the training may use, in bytes: the host's, or its cgroup's if less. None: not reported."""
 
     total: float | None
     used: float | None
@@ -61,13 +61,15 @@ def parse_busy(text: str) -> tuple[int, int] | None:
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
-def share_of(memory: HostMemory, limit: MemoryLimit | None) -> Share:
+def trainer_memory(memory: HostMemory, limit: MemoryLimit | None) -> TrainerMemory:
     """Memory of the cgroup if its limit is tighter than the host's memory, else of the host. Used: not available."""
     total, available = memory.total, memory.available
     if limit is None or (total is not None and limit.limit_bytes >= total):
-        return Share(total, _difference(total, available), available)
+        return TrainerMemory(total, _difference(total, available), available)
     left = float(max(0, limit.limit_bytes - limit.used_bytes))
-    return Share(float(limit.limit_bytes), float(limit.used_bytes), left if available is None else min(left, available))
+    return TrainerMemory(
+        float(limit.limit_bytes), float(limit.used_bytes), left if available is None else min(left, available)
+    )
 
 
 def _difference(whole: float | None, part: float | None) -> float | None:
@@ -104,7 +106,7 @@ class Host(Sampler):
         """Take one sample."""
         memory = parse_meminfo(self._read("meminfo"))
         limit = self._limit()
-        share = share_of(memory, limit)
+        share = trainer_memory(memory, limit)
         self._inbox.put(
             HostSample(
                 t=self._clock.now(),

@@ -76,7 +76,7 @@ def profiles_view(
             expect=tuple(p.expect.items()),
             description=p.description,
             source=p.source,
-            died=next((d.end.removeprefix("died ") for d in now.story.dead_rungs if d.profile == p.name), ""),
+            died=next((d.end.removeprefix("died ") for d in now.story.failed_rungs if d.profile == p.name), ""),
             measured=measured_words((trials or {}).get(p.name), now.now_wall),
         )
         for p in profiles
@@ -204,7 +204,7 @@ def _why(now: Situation, current: str | None, waiting: str | None, ladder: Seque
     if waiting is not None and waiting != current:
         asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
         said.append(f"{waiting} is next: {asked.why if asked else 'asked for'}.")
-    said += [f"{d.words}: it is not used again automatically." for d in story.dead_rungs]
+    said += [f"{d.words}: it is not used again automatically." for d in story.failed_rungs]
     remedies = [c for c in story.attempt.changes if c.why and not c.why.startswith(("profile ", "go on from "))]
     said += [f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4]]
     return said

@@ -30,6 +30,7 @@ from trainwatch.core.model.fact import (
     SupervisorStarted,
 )
 from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.launch.ramp_rule import ALLOWED_AGAIN
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.text.printable import printable, printable_lines
 
@@ -105,7 +106,8 @@ def _fact_text(fact: Fact) -> str | None:
         case ProfileChanged():
             return f"profile {fact.profile or '–'}" + (" at the next start" if fact.pending else "") + f": {fact.why}"
         case RampMoved():
-            return f"RAMP {fact.direction}: {fact.before} -> {fact.after}: {fact.why}"
+            direction = "allowed again" if fact.direction == ALLOWED_AGAIN else fact.direction
+            return f"RAMP {direction}: {fact.before} -> {fact.after}: {fact.why}"
         case RemedyApplied():
             return f"REMEDY {fact.name}: {_changed(fact)} ({fact.title}; cost: {fact.cost})"
         case RemedyProposed():

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, cast
 
-from ..damage import Corrupt, Sealed, Torn
+from ..damage import Corrupt, Opaque, Torn
 from .pickle_values import Bag, Global, Instance, Mapping, PickleValue, shown
 from .pickle_walk import Interpreter, PickleWalk, paired
 
@@ -28,7 +28,7 @@ _NEWEST_PROTOCOL = 5
 def read_pickle(data: bytes, interpreter: Interpreter, start: int = 0) -> tuple[PickleValue, int]:
     """Read one pickle in ``data`` from ``start``; returns its value and the offset after its STOP.
 
-    Raises Torn (ends before STOP), Corrupt (no such opcode, wrong operands), Sealed (beyond the limits).
+    Raises Torn (ends before STOP), Corrupt (no such opcode, wrong operands), Opaque (beyond the limits).
     """
     walk = PickleWalk(data, interpreter, start)
     acts, stream, name = _ACTS, walk.stream, ""
@@ -48,7 +48,7 @@ def read_pickle(data: bytes, interpreter: Interpreter, start: int = 0) -> tuple[
         if stream.tell() >= len(data):
             raise Torn(f"its pickle ends at byte {len(data)} without STOP") from error
         raise Corrupt(f"its pickle is damaged after byte {walk.at}: {shown(str(error))}") from error
-    raise Sealed(f"its pickle has more than {MAX_OPCODES} opcodes")
+    raise Opaque(f"its pickle has more than {MAX_OPCODES} opcodes")
 
 
 _Act = Callable[[PickleWalk, Any], None]

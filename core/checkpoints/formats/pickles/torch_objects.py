@@ -6,7 +6,7 @@ releases store a subset.
 
 from collections.abc import Callable
 
-from ..damage import Corrupt, Sealed
+from ..damage import Corrupt, Opaque
 from .pickle_names import (
     KNOWN_CALLS,
     NEVER_NAMES,
@@ -169,16 +169,16 @@ class TorchInterpreter:
         return Instance("?", arguments)
 
     def count_copies(self, count: int) -> None:
-        """Raise Sealed when calls copy more than any framework's file needs."""
+        """Raise Opaque when calls copy more than any framework's file needs."""
         self._copied += count
         if self._copied > _MAX_COPIED_ITEMS:
-            raise Sealed("its pickle copies its lists too often")
+            raise Opaque("its pickle copies its lists too often")
 
     def add_nested(self, data: bytes) -> None:
-        """Remember a pickle inside of the pickle, to be walked later. Raises Sealed when there are too many."""
+        """Remember a pickle inside of the pickle, to be walked later. Raises Opaque when there are too many."""
         self._nested_bytes += len(data)
         if self._nested_bytes > _MAX_NESTED_BYTES:
-            raise Sealed("its pickle holds too many pickles")
+            raise Opaque("its pickle holds too many pickles")
         self.nested.append(data)
 
     def wrapped_call(self, arguments: Arguments) -> PickleValue:
