@@ -1,7 +1,8 @@
 """Observations. These types are the trace format: one JSON object per line.
 
 ``t`` is in seconds since the run began (its first launch), on a clock that goes on through suspends, non-decreasing.
-Any reading may be None or absent: unknown is not zero. JSON names follow the trace contract; Python names carry units.
+Any reading may be None or absent: unknown is not zero. Names in JSON never change, so that
+recorded traces stay readable; Python names carry units.
 """
 
 from typing import Any, Literal

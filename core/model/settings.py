@@ -24,12 +24,12 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """``[hang]``: when a run that shows no step counts as hung."""
 
     deadline_factor: float = 6.0
-    """x the slowest recent step or learned pause. PortOS uses 6, NVIDIA's resiliency extension 5."""
+    """x the slowest recent step or learned pause. NVIDIA's resiliency extension uses 5."""
     min_s: float = 90.0
     """Seconds without a step before a run can count as hung. All shorter deadlines are multiples of it."""
     max_s: float = 1800.0
-    """Longest deadline while signs of life are weak or unknown. Live evidence, such as a GPU at its usual power, has
-    none."""
+    """Longest deadline while signs of life are weak or unknown. A run with a clear sign of life, such as a GPU at its
+    usual power, does not count as hung, however long a step takes."""
     startup_s: float = 1200.0
     """Deadline before the first step: loading, caching and compiling take minutes on a healthy run."""
     warmup_steps: int = 3
@@ -44,7 +44,9 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     idle_io_bytes_per_s: float = 65536.0
     """I/O below this is idle: progress bars and metrics writes make a few kB/s."""
     quiet_s: float = 20.0
-    """With a ``min_s`` of less than 38 s: how long signs of life must be missing before a run counts as hung."""
+    """How long signs of life must be missing before a run counts as hung, if its deadline is 38 s or less. Only a small
+    ``min_s``, set by hand for short runs, makes such deadlines: with the default of 90 s this has no effect, and signs
+    of life must be missing for the whole deadline."""
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,8 +71,9 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     without_checkpoint: bool = True
     """Start from the beginning if there is no verified checkpoint."""
     if_not_told: Literal["wait", "go_on"] = "wait"
-    """What to do if checkpoints exist and the command has no place for their path: wait for a person, because a
-    start from the beginning writes over them; or start anyway (a trainer that finds them by itself)."""
+    """What to do if there are checkpoints, but the trainer cannot be told which one to resume from, because its command
+    has no option or ``{resume}`` for the path. ``wait``: no start until a person acts, because a start from the
+    beginning overwrites them. ``go_on``: start anyway, for a trainer that finds its newest checkpoint by itself."""
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
     """What to do if a trainer that was started to resume begins from the start: end it and wait for a person, or let it
     train on with a warning."""

@@ -25,7 +25,7 @@ def status_object(
     step_t: float | None = None,
     supervisor_pid: int | None,
 ) -> dict[str, Any]:
-    """The object of ``status --json`` (fields and meanings: the interface contract). ``wall``: now, epoch seconds.
+    """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``wall``: now, epoch seconds.
 
     ``overall``: the step counted over the whole run, if the trainer started its count again after a resume of weights.
     ``step_t``: when the newest step was seen, in run seconds.

@@ -58,6 +58,8 @@ class Constant:
     def unit(self) -> str:
         """From the name, or from the docstring of a factor."""
         ending = self.name.lower().rpartition("_")[2]
+        if self.name.endswith("bytes_per_s"):
+            return "bytes/s"
         known = {"s": "s", "share": "share", "weight": "share", "pct": "%", "cores": "cores", "w": "W", "factor": "x"}
         if self.why.startswith("x "):
             return "x min_s" if self.why.startswith("x ``min_s``") else "x"

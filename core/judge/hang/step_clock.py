@@ -1,7 +1,7 @@
 """How long it usually takes from one step to the next, from which it follows when a step is overdue.
 
-Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: factor 5 and warm-up;
-PortOS: 6 x the slowest recent step, floor 90 s). Known false alarms of such clocks: long pauses that the run makes by
+Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: 5 x the longest
+interval, after a warm-up). Known false alarms of such clocks: long pauses that the run makes by
 design (evaluation, saving, refilling a buffer), which are learned apart; lines that are printed only now and then, so
 the distance of lines is learned, not that of steps.
 """
