@@ -37,7 +37,7 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def watched(self) -> bool:
-        """A supervisor runs, or it is not known yet."""
+        """A supervisor runs, or this is not known yet."""
         return self.now.supervisor_alive is not False
 
 
@@ -181,7 +181,7 @@ MISSING: dict[str, str] = {
 def why_not(action: str, context: KeyContext) -> str:
     """Why a key that acts on the run does nothing now."""
     if not context.started:
-        return "It was not started yet."
+        return "The run has not been started yet."
     if action == "acknowledge" and all(i.acknowledged for i in context.now.story.open_incidents):
         return MISSING[action]
     if context.state in OVER:

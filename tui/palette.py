@@ -58,11 +58,11 @@ class Offering(Protocol):
 def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     """What the palette offers over ``screen``."""
     dashboard = app.dashboard
-    told: set[str] = set()
+    titles: set[str] = set()
 
     def command(title: str, words: str, do: Callable[[], None]) -> Iterator[SystemCommand]:
-        if title not in told:
-            told.add(title)
+        if title not in titles:
+            titles.add(title)
             yield SystemCommand(title, words, do)
 
     own: tuple[Key, ...] = ()

@@ -53,7 +53,7 @@ EVENTS: dict[Event, str] = {
     "kill": "the gentle stop failed",
     "exit": "the main process exited",
     "processes_gone": "no process of the attempt is left",
-    "clear_leftovers": "the trainer is gone; processes that it left behind are to be ended",
+    "clear_leftovers": "the trainer has ended; processes that it left behind are to be ended",
     "clear_gpu": "the GPU memory of the ended processes is to be released",
     "no_room": "the disk is too full for the next attempt",
     "verify": "a resume point is chosen and is to be verified",

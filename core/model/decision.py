@@ -21,7 +21,7 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
 
 
 NoticeEvent = Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
-"""Events that ``[notify]`` sends; docs/how-to/notifications.md says when."""
+"""Events that ``[notify]`` sends; see docs/how-to/notifications.md."""
 
 
 class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):
@@ -73,7 +73,7 @@ class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt")
 
     ``steps_done``, ``epochs_done``: what the whole run had done at the resume point, for trainers whose
     count starts again and that must be given the rest. Outcome data: ``start``, ``order``, ``directory``, ``resume``
-    ("state", "weights", "none"), ``told_resume``, ``resume_named`` (where it is: "derived config", "command line").
+    ("state", "weights", "none"), ``told_resume``, ``resume_named`` (place: "derived config", "command line").
     """
 
     attempt: int

@@ -78,7 +78,7 @@ class GpuSample(Base, frozen=True, kw_only=True, tag="gpu"):
 
 
 class HostSample(Base, frozen=True, kw_only=True, tag="host"):
-    """Memory and disk of the machine (or of the cgroup, where that is the tighter limit)."""
+    """Memory and disk of the machine (or of the cgroup, if its limit is lower)."""
 
     ram_used_bytes: float | None = field(default=None, name="ram_used")
     ram_total_bytes: float | None = field(default=None, name="ram_total")

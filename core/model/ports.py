@@ -40,11 +40,11 @@ class Clock(Protocol):
 class Inbox(Protocol):
     """The bounded queue to the supervisor. Thread-safe.
 
-    GPU, host and process samples replace an older one that was not taken yet; everything else is kept in order.
+    GPU, host and process samples replace an older one that is still in the queue; everything else is kept in order.
     """
 
     def put(self, observation: Observation) -> None:
-        """Add; blocks only when the queue is full of things that must not be lost."""
+        """Add; blocks only if the queue is full of observations that must not be dropped."""
         ...
 
 
@@ -59,9 +59,9 @@ class AttemptTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sensor(Protocol):
-    """Reads one part of the world in its own thread and puts observations into the inbox it was built with.
+    """Reads one source in its own thread and puts observations into the inbox it was built with.
 
-    The world's faults become observations (or silence that says why); a sensor never raises out of its thread.
+    Read errors are reported as observations; a sensor never raises an exception out of its thread.
     """
 
     def start(self) -> None:
@@ -78,10 +78,10 @@ class Sensor(Protocol):
 
 
 class Actor(Protocol):
-    """Performs decisions. Blocking; called in worker threads, one at a time but for ``CaptureStacks`` and notices."""
+    """Performs decisions. Blocking; called in worker threads, one at a time except ``CaptureStacks`` and notices."""
 
     def perform(self, decision: Decision) -> Outcome:
-        """Do it and say how it went. The world's faults are ``ok=False`` with a detail, never an exception."""
+        """Perform the decision and return its outcome. Errors are ``ok=False`` with a detail, never an exception."""
         ...
 
     def follow(self, target: AttemptTarget | None) -> None:

@@ -8,7 +8,7 @@ from .launch.expected_length import LengthKeys
 
 
 class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a framework is told to go on from a checkpoint.
+    """How a framework is made to resume from a checkpoint.
 
     ``files``/``directories``: the form used for a checkpoint that is a file or a directory. Either a config key that
     gets the path (``key``) or arguments to append (``args``, ``{path}`` filled in).
@@ -31,24 +31,24 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sections_ignored: bool = False
     """The framework flattens its config's sections into one name space (kohya): a key may stand in any of them."""
     dotted: dict[str, str] = {}
-    """Where settings belong that neither config nor command name: ``batch_size`` → ``training.batch_size``."""
+    """Dotted names of settings that neither config nor command contain: ``batch_size`` → ``training.batch_size``."""
     resume: Literal["state", "weights", "none"] = "state"
     """What a resume restores: everything, or weights only (the step counter starts again by design)."""
     resume_file: ResumeStyle | None = None
     resume_directory: ResumeStyle | None = None
     epochs_key: str | None = None
     steps_key: str | None = None
-    """Settings that say how long to train, for ``resume = "weights"``: lowered by what is done before a resume."""
+    """Settings that say how long to train, for ``resume = "weights"``: lowered by what was done before the resume."""
     name_key: str | None = None
-    """Setting that names the checkpoint files, where a launch writes the same names again (kohya's ``output_name``)."""
+    """Setting that names the checkpoint files, if each launch writes the same names (kohya's ``output_name``)."""
     name_default: str = ""
-    """What they are called where nobody says."""
+    """Their name if the config and the command do not set it."""
     checkpoint_globs: tuple[str, ...] = ()
-    """Names of its checkpoints directly in the output folder; only these are watched and listed. Empty = every name
-    that is known to be a checkpoint's."""
+    """Names of its checkpoints directly in the output folder; only these are watched and listed. Empty = every known
+    checkpoint name."""
     sample_globs: tuple[str, ...] = ()
-    """Paths of its sample images below the output folder (``samples/**/*.png``). Where none matches, folders named for
-    samples are looked at."""
+    """Paths of its sample images below the output folder (``samples/**/*.png``). If none matches, folders with
+    usual names for samples are searched."""
     length: LengthKeys | None = None
     """Settings that say how long the training will be."""
     env: dict[str, str] = {}

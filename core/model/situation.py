@@ -12,7 +12,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """``now_t`` in run seconds, ``now_wall`` in seconds since the epoch.
 
     ``progress`` (taken at ``progress_t``) is the newest reading; the story's is written about every 30 s.
-    ``supervisor_alive`` None: nobody looked yet. ``health``: the run's own bounds.
+    ``supervisor_alive`` None: not checked yet. ``health``: the run's own bounds.
     """
 
     story: RunStory = RunStory()

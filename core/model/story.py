@@ -186,7 +186,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case CheckpointKnown():
             return _with_checkpoint(story, record.t, fact)
         case CheckpointsSetAside():
-            rest = {path: told for path, told in story.set_aside.items() if path not in fact.paths}
+            rest = {path: other for path, other in story.set_aside.items() if path not in fact.paths}
             return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))
         case IncidentOpened():
             return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
@@ -214,8 +214,8 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return _with_notice(moved, f"{fact.before} → {fact.after}: {fact.why}")
         case RemedyApplied():
             waiting = tuple(p for p in story.proposals if p.name != fact.name)
-            told = _with_notice(story, f"{fact.title}: {_said(fact.changes, fact.profile)}")
-            return replace(told, remedies=(*story.remedies, fact), proposals=waiting)
+            noticed = _with_notice(story, f"{fact.title}: {_changes_text(fact.changes, fact.profile)}")
+            return replace(noticed, remedies=(*story.remedies, fact), proposals=waiting)
         case RemedyProposed():
             others = tuple(p for p in story.proposals if p.name != fact.name)
             return replace(story, proposals=(*others, fact))
@@ -232,9 +232,9 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             assert_never(fact)
 
 
-def _said(changes: tuple[Change, ...], profile: str | None) -> str:
-    said = [f"{c.key} {c.before} -> {c.after}" for c in changes]
-    return ", ".join(said if profile is None else [*said, f"profile {profile}"])
+def _changes_text(changes: tuple[Change, ...], profile: str | None) -> str:
+    texts = [f"{c.key} {c.before} -> {c.after}" for c in changes]
+    return ", ".join(texts if profile is None else [*texts, f"profile {profile}"])
 
 
 def _failed(story: RunStory, fact: RampMoved) -> tuple[FailedRung, ...]:
@@ -260,8 +260,8 @@ def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunS
         reason=decision.reason,
         incident=decision.incident,
     )
-    told = msgspec.structs.replace(story, actions=(*story.actions, action)[-ACTIONS:])
-    return _with_notice(told, decision.reason)
+    updated = msgspec.structs.replace(story, actions=(*story.actions, action)[-ACTIONS:])
+    return _with_notice(updated, decision.reason)
 
 
 def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
@@ -334,5 +334,5 @@ def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunSto
     before = next((c for c in story.checkpoints if c.path == known.path), None)
     aside = story.set_aside
     if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
-        aside = {path: told for path, told in aside.items() if path != known.path}
+        aside = {path: other for path, other in aside.items() if path != known.path}
     return msgspec.structs.replace(story, checkpoints=checkpoints, checkpoint_times=times, set_aside=aside)

@@ -130,7 +130,7 @@ async def test_the_price_is_renewed_while_the_question_stands_open() -> None:
         feed.now = situation(later, feed.now.now_t + 100)
         look(app)
         await pilot.pause()
-        assert "1,192 steps since" in " ".join(str(app.screen.query_one("#said").render()).split())
+        assert "1,192 steps since" in " ".join(str(app.screen.query_one("#text").render()).split())
         await pilot.press(*"ca", "enter")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["kill"])
 
@@ -309,7 +309,7 @@ async def test_keys_on_a_finished_run_say_that_it_is(key: str) -> None:
         (healthy(), "S", "A supervisor is running already."),
         (in_state("paused"), "P", "It is paused: u continues."),
         (crashed(), "x", "No trainer is running now."),
-        (empty(), "k", "It was not started yet."),
+        (empty(), "k", "The run has not been started yet."),
     ],
 )
 async def test_a_key_that_does_not_apply_says_why(now: Situation, key: str, said: str) -> None:

@@ -207,9 +207,9 @@ async def test_a_command_can_be_typed_and_its_preset_is_told_meanwhile() -> None
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(front(app), TypeCommand))
         front(app).query_one(Input).value = 'python "train'
-        await until(pilot, lambda: "no closing quotation" in front(app).said)
+        await until(pilot, lambda: "no closing quotation" in front(app).message)
         front(app).query_one(Input).value = "python train_network.py"
-        await until(pilot, lambda: front(app).said == "preset kohya: recognised from the command")
+        await until(pilot, lambda: front(app).message == "preset kohya: recognised from the command")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(front(app), LaunchScreen))
         await checked(pilot, app)

@@ -238,7 +238,7 @@ async def test_an_incident_is_acknowledged_where_it_is_open() -> None:
         await until(pilot, lambda: "Accepted." in footer(app))
         await pilot.press("end", "c")
         await pilot.pause()
-        assert "Only an open incident" in footer(app)
+        assert "Only an open, unacknowledged incident" in footer(app)
         assert len(sent(app)) == 1
 
 

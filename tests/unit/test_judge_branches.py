@@ -204,7 +204,7 @@ def test_a_command_that_cannot_be_told_is_not_started_over_what_it_saved() -> No
     assert len(world.of(StartAttempt)) == 1
     reason = world.of(GiveUp)[0].reason
     assert reason == (
-        "step-20: the command has no way to be told of it (write {resume} where its path belongs); "
+        "step-20: it cannot be passed to the command (write {resume} where its path belongs); "
         "a start would begin anew and write over it"
     )
     assert "--fresh" in world.of(NotifyPeople)[-1].body

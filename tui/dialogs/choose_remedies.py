@@ -90,5 +90,5 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         if key == "in force":
             return [f"{r.title}: {r.words}" for r in self.in_force]
         row = next(r for r in self.waiting if r.name == key)
-        said = [row.words, f"cost: {row.cost}" if row.cost else "", f"why it waits: {row.why}" if row.why else ""]
-        return [line for line in said if line]
+        lines = [row.words, f"cost: {row.cost}" if row.cost else "", f"why it waits: {row.why}" if row.why else ""]
+        return [line for line in lines if line]

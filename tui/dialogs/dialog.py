@@ -37,7 +37,7 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
             box.border_title = Content(self._title)
             box.border_subtitle = Content(self._hint)
             with VerticalScroll(id="body", can_focus=False):
-                yield Static(self._body, id="said", markup=False)
+                yield Static(self._body, id="text", markup=False)
                 yield from self.more()
 
     def more(self) -> ComposeResult:
@@ -48,8 +48,8 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         """Replace the body of an open dialog."""
         if body != self._body:
             self._body = body
-            for said in self.query("#said").results(Static):  # not composed yet right after it was opened
-                said.update(body)
+            for static in self.query("#text").results(Static):  # not composed yet right after it was opened
+                static.update(body)
 
     def action_dismiss_dialog(self) -> None:
         """Close without an answer."""

@@ -16,7 +16,7 @@ class TypeCommand(Ask):
         super().__init__("A command to start", BODY, "[Enter] plan and check it   [Esc] cancel", before=before)
         self._launcher, self._tasks = launcher, TaskQueue(self)
         self._newest = 0
-        self.said = ""
+        self.message = ""
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Detect the framework in a thread; only the newest result is shown."""
@@ -27,14 +27,14 @@ class TypeCommand(Ask):
 
         def ask() -> Show:
             try:
-                said = launcher.preset_of(command) if command else ""
+                message = launcher.preset_of(command) if command else ""
             except Exception as error:
-                said = str(error)
-            return lambda: self._show(number, said)
+                message = str(error)
+            return lambda: self._show(number, message)
 
         self._tasks.submit(ask)
 
-    def _show(self, number: int, said: str) -> None:
+    def _show(self, number: int, message: str) -> None:
         if number == self._newest:
-            self.said = said
-            self.query_one("#objection", Static).update(said)
+            self.message = message
+            self.query_one("#objection", Static).update(message)

@@ -19,11 +19,11 @@ def copy_marked(log: LogViewer, copy: Callable[[str], None], show_message: Calla
     (first, last), only = log.view.selection, log.driver.only
 
     def read(source: LogSource) -> Show:
-        text, said = clipboard_text(source.texts(first, last, only))
+        text, message = clipboard_text(source.texts(first, last, only))
 
         def show() -> None:
             copy(text)
-            show_message(said)
+            show_message(message)
 
         return show
 
@@ -35,8 +35,8 @@ def save_marked(log: LogViewer, name: str, show_message: Callable[[str], None]) 
     (first, last), only = log.view.selection, log.driver.only
 
     def write(source: LogSource) -> Show:
-        said = save_lines(source.texts(first, last, only), name)
-        return lambda: show_message(said)
+        message = save_lines(source.texts(first, last, only), name)
+        return lambda: show_message(message)
 
     if name:
         log.driver.fetch(write)

@@ -13,7 +13,7 @@ JUMP_BYTES = 65536
 MARGIN_ROWS = 150
 """The next page is read when no more than a screen, or so many rows, are left in the window."""
 HIT_SHARE = 0.35
-"""An offset that is gone to is shown at this part of the height."""
+"""The line at a target offset is shown at this share of the height."""
 STATES = 200
 """The most states of a bar that unfolding shows."""
 

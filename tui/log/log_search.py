@@ -152,14 +152,14 @@ class LogSearch:
         def work() -> Show:
             browser, path = source.browser, source.file.path
             size = max(1, browser.size(path))
-            last, told = tallies[-1], time.monotonic()
+            last, reported = tallies[-1], time.monotonic()
             newest = last
             for tally in browser.tally(path, pattern, last.offset, BEYOND, self._after_find(stop)):
                 newest = LogTally(tally.offset, last.matches + tally.matches)
                 if newest.offset - tallies[-1].offset >= TALLY_BYTES:
                     tallies.append(newest)
-                if time.monotonic() - told >= TELL_S:
-                    told = time.monotonic()
+                if time.monotonic() - reported >= TELL_S:
+                    reported = time.monotonic()
                     self._progress(stop, newest.matches, newest.offset / size)
             if stop.is_set():
                 return _nothing

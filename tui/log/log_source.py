@@ -13,7 +13,7 @@ from .log_window import Reading
 PAGE_LINES = 200
 """Lines read at once: a few screens."""
 ABOVE_LINES = 120
-"""Lines read above an offset that is gone to."""
+"""Lines read above a target offset."""
 SAME_CHARS = 40
 """A line must agree with the evidence in so many characters, else its line number is not used."""
 

@@ -19,8 +19,8 @@ class CheckpointsPane(Pane):
     def show(self, views: tuple[CheckpointView, ...], reason: str = "No checkpoint yet.") -> None:
         """Draw them; ``reason`` is shown if there are none."""
         self.views, self.reason = views, reason
-        good = sum(v.verdict == "complete" for v in views)
-        self.set_title(f"checkpoints · {good} good of {len(views)}" if views else "checkpoints")
+        complete = sum(v.verdict == "complete" for v in views)
+        self.set_title(f"checkpoints · {complete} of {len(views)} complete" if views else "checkpoints")
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -58,8 +58,8 @@ class CheckpointRows(RowsPane):
     def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
         """Draw them."""
         self.views, self.marked = tuple(views), frozenset(marked)
-        good = sum(v.verdict == "complete" for v in views)
-        self.set_title(f"checkpoints · {good} good of {len(views)}" if views else "checkpoints")
+        complete = sum(v.verdict == "complete" for v in views)
+        self.set_title(f"checkpoints · {complete} of {len(views)} complete" if views else "checkpoints")
         width = max(0, self.size.width - 2)
         head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
         self.show([self._row(v, width) for v in views], head=[head], message=message)
@@ -73,7 +73,7 @@ class CheckpointRows(RowsPane):
         if v.resume:
             mark = f"  {self.glyphs.cursor} resume point"
             line.append(("accent", mark if width_of(line) + len(mark) <= width else f" {self.glyphs.cursor}"))
-        told = v.judged.reason or verified_text(v)
-        if told:
-            line.append(("label", f" · {told}"))
+        detail = v.judged.reason or verified_text(v)
+        if detail:
+            line.append(("label", f" · {detail}"))
         return tuple(line)

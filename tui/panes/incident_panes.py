@@ -60,8 +60,8 @@ class IncidentsPane(Pane):
             ("strong" if v.open else "text", v.title),
         ]
         left = width - width_of(start) - 2
-        told = v.endings if short else v.endings[1:] if v.cost else v.endings
-        end = next((e for e in told if width_of((("", e),)) <= left), "open" if v.open else "")
+        endings = v.endings if short else v.endings[1:] if v.cost else v.endings
+        end = next((e for e in endings if width_of((("", e),)) <= left), "open" if v.open else "")
         return spread(start, ((look, "  " + end if end else ""),), width)
 
 

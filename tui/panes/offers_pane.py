@@ -27,13 +27,13 @@ class OffersPane(RowsPane):
         self.show(rows)
 
     @staticmethod
-    def _row(title: str, said: str, state: str, cells: tuple[int, int, int], *, faint: bool = False) -> Line:
+    def _row(title: str, text: str, state: str, cells: tuple[int, int, int], *, faint: bool = False) -> Line:
         """``cells``: those of the name, of the state, of the whole row."""
         name, note, width = cells
         room = width - name - 2 - (note + 2 if note else 0)
         line: list[Span] = [
             ("strong", pad(cut(title, name), name) + "  "),
-            ("label" if faint else "text", pad(cut(said, room), max(0, room))),
+            ("label" if faint else "text", pad(cut(text, room), max(0, room))),
         ]
         if note:
             line.append(("accent", "  " + right(state, note)))

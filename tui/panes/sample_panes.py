@@ -110,14 +110,14 @@ class PicturePane(Pane):
 class CaptionPane(Pane):
     """One line on the picture. A pane of its own: its age changes by the second, and the picture is not repainted."""
 
-    said: Line = ()
+    line: Line = ()
 
-    def show(self, said: Line) -> None:
+    def show(self, line: Line) -> None:
         """Draw it."""
-        self.said = said
+        self.line = line
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
         """The line."""
         del width, height
-        return [self.said]
+        return [self.line]

@@ -36,11 +36,11 @@ class TabBar(Pane):
             verdict = self.view.verdict
             glyph = self.glyphs.levels[verdict.level]
             style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
-            said = (*verdict.clauses, *((verdict.aside,) if verdict.aside else ()))
-            if cell_len(said[0]) > width - 2:
+            parts = (*verdict.clauses, *((verdict.aside,) if verdict.aside else ()))
+            if cell_len(parts[0]) > width - 2:
                 # Text in brackets is left out before a number is cut.
-                said = (said[0].partition(" (")[0], *said[1:])
-            sentence = clauses(said, width - 2)
+                parts = (parts[0].partition(" (")[0], *parts[1:])
+            sentence = clauses(parts, width - 2)
             lines.append(((verdict.level, f"{glyph} "), (style, sentence)))
         return lines
 
@@ -60,7 +60,7 @@ class TabBar(Pane):
         return f"{cut(name, room)}  " if name and room >= 4 else ""
 
     def _placed(self, width: int) -> list[tuple[Place, str, int]]:
-        """(place, its words, first column): all words where they fit, else only those of the place one is at."""
+        """(place, its words, first column): all words if they fit, else only that of the current place."""
         x = width_of((("strong", self._name_of(width)),))
         full = sum(len(p.key) + len(p.name) + 3 for p in self.offered) <= width + 1
         placed = []

@@ -108,12 +108,12 @@ class TimelinePane(Pane):
         ]
 
     def _readings(self) -> str:
-        said = []
+        parts = []
         for series_query, word, format_ in self._moment():
             values = self.series.get(series_query, ())
             if values and values[0] is not None:
-                said.append(f"{word} {format_(values[0])}")
-        return " · ".join(said)
+                parts.append(f"{word} {format_(values[0])}")
+        return " · ".join(parts)
 
     def series_queries(self) -> list[SeriesQuery]:
         """Queries for loss and seconds per step over the past part of the axis."""

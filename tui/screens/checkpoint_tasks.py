@@ -58,7 +58,7 @@ class CheckpointsPlace(TaskPlace, Protocol):
     rows: tuple[CheckpointRow, ...]
 
     @property
-    def door(self) -> CheckpointJobs | None:
+    def jobs(self) -> CheckpointJobs | None:
         """What can be asked."""
         ...
 
@@ -81,20 +81,20 @@ class CheckpointWork:
 
     def _able(self, row: CheckpointRow | None) -> CheckpointJobs | None:
         """The service if there is one and a checkpoint is chosen; else shows why not."""
-        door = self._on.door
-        if row is None or door is None:
+        jobs = self._on.jobs
+        if row is None or jobs is None:
             self._on.show_message(self._on.message() if row is None else CANNOT)
             return None
-        return door
+        return jobs
 
     def verify(self, row: CheckpointRow | None, *, deep: bool) -> None:
         """Verify a checkpoint."""
-        door = self._able(row)
-        if row is None or door is None:
+        jobs = self._able(row)
+        if row is None or jobs is None:
             return
 
         def work(progress: Progress) -> Checkpoint:
-            return door.verify(row.path, deep=deep, progress=progress)
+            return jobs.verify(row.path, deep=deep, progress=progress)
 
         def done(found: Checkpoint) -> str:
             wall = self._on.session.now.now_wall or time()
@@ -105,20 +105,20 @@ class CheckpointWork:
 
     def show(self, row: CheckpointRow | None) -> None:
         """Show the contents of a checkpoint."""
-        door = self._able(row)
-        if row is None or door is None:
+        jobs = self._able(row)
+        if row is None or jobs is None:
             return
 
         def done(found: Any) -> str:
             self._state.show_report(f"{row.name} · what it holds", overview_facts(found))
             return ""
 
-        self._start(f"open {row.name}", lambda _: door.show(row.path), done)
+        self._start(f"open {row.name}", lambda _: jobs.show(row.path), done)
 
     def compare(self, row: CheckpointRow | None) -> None:
         """The marked two, the older first; a single marked one with the chosen one."""
-        door = self._able(row)
-        if row is None or door is None:
+        jobs = self._able(row)
+        if row is None or jobs is None:
             return
         paths = list(self._state.marked)
         if len(paths) == 1 and row.path not in paths:
@@ -130,7 +130,7 @@ class CheckpointWork:
         old, new = sorted(paths, key=lambda p: (known[p].mtime, known[p].step or 0))
 
         def work(progress: Progress) -> Any:
-            return door.compare(old, new, progress=progress)
+            return jobs.compare(old, new, progress=progress)
 
         def done(found: Any) -> str:
             self._state.show_report("comparison", delta_facts(known[old].name, known[new].name, found))
@@ -140,15 +140,15 @@ class CheckpointWork:
 
     def backup(self, row: CheckpointRow | None) -> None:
         """Ask where to, then copy."""
-        door = self._able(row)
-        if row is None or door is None:
+        jobs = self._able(row)
+        if row is None or jobs is None:
             return
 
         def asked(destination: str | None) -> None:
             if destination:
                 self._start(
                     f"back up {row.name}",
-                    lambda progress: door.backup(row.path, destination, progress=progress),
+                    lambda progress: jobs.backup(row.path, destination, progress=progress),
                     lambda path: f"Copied, flushed and read back: {path}",
                 )
 
@@ -160,8 +160,8 @@ class CheckpointWork:
 
     def plan_prune(self) -> None:
         """Ask how many to keep, then list what could go. Changes nothing."""
-        door = self._able(self._on.rows[0] if self._on.rows else None)
-        if door is None:
+        jobs = self._able(self._on.rows[0] if self._on.rows else None)
+        if jobs is None:
             return
 
         def asked(text: str | None) -> None:
@@ -173,7 +173,7 @@ class CheckpointWork:
             keep = int(text)
             self._start(
                 f"look which ones can go beyond the newest {keep}",
-                lambda progress: door.plan_prune(keep, progress=progress),
+                lambda progress: jobs.plan_prune(keep, progress=progress),
                 self._planned,
             )
 
@@ -192,8 +192,8 @@ class CheckpointWork:
 
     def delete(self, plan: PrunePlan) -> None:
         """Ask for the run's name, then delete what the dry run listed."""
-        door = self._able(self._on.rows[0] if self._on.rows else None)
-        if door is None:
+        jobs = self._able(self._on.rows[0] if self._on.rows else None)
+        if jobs is None:
             return
         listed = [f"- {c.name}" for c in plan.delete[:LISTED]]
         if len(plan.delete) > len(listed):
@@ -205,11 +205,11 @@ class CheckpointWork:
             typed=self._on.session.run.name,
         )
 
-        def done(said: str) -> str:
+        def done(message: str) -> str:
             self._state.close()
-            return said
+            return message
 
-        confirm(self._on.app, price, lambda: self._start("prune", lambda _: door.prune(plan), done))
+        confirm(self._on.app, price, lambda: self._start("prune", lambda _: jobs.prune(plan), done))
 
     def _start(self, title: str, work: Callable[[Progress], Any], done: Callable[[Any], str]) -> None:
         """``done`` keeps the result and returns a sentence."""

@@ -82,7 +82,7 @@ class CheckpointsScreen(PlaceScreen):
         self._trouble = ""
 
     @property
-    def door(self) -> CheckpointJobs | None:
+    def jobs(self) -> CheckpointJobs | None:
         """What can be asked."""
         return self.session.run.checkpoints
 
@@ -150,14 +150,14 @@ class CheckpointsScreen(PlaceScreen):
 
     def reload(self) -> None:
         """Read the directory in a thread."""
-        door = self.door
-        if door is None or door.directory is None or self._reading:
+        jobs = self.jobs
+        if jobs is None or jobs.directory is None or self._reading:
             return
         self._reading = True
 
         def read() -> Callable[[], None]:
             try:
-                listing, trouble = door.listing().checkpoints, ""
+                listing, trouble = jobs.listing().checkpoints, ""
             except Exception as error:
                 listing, trouble = None, str(error)
             return lambda: self._take(listing, trouble)
@@ -267,8 +267,8 @@ class CheckpointsScreen(PlaceScreen):
         """Why the table is empty."""
         if self._trouble:
             return self._trouble
-        door = self.door
-        directory = door.directory if door is not None else None
+        jobs = self.jobs
+        directory = jobs.directory if jobs is not None else None
         plan = self.session.run.plan
         directory = directory or (plan.output_dir if plan is not None else None)
         return NO_DIRECTORY if directory is None else NONE_YET.format(directory)

@@ -57,7 +57,7 @@ def _phone(width: int, top: int, room: int, contents: Contents) -> dict[str, Box
 
 
 def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
-    """GPU beside memory, the timeline below, then incidents (beside checkpoints where it is wide), the log below."""
+    """GPU beside memory, the timeline below, then incidents (beside checkpoints on a wide screen), the log below."""
     wide = width >= WIDE_COLUMNS
     tall = room >= 30
     meters = max(contents.memory_rows if tall else 4, _gpu_rows(contents)) + 2

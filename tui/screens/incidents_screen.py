@@ -40,7 +40,7 @@ NONE_SO_FAR = (
 
 INCIDENT_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="jump", label="log",
-        help="go to the log at the marked line of evidence (the first where none is marked)"),
+        help="go to the log at the marked line of evidence (the first if none is marked)"),
     Key(key="tab", shown="tab", action="walk(1)", label="line", help="mark the next line of evidence (shift: back)"),
     Key(key="s", shown="s", action="stacks", label="stacks", help="stack dumps and what else was kept, side by side"),
     Key(key="c", shown="c", action="acknowledge", label="ack", help="acknowledge this incident", acts=True,
@@ -83,7 +83,7 @@ class IncidentsScreen(PlaceScreen):
         return (self.table, self.page, self.evidence)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """Side by side where it is wide, else the list above."""
+        """Side by side on a wide screen, else the list above."""
         count = len(self.now.story.incidents)
         if not count:
             return {"incidents": (0, top, width, height)}
@@ -130,8 +130,8 @@ class IncidentsScreen(PlaceScreen):
             read_spreads(self, self.session.run.incident_files, detail.view.id, self._took)
         found = self.evidence_spreads
         if not found:
-            said = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
-            self.evidence.show([Paragraph(text=said, style="label")], title="evidence files")
+            text = "Reading …" if found is None and self.session.run.incident_files is not None else NOTHING_KEPT
+            self.evidence.show([Paragraph(text=text, style="label")], title="evidence files")
             return
         first = found[0]
         sheet = first.sheets[-1]
@@ -174,7 +174,7 @@ class IncidentsScreen(PlaceScreen):
         """Acknowledge the incident."""
         incident = next((i for i in self.now.story.incidents if i.id == self.chosen), None)
         if incident is None or not incident.open or incident.acknowledged:
-            self.show_message("Only an open incident that is not acknowledged yet can be acknowledged.")
+            self.show_message("Only an open, unacknowledged incident can be acknowledged.")
             return
         self.session.operations.acknowledge(incident.id)
 

@@ -36,7 +36,7 @@ class LaunchPlace(OpenPlace, Protocol):
 
     @property
     def opens(self) -> str | None:
-        """The id of the run that is chosen, where it was started before."""
+        """The id of the chosen run, if it was started before."""
         ...
 
     @property
@@ -178,7 +178,7 @@ def plan_page(inquiry: LaunchInquiry, *, chosen: bool, started: bool) -> list[Pa
         return [Paragraph("Press t (or Enter) and type the command that starts your training.", style="label")]
     found = [Paragraph(STARTED_BEFORE, style="warning"), Paragraph()] if started else []
     if inquiry.plan is None:
-        return [*found, Paragraph("Working it out …", style="label")]
+        return [*found, Paragraph("Calculating …", style="label")]
     return found + [Paragraph(r.text, r.label, r.style, hard=r.hard) for r in plan_rows(inquiry.plan)]
 
 

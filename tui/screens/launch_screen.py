@@ -183,7 +183,7 @@ class LaunchScreen(PlaceScreen):
         self.draw()
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll the one that has the room; both where they stand side by side."""
+        """Scroll the pane that is shown, or both if they are side by side."""
         if self.size.width >= SIDE_FROM or self.checks_first:
             self.looks.scroll(rows)
         if self.size.width >= SIDE_FROM or not self.checks_first:

@@ -55,7 +55,7 @@ class LogScreen(PlaceScreen):
         return (self.file_tabs, self.view)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """One line of files where there are several, the log below."""
+        """A line with the files if there are several, the log below."""
         tabs = 1 if len(self.files) > 1 and height > 6 else 0
         boxes: dict[str, Box] = {"lines": (0, top + tabs, width, height - tabs)}
         return boxes | ({"files": (0, top, width, 1)} if tabs else {})

@@ -23,7 +23,7 @@ class PaneFocus:
 
 
 def next_pane(memory: PaneFocus, panes: Mapping[str, Pane], step: int) -> str:
-    """The pane after (or before) the one that is looked at: of those on the screen, or of all where one fills it."""
+    """The pane after (or before) the focused one: of those on the screen, or of all panes if one is zoomed."""
     offered = [name for name in PANES if memory.whole or panes[name].display]
     if memory.focused not in offered:
         return offered[0 if step > 0 else -1]

@@ -38,7 +38,7 @@ class PanedScreen(Screen[None]):
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        """The panes; where they stand is decided by ``place_boxes``."""
+        """The panes; ``place_boxes`` decides their positions."""
         glyphs = glyphs_for()
         for pane in self.made():
             pane.glyphs = glyphs

@@ -151,9 +151,9 @@ class PlaceScreen(PanedScreen):
         self.place_boxes(boxes)
 
 
-def headline(said: tuple[str, ...]) -> HeaderView:
+def headline(sentences: tuple[str, ...]) -> HeaderView:
     """The head if no run is open."""
-    verdict = msgspec.structs.replace(EMPTY.verdict, clauses=said, aside="")
+    verdict = msgspec.structs.replace(EMPTY.verdict, clauses=sentences, aside="")
     return msgspec.structs.replace(EMPTY, verdict=verdict)
 
 

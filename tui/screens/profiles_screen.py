@@ -120,20 +120,20 @@ class ProfilesScreen(PlaceScreen):
         """Read the settings of a launch in a thread."""
         super().on_mount()
         self.renew()
-        door, profiles = self.session.run.launch, self.profiles
-        if door is None or not profiles:
+        launch, profiles = self.session.run.launch, self.profiles
+        if launch is None or not profiles:
             return
 
         def read() -> Callable[[], None]:
             keys = list(dict.fromkeys(k for p in profiles for k in leaves(p) if is_setting(k)))
             changes: dict[str, tuple[Change, ...] | str] = {}
             try:
-                own: Mapping[str, object] = door.values(None, keys)
+                own: Mapping[str, object] = launch.values(None, keys)
             except Exception:
                 own = {}
             for profile in profiles:
                 try:
-                    changes[profile.name] = tuple(door.changes(profile))
+                    changes[profile.name] = tuple(launch.changes(profile))
                 except Exception as error:
                     changes[profile.name] = str(error)
             return lambda: self._take(own, changes)
@@ -143,13 +143,13 @@ class ProfilesScreen(PlaceScreen):
     def renew(self) -> None:
         """Read the results of trials, after a trial or when the screen is opened."""
         self.draw()
-        door = self.session.run.trials
-        if door is None:
+        trials = self.session.run.trials
+        if trials is None:
             return
 
         def read() -> Callable[[], None]:
             try:
-                found = dict(door.results())
+                found = dict(trials.results())
             except Exception:  # without results nothing is shown as measured
                 found = {}
             return lambda: self._take_trials(found)
@@ -192,7 +192,7 @@ class ProfilesScreen(PlaceScreen):
         profile, view = self._profile, self.view
         if profile is None or view is None:
             return []
-        found = [Paragraph(text=said, label="now" if i == 0 else "", style="text") for i, said in enumerate(view.why)]
+        found = [Paragraph(text=text, label="now" if i == 0 else "", style="text") for i, text in enumerate(view.why)]
         rung = view.rungs[self.ladder.cursor]
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
@@ -210,15 +210,13 @@ class ProfilesScreen(PlaceScreen):
         if isinstance(wanted, str):
             return [Paragraph(text=wanted, label="cannot", style="warning")]
         if wanted is None:
-            said = (
-                "Working it out …" if self.session.run.launch is not None else "Only what the table says is known here."
-            )
-            return [Paragraph(text=said, style="label")]
+            text = "Calculating …" if self.session.run.launch is not None else "Only the values in the table are known."
+            return [Paragraph(text=text, style="label")]
         attempt = self.now.story.attempt
         differences = switch_differences(attempt.changes if attempt is not None else (), wanted)
         if not differences:
-            said = "Nothing: it runs with these settings already." if is_now else "No setting would differ."
-            return [Paragraph(text=said, style="label")]
+            text = "The run already uses these settings." if is_now else "No setting would differ."
+            return [Paragraph(text=text, style="label")]
         width = max(len(d.key) for d in differences)
         found = [
             Paragraph(text=f"{d.key:<{width}}  {d.before} → {d.after}", label=d.where, style="text")
@@ -251,7 +249,7 @@ class ProfilesScreen(PlaceScreen):
         self.draw()
 
     def action_try(self) -> None:
-        """Ask, then try it for some minutes."""
+        """Ask, then run a trial of the profile for some minutes."""
         profile = self._profile
         if profile is None:
             self.show_message("No profile is known for this run.")

@@ -69,7 +69,7 @@ class RunsScreen(PlaceScreen):
         return (self.table, self.page)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """The table, and where there is room the chosen run in full: narrow tables leave columns out."""
+        """The table, and the chosen run in full if there is room; narrow tables leave columns out."""
         if not self.cards or height < ABOUT_ROWS + 6:
             return {"runs": (0, top, width, height)}
         rows = share(height, len(self.cards) + 3, 6, height - ABOUT_ROWS)
@@ -163,11 +163,11 @@ class RunsScreen(PlaceScreen):
 def _about(row: RunRow) -> list[Paragraph]:
     """Everything known about a run without opening it."""
     step, done = step_text(row), done_text(row)
-    told = [
+    paragraphs = [
         Paragraph(row.state, "state", row.level if row.level in {"warning", "danger"} else "text"),
         Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"),
         Paragraph(began_text(row), "began"),
     ]
     if incident_text(row):
-        told.append(Paragraph(incident_text(row), "incident"))
-    return [*told, Paragraph(row.card.id, "id", "label", hard=True)]
+        paragraphs.append(Paragraph(incident_text(row), "incident"))
+    return [*paragraphs, Paragraph(row.card.id, "id", "label", hard=True)]

@@ -115,14 +115,14 @@ class SamplesScreen(PlaceScreen):
 
     def reload(self) -> None:
         """Read the folder in a thread."""
-        door = self.session.run.samples
-        if door is None or door.directory is None or self._reading:
+        source = self.session.run.samples
+        if source is None or source.directory is None or self._reading:
             return
         self._reading = True
 
         def read() -> Callable[[], None]:
             try:
-                samples, trouble = tuple(door.newest()), ""
+                samples, trouble = tuple(source.newest()), ""
             except Exception as error:
                 samples, trouble = (), str(error)
             return lambda: self._take(samples, trouble)
@@ -167,19 +167,19 @@ class SamplesScreen(PlaceScreen):
         row = self.rows[self.table.cursor]
         size = f"{self.picture.width} × {self.picture.height}" if self.picture is not None else ""
         place = f"{self.table.cursor + 1} of {len(self.rows)}"
-        said = clauses([p for p in (row.age, place, size, row.name) if p], self.size.width - len(row.moment) - 5)
-        return (("strong", row.moment), ("label", f" · {said}" if row.moment else said))
+        text = clauses([p for p in (row.age, place, size, row.name) if p], self.size.width - len(row.moment) - 5)
+        return (("strong", row.moment), ("label", f" · {text}" if row.moment else text))
 
     def _message(self) -> str:
-        door = self.session.run.samples
-        if door is None or door.directory is None:
+        source = self.session.run.samples
+        if source is None or source.directory is None:
             return NO_DIRECTORY
         if self.samples is None:
             return "Looking for pictures …"
         if self.trouble and not self.samples:
             return self.trouble
         if not self.samples:
-            return NONE_YET.format(door.directory)
+            return NONE_YET.format(source.directory)
         if not can_decode():
             return MISSING
         return self.trouble or ("" if self.picture is not None else "Reading …")

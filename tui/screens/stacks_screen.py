@@ -74,13 +74,13 @@ class StacksScreen(PlaceScreen):
     def on_mount(self) -> None:
         """Read the folder."""
         super().on_mount()
-        door = self.session.run.incident_files if self.session is not None else None
-        if door is None:
+        source = self.session.run.incident_files if self.session is not None else None
+        if source is None:
             self.pages, self._trouble = (), FOLDER_UNKNOWN
             self.draw()
             return
 
-        read_spreads(self, door, self.incident, self._take)
+        read_spreads(self, source, self.incident, self._take)
 
     def _take(self, pages: tuple[Spread, ...], trouble: str) -> None:
         self.pages, self._trouble = pages, trouble
@@ -89,8 +89,8 @@ class StacksScreen(PlaceScreen):
     def show(self) -> None:
         """The sheets of this page."""
         if not self.pages:
-            said = "Reading …" if self.pages is None else self._trouble
-            self.left.show([Paragraph(text=said, style="label")], title=f"files of: {self.subject}")
+            text = "Reading …" if self.pages is None else self._trouble
+            self.left.show([Paragraph(text=text, style="label")], title=f"files of: {self.subject}")
             return
         spread = self.pages[self.page]
         for pane, sheet in zip((self.left, self.right), spread.sheets, strict=False):
@@ -119,13 +119,13 @@ class StacksScreen(PlaceScreen):
 
 
 def read_spreads(
-    screen: PlaceScreen, door: IncidentFiles, incident: int, take: Callable[[tuple[Spread, ...], str], None]
+    screen: PlaceScreen, source: IncidentFiles, incident: int, take: Callable[[tuple[Spread, ...], str], None]
 ) -> None:
     """Read an incident's folder in a thread; ``take(spreads, why there are none)``."""
 
     def read() -> Callable[[], None]:
         try:
-            found, trouble = spreads(door.files(incident)), NOTHING_KEPT
+            found, trouble = spreads(source.files(incident)), NOTHING_KEPT
         except OSError as error:
             found, trouble = (), f"The folder cannot be read: {error.strerror or error}"
         return lambda: take(found, trouble)

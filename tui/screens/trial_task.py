@@ -34,8 +34,8 @@ class TrialWork:
 
     def ask(self, profile: str) -> None:
         """Look for rivals, confirm, run the trial."""
-        door = self._on.session.run.trials
-        if door is None:
+        trials = self._on.session.run.trials
+        if trials is None:
             self._on.show_message(CANNOT.format(profile))
             return
         if self._on.session.long_task.state is not None:
@@ -44,10 +44,10 @@ class TrialWork:
 
         def look() -> Callable[[], None]:
             try:
-                rivals = tuple(door.rivals())
+                rivals = tuple(trials.rivals())
             except Exception as error:
-                said = str(error)
-                return lambda: self._on.show_message(said)
+                message = str(error)
+                return lambda: self._on.show_message(message)
             price = trial_price(profile, MINUTES, rivals)
 
             def ask() -> None:
@@ -58,8 +58,8 @@ class TrialWork:
         self._on.tasks.submit(look)
 
     def _try(self, profile: str, *, beside: bool) -> None:
-        door = self._on.session.run.trials
-        if door is None:
+        trials = self._on.session.run.trials
+        if trials is None:
             return
 
         def done(result: TrialResult) -> str:
@@ -69,7 +69,7 @@ class TrialWork:
         start_task(
             self._on,
             f"try {profile} for {MINUTES:g} minutes",
-            lambda progress: door.attempt(profile, MINUTES, beside=beside, progress=progress),
+            lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
             done,
             timed=True,
         )

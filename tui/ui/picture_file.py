@@ -64,7 +64,7 @@ def decode(path: str, room: tuple[int, int]) -> Picture:
 def _shrunk(image: "Image.Image", room: tuple[int, int]) -> Picture:
     width, height = image.size
     if width * height > PIXELS:
-        raise PictureError(f"says that it has {width:,} × {height:,} pixels; that many are not decoded")
+        raise PictureError(f"has {width:,} × {height:,} pixels, too many to decode")
     image.draft("RGB", (room[0] * 2, room[1] * 2))  # JPEG: decode at a smaller size
     image.thumbnail((max(1, room[0]), max(1, room[1])), reducing_gap=2.0)
     flat = image.convert("RGBA") if image.mode in {"RGBA", "LA", "PA"} or "transparency" in image.info else image
@@ -78,6 +78,6 @@ def _shrunk(image: "Image.Image", room: tuple[int, int]) -> Picture:
 
 
 def _first_line(error: Exception) -> str:
-    said = str(error).splitlines()
+    lines = str(error).splitlines()
     # Pillow puts the repr of the file object into its message.
-    return said[0].partition(" <_io")[0] if said else type(error).__name__
+    return lines[0].partition(" <_io")[0] if lines else type(error).__name__

@@ -37,7 +37,7 @@ def plan_prune(
 ) -> PrunePlan:
     """Keep the newest ``keep`` complete checkpoints of each series; list the older ones for deletion. Changes nothing.
 
-    Series: see ``series_of``; two models in one directory, or an export beside full states, are counted apart.
+    Series: see ``series_of``; two models in one directory, or an export beside full states, are counted separately.
     ``deep``: the ones kept as the newest are verified first, so that none is deleted in favour of one that holds NaN;
     ``verify_deep`` replaces ``verify`` (for a caller that remembers verdicts). Always kept: the resume point, what is
     not complete (damaged ones are evidence, unfinished ones are being written), the nearest complete neighbour of each

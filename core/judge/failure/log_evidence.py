@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True):
 class DiagnosisState(msgspec.Struct, frozen=True):
     """Evidence so far: bounded, serialisable. ``watch``: progress since the first evidence, None before it.
 
-    ``kernel``: the newest kernel lines that mean something, whatever the log says about the same class.
+    ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
     ``config_read``, ``restored``, ``raised``: the newest line that read a configuration, read a checkpoint, named an
     exception; 0 = none.
     """

@@ -23,7 +23,7 @@ ChannelState = Literal["working", "failing", "lost"]
 
 
 def channel_state(kernel: Iterable[str], catalogue: CompiledCatalogue) -> ChannelState:
-    """What kernel lines say of the channel. failing: a message over it failed; lost: Windows took the GPU away."""
+    """The state of the channel by kernel lines. failing: a message over it failed; lost: Windows took the GPU away."""
     state: ChannelState = "working"
     for line in kernel:
         if CHANNEL.search(line) is None:

@@ -97,7 +97,7 @@ def _without_sign_s(hang: Hang, deadline_s: float) -> float:
 
 
 def _polling(run: HangInput, hang: Hang, since: float, still_s: float) -> Verdict | None:
-    """Judge a run whose cores are busy, but nothing comes of it."""
+    """Judge a run whose cores are busy but that makes no progress."""
     clock, seen = run.clock, run.liveness
     silence_s = run.now - since
     cap_s = max(

@@ -19,7 +19,7 @@ from .redraws import read_dense
 
 
 class ProgressState(msgspec.Struct, frozen=True):
-    """What the log has said so far; small, and serialisable to JSON for snapshots.
+    """What was read from the log so far; small, and serialisable to JSON for snapshots.
 
     ``settled``: after the finished segments; ``now``: with the unfinished one, too (a bar has no newline yet).
     """

@@ -1,7 +1,7 @@
 """The known checkpoints of a run, and the resume point among them: the newest verified one from before the failure.
 
 Files from before this run are never resumed from automatically: an old directory is not this training. Neither are
-those that the run left behind when it went back to an older one, nor those that a launch cannot be given.
+those that the run left behind when it went back to an older one, nor those that cannot be passed to a launch.
 """
 
 from collections.abc import Container

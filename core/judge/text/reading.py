@@ -1,4 +1,4 @@
-"""What a log has said so far, and how one more training line changes it."""
+"""What was read from a log so far, and how one more training line changes it."""
 
 import msgspec
 

@@ -62,9 +62,9 @@ def expected_length(
     together = _number(settings, keys.accumulation) or 1
     processes = _number(settings, "num_processes") or _number(settings, "nproc_per_node") or 1
     per_epoch = math.ceil(math.ceil(samples / batch / processes) / together)
-    said = f"{epochs:g} epochs x {per_epoch:,} steps ({samples:,} samples, batch {batch:g}"
-    said += f", accumulation {together:g})" if together != 1 else ")"
-    return _with_pace(math.ceil(epochs * per_epoch), said, pace_s)
+    text = f"{epochs:g} epochs x {per_epoch:,} steps ({samples:,} samples, batch {batch:g}"
+    text += f", accumulation {together:g})" if together != 1 else ")"
+    return _with_pace(math.ceil(epochs * per_epoch), text, pace_s)
 
 
 def _with_pace(steps: int, by: str, pace_s: float | None) -> ExpectedLength:

@@ -29,7 +29,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     def objection(self, form: Form, holds: Holds | None) -> str | None:
         """Why a launch cannot resume from such a checkpoint, for the user; None if it can."""
         if not self.forms:
-            return f"the command has no way to be told of it (write {PLACEHOLDER} where its path belongs)"
+            return f"it cannot be passed to the command (write {PLACEHOLDER} where its path belongs)"
         if form not in self.forms:
             return f"{self.preset} resumes from a {next(iter(self.forms))}, not from a {form}"
         if form == "directory" and self.whole_directories and holds == "weights":

@@ -51,5 +51,5 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
             (self.loss_falling, "the loss does not fall", "too short to judge the loss"),
             (self.eval_rising, "the evaluation gets worse", ""),
         )
-        said = [bad if found is False else unknown for found, bad, unknown in looks if not found]
-        return tuple(text for text in said if text)
+        texts = [bad if found is False else unknown for found, bad, unknown in looks if not found]
+        return tuple(text for text in texts if text)
