@@ -77,7 +77,7 @@ def test_invalid_options_are_refused_and_nothing_is_written(
     assert run.spec.read_bytes() == before
 
 
-def test_options_of_a_project_run_are_refused(run: RunDirectory, tmp_path: Path) -> None:
+def test_adopting_a_project_run_again_with_options_is_refused(run: RunDirectory, tmp_path: Path) -> None:
     project = str(tmp_path / "trainwatch.toml")
     mine = RunDirectory.create(tmp_path / "home", spec(tmp_path, id="mine-1", project=project))
     assert take_over_options(mine, said(), (), None) == ()
@@ -85,7 +85,7 @@ def test_options_of_a_project_run_are_refused(run: RunDirectory, tmp_path: Path)
         take_over_options(mine, said(max_restarts=9), (), None)
 
 
-def test_the_folder_of_another_live_run_is_refused(run: RunDirectory, tmp_path: Path) -> None:
+def test_adopting_with_the_output_folder_of_another_live_run_is_refused(run: RunDirectory, tmp_path: Path) -> None:
     other = RunDirectory.create(tmp_path / "home", spec(tmp_path, id="other-1", output_dir=str(tmp_path / "taken")))
     with SupervisorLock(other.lock), pytest.raises(CliError, match="run other-1 is live"):
         take_over_options(run, said(output_dir="taken"), (), None)

@@ -62,7 +62,7 @@ def test_a_systemd_scope_survives_logout(tmp_path: Path, monkeypatch: pytest.Mon
     assert check_logout(machine(tmp_path)).result == "pass"
 
 
-def test_sleep(tmp_path: Path) -> None:
+def test_sleep_check_warns_on_wsl_on_laptops_and_if_logind_suspends(tmp_path: Path) -> None:
     def result(**more: Any) -> str:
         found = check_sleep(machine(tmp_path, **more))
         return "none" if found is None else found.result
@@ -114,7 +114,9 @@ def test_wsl2_without_vmidletimeout_warns(tmp_path: Path, text: str | None, expe
         ),
     ],
 )
-def test_the_gpu_channel_of_windows(tmp_path: Path, files: dict[str, str], expected: str) -> None:
+def test_gpu_channel_check_on_wsl_finds_a_missing_device_and_driver_errors(
+    tmp_path: Path, files: dict[str, str], expected: str
+) -> None:
     for name, text in files.items():
         write(tmp_path, name, text)
     found = check_gpu_channel(machine(tmp_path, kernel=WSL))
@@ -146,11 +148,11 @@ def test_the_gpu_channel_is_checked_on_wsl_only(tmp_path: Path) -> None:
     assert check_gpu_channel(machine(tmp_path)) is None
 
 
-def test_no_tmux(tmp_path: Path) -> None:
+def test_a_machine_without_tmux_warns(tmp_path: Path) -> None:
     assert check_tmux(machine(tmp_path, environ={"PATH": str(tmp_path)})).result == "warn"
 
 
-def test_the_state_folder_on_a_network_disk(tmp_path: Path) -> None:
+def test_state_folder_on_a_network_file_system_warns(tmp_path: Path) -> None:
     write(tmp_path, "proc/self/mountinfo", f"36 35 98:0 / {tmp_path.resolve()} rw - nfs4 server:/x rw\n")
     found = check_state_folder(machine(tmp_path))
     assert (found.result, "nfs4" in found.found) == ("warn", True)
@@ -158,14 +160,14 @@ def test_the_state_folder_on_a_network_disk(tmp_path: Path) -> None:
     assert check_state_folder(machine(tmp_path)).result == "pass"
 
 
-def test_a_machine_without_a_project_is_checked_too(tmp_path: Path) -> None:
+def test_without_a_project_config_warns_and_the_machine_is_checked(tmp_path: Path) -> None:
     checks = {c.name: c for c in preflight(None, machine=machine(tmp_path))}
     assert checks["config"].result == "warn"
     assert {"gpu", "tmux", "state folder", "logout", "sleep"} <= set(checks)
     assert all(c.remedy for c in checks.values() if c.result != "pass")
 
 
-def test_a_config_that_cannot_be_read_fails_and_the_rest_is_checked(tmp_path: Path) -> None:
+def test_an_unreadable_config_fails_and_the_machine_is_still_checked(tmp_path: Path) -> None:
     checks = {c.name: c for c in preflight(None, "trainwatch.toml:3: unknown key", machine(tmp_path))}
     assert checks["config"].result == "fail"
     assert "gpu" in checks

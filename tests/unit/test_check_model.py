@@ -105,7 +105,9 @@ def lora(tmp_path: Path, rank: int = 8, **metadata: str) -> None:
         ({"network_module": "lycoris.kohya"}, "fail", "network_module is lycoris.kohya in the config"),
     ],
 )
-def test_a_network_of_another_rank(tmp_path: Path, settings: dict[str, Any], result: str, said: str) -> None:
+def test_model_check_compares_network_rank_alpha_and_module_with_the_checkpoint(
+    tmp_path: Path, settings: dict[str, Any], result: str, said: str
+) -> None:
     lora(tmp_path, ss_network_dim="8", ss_network_alpha="4.0", ss_network_module="networks.lora")
     found = check_model(plan(tmp_path, settings, output_dir=str(tmp_path / "out")), machine(tmp_path))
     assert found is not None
@@ -113,7 +115,7 @@ def test_a_network_of_another_rank(tmp_path: Path, settings: dict[str, Any], res
     assert said in found.found
 
 
-def test_the_rank_is_known_from_the_shapes_alone(tmp_path: Path) -> None:
+def test_rank_is_read_from_tensor_shapes_without_metadata(tmp_path: Path) -> None:
     lora(tmp_path)
     found = check_model(plan(tmp_path, {"network_dim": 16}, output_dir=str(tmp_path / "out")), machine(tmp_path))
     assert found is not None
@@ -238,14 +240,16 @@ def denoiser(channels: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("held", "wanted", "result"), [(16, 32, "fail"), (32, 16, "fail"), (16, 16, "pass")])
-def test_the_channels_of_the_shipped_trainer(tmp_path: Path, held: int, wanted: int, result: str) -> None:
+def test_channels_in_the_config_are_compared_with_the_checkpoint(
+    tmp_path: Path, held: int, wanted: int, result: str
+) -> None:
     state_directory(tmp_path, denoiser(held))
     found = checked(tmp_path, f"model:\n  image_size: 24\n  channels: {wanted}\n")
     assert found.result == result
     assert (f"model.channels is {wanted} in the config and {held} in the checkpoint" in found.found) == (held != wanted)
 
 
-def test_multiplied_channels_and_image_channels_are_no_contradiction(tmp_path: Path) -> None:
+def test_multiplied_channels_and_image_channels_are_not_reported_as_differences(tmp_path: Path) -> None:
     shapes = {f"down.{n}.weight": (64 * 2**n, 64, 3, 3) for n in range(4)}
     assert misfits(Held(name="unet", shapes=shapes), Wanted(model={"channels": 32})) == ()
     one = {f"block.{n}.weight": (64, 64, 3, 3) for n in range(4)}

@@ -100,7 +100,7 @@ def test_memory_below_ten_gigabytes_warns(tmp_path: Path) -> None:
         ({"ram_total_bytes": 32 * GB, "gpus": gpus(16)}, {}, "pass", ["the settings fit"]),
     ],
 )
-def test_settings_are_advised_by_the_size_of_the_machine(
+def test_advised_settings_depend_on_the_size_of_the_machine(
     tmp_path: Path, facts: dict[str, Any], settings: dict[str, Any], expected: str, names: list[str]
 ) -> None:
     found = check_advice(plan(tmp_path, settings), machine(tmp_path, **facts))
@@ -109,7 +109,7 @@ def test_settings_are_advised_by_the_size_of_the_machine(
     assert all(name in f"{found.found} {found.remedy}" for name in names)
 
 
-def test_advice_is_for_settings_that_the_trainer_knows(tmp_path: Path) -> None:
+def test_advice_is_given_only_for_settings_that_the_trainer_has(tmp_path: Path) -> None:
     assert check_advice(plan(tmp_path, preset="dit"), machine(tmp_path, ram_total_bytes=8 * GB)) is None
 
 
@@ -134,7 +134,7 @@ def test_sdxl_is_recognised_by_its_model_name(tmp_path: Path) -> None:
     assert check_vram(plan(tmp_path, settings), machine(tmp_path)) is None
 
 
-def test_processes_on_a_gpu_are_named(tmp_path: Path) -> None:
+def test_processes_on_a_gpu_are_listed_by_name(tmp_path: Path) -> None:
     me = GpuUser(pid=os.getpid(), mem_bytes=9.1 * GB)
     found = check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))))
     assert found.result == "warn"
@@ -144,7 +144,7 @@ def test_processes_on_a_gpu_are_named(tmp_path: Path) -> None:
     assert check_gpus(machine(tmp_path, gpus=gpus(16))).result == "pass"
 
 
-def test_silent_and_missing_gpus(tmp_path: Path) -> None:
+def test_missing_or_silent_gpus_fail_and_a_missing_nvml_library_warns(tmp_path: Path) -> None:
     lost = GpuSurvey(gpus=(GpuSeen(index=0),))
     assert check_gpus(machine(tmp_path, gpus=lost)).result == "fail"
     assert check_gpus(machine(tmp_path, gpus=GpuSurvey(trouble="slow", stuck=True))).result == "fail"
@@ -162,7 +162,7 @@ def test_silent_and_missing_gpus(tmp_path: Path) -> None:
         ("6.1.0", None, True, "pass"),
     ],
 )
-def test_the_stable_profile_on_windows(
+def test_profile_check_depends_on_wsl_and_gradient_checkpointing(
     tmp_path: Path, kernel: str, profile: str | None, checkpointing: bool, expected: str
 ) -> None:
     spec = RunSpec(
@@ -204,7 +204,7 @@ def test_paths_of_the_config_must_exist(tmp_path: Path) -> None:
     assert result(check_paths(plan(tmp_path, {"dataset_config": "data.toml"}), here)) == "fail"
 
 
-def test_command_and_script(tmp_path: Path) -> None:
+def test_missing_program_or_script_fails(tmp_path: Path) -> None:
     here = machine(tmp_path)
     assert result(check_command(plan(tmp_path), here)) == "pass"
     assert result(check_command(plan(tmp_path, command=("no-such-program", "t.py")), here)) == "fail"
@@ -214,7 +214,7 @@ def test_command_and_script(tmp_path: Path) -> None:
     assert check_script(plan(tmp_path, command=("python", "-m", "x")), here) is None
 
 
-def test_the_notification_command(tmp_path: Path) -> None:
+def test_a_notification_command_that_is_not_executable_fails(tmp_path: Path) -> None:
     def of(*command: str) -> LaunchPlan:
         settings = Settings(notify=Notify(command=command))
         return LaunchPlan(
@@ -229,7 +229,7 @@ def test_the_notification_command(tmp_path: Path) -> None:
     assert result(check_notify(of("./tell.sh"), machine(tmp_path))) == "pass"
 
 
-def test_how_many_checkpoints_are_kept(tmp_path: Path) -> None:
+def test_number_of_kept_checkpoints_comes_from_trainer_settings_then_keep_last(tmp_path: Path) -> None:
     assert kept_checkpoints(plan(tmp_path, {"max_train_epochs": 12, "save_every_n_epochs": 2})) == 7
     assert kept_checkpoints(plan(tmp_path, {"max_train_epochs": 12, "save_last_n_epochs": 3})) == 4
     assert kept_checkpoints(plan(tmp_path)) == 10
@@ -244,7 +244,7 @@ def test_how_many_checkpoints_are_kept(tmp_path: Path) -> None:
     assert kept_checkpoints(LaunchPlan(spec=spec)) == 5
 
 
-def test_the_folder_for_checkpoints(tmp_path: Path) -> None:
+def test_output_folder_check_fails_for_a_file_and_warns_if_unset_or_different(tmp_path: Path) -> None:
     here = machine(tmp_path)
     assert result(check_output_dir(plan(tmp_path), here)) == "warn"
     assert result(check_output_dir(plan(tmp_path, output_dir=str(tmp_path / "a" / "b")), here)) == "pass"
@@ -258,7 +258,7 @@ def test_the_folder_for_checkpoints(tmp_path: Path) -> None:
     )
 
 
-def test_disk_and_resume_point_of_a_fresh_folder(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_in_the_output_folder_warns(tmp_path: Path) -> None:
     here, out = machine(tmp_path), str(tmp_path / "out")
     (tmp_path / "out").mkdir()
     made = plan(tmp_path, output_dir=out)
@@ -321,7 +321,7 @@ def test_a_missing_torch_is_a_warning_for_unknown_trainers(tmp_path: Path) -> No
     assert result(check_torch(made, machine(tmp_path))) == "warn"
 
 
-def test_the_interpreter_behind_launchers(tmp_path: Path) -> None:
+def test_python_interpreter_is_found_behind_launchers(tmp_path: Path) -> None:
     launcher = tmp_path / "accelerate"
     launcher.write_text(f"#!{sys.executable}\nimport x\n")
     launcher.chmod(0o755)
@@ -339,7 +339,7 @@ def test_the_interpreter_behind_launchers(tmp_path: Path) -> None:
     assert of("no-such-program") is None
 
 
-def test_a_broken_trainer_config_is_a_failed_launch(tmp_path: Path) -> None:
+def test_an_invalid_trainer_config_fails_the_launch_check(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("lowram = tru\n")
     spec = RunSpec(
         id="a", name="a", command=("python", "train_network.py", "--config_file", "{config}"), cwd=str(tmp_path),

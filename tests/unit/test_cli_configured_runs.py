@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_run_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+def test_status_of_a_run_that_was_never_started_is_idle(capsys: pytest.CaptureFixture[str], project: Path) -> None:
     assert main(["status", "b", "--json"]) == 0
     status = json.loads(capsys.readouterr().out)
     assert (status["run"], status["state"], status["attempt"], status["pid"]) == ("b", "idle", 0, None)

@@ -22,7 +22,9 @@ from trainwatch.cli.parser import SECTIONS, listed_verbs, module_of, verbs
         ("adopt --pid x", "argument --pid: invalid int value: 'x'; see `trainwatch adopt --help`"),
     ],
 )
-def test_an_unknown_word_names_the_nearest_valid_one(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_verb_suggests_the_nearest_valid_one(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(words.split()) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -31,7 +33,7 @@ def test_an_unknown_word_names_the_nearest_valid_one(words: str, said: str, caps
     assert said in shown.err
 
 
-def test_a_word_without_a_near_match_lists_all_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_verb_without_a_near_match_lists_all_verbs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["zzz", "status"]) == 2
     told = capsys.readouterr().err
     assert all(f" {verb}," in told or f" {verb};" in told for verb in listed_verbs())
@@ -39,7 +41,7 @@ def test_a_word_without_a_near_match_lists_all_verbs(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("verb", [v for v in listed_verbs() if module_of(v).SECTION == "control"])
-def test_yes_is_taken_by_every_operator_verb(
+def test_every_operator_verb_accepts_the_yes_option(
     verb: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = tmp_path_factory.mktemp("empty")
@@ -49,7 +51,7 @@ def test_yes_is_taken_by_every_operator_verb(
     assert main([verb, "--yes", *words]) == 3  # there is no run, which is all that is wrong
 
 
-def test_each_verb_is_one_file_in_one_section_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out

@@ -20,7 +20,7 @@ KEYS = {
 }
 
 
-def test_it_is_valid_changes_nothing_and_shows_every_key(tmp_path: Path) -> None:
+def test_generated_config_is_valid_has_default_values_and_lists_every_key(tmp_path: Path) -> None:
     text = config_text(survey_folder(tmp_path, load_presets()), name='odd "näme"\\\x7f')
     project = load_project(write_config(tmp_path, text), profiles=load_profiles(), presets=load_presets())
     assert project.settings == Settings()
@@ -34,7 +34,7 @@ def test_it_is_valid_changes_nothing_and_shows_every_key(tmp_path: Path) -> None
     assert max(map(len, text.splitlines())) <= 130
 
 
-def test_what_is_commented_out_is_valid_too(tmp_path: Path) -> None:
+def test_commented_keys_of_the_generated_config_are_valid(tmp_path: Path) -> None:
     text = config_text(survey_folder(tmp_path, {}), name="n")
     uncommented = (
         text.replace("# config =", "config =").replace("# output_dir =", "output_dir =").replace("# use =", "use =")
@@ -44,7 +44,7 @@ def test_what_is_commented_out_is_valid_too(tmp_path: Path) -> None:
     assert project.settings.profiles.use == "balanced"
 
 
-def test_it_never_overwrites(tmp_path: Path) -> None:
+def test_write_config_never_overwrites_a_file_or_symlink(tmp_path: Path) -> None:
     path = tmp_path / "trainwatch.toml"
     path.write_text("mine")
     with pytest.raises(FileExistsError, match="already exists; edit it, or move it away"):
@@ -56,7 +56,7 @@ def test_it_never_overwrites(tmp_path: Path) -> None:
     assert not (tmp_path / "dangling").exists()
 
 
-def test_a_kohya_folder_is_recognised_by_its_config(tmp_path: Path) -> None:
+def test_kohya_preset_is_detected_from_the_config_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "lora.toml").write_text('network_module = "networks.lora"\nmax_train_epochs = 12\n')
     (tmp_path / "train_network.py").touch()
@@ -70,7 +70,7 @@ def test_a_kohya_folder_is_recognised_by_its_config(tmp_path: Path) -> None:
     assert project.run().preset == "kohya"
 
 
-def test_a_given_command_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_given_command_is_written_to_the_config_unchanged(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     command = ["python", "x.py", "--name", 'a "b" \\ {resume}']
     survey = survey_folder(tmp_path, load_presets(), command)

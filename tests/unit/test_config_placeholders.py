@@ -30,7 +30,7 @@ from trainwatch.core.model.settings import Profiles, Settings
         ("{profiles}", "{profile}"),
     ],
 )
-def test_a_misspelt_placeholder_names_the_nearest_one(word: str, meant: str) -> None:
+def test_a_misspelt_placeholder_suggests_the_nearest_valid_one(word: str, meant: str) -> None:
     (said,) = misspelt(("bash", "-c", word))
     assert said.endswith(f'did you mean "{meant}"?')
 
@@ -61,7 +61,7 @@ def test_an_unknown_placeholder_lists_the_valid_ones() -> None:
         "sed 's/x/{line}/'",
     ],
 )
-def test_other_braces_are_kept(word: str) -> None:
+def test_braces_that_are_not_placeholders_are_kept(word: str) -> None:
     assert list(misspelt(("python", "t.py", word))) == []
 
 
@@ -84,7 +84,7 @@ def test_a_profile_outside_the_ladder_is_a_warning(tmp_path: Path) -> None:
     assert "balanced is not in profiles.ladder (safe, fast)" in getattr(told, "found", "")
 
 
-def test_an_interval_of_a_day_is_refused(tmp_path: Path) -> None:
+def test_an_interval_of_one_day_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trainwatch.toml").write_text('[run]\ncommand = ["x"]\n[watch]\ninterval_s = 86400\n')
     with pytest.raises(ConfigError, match=r"toml:4: .*interval_s.* must be between 0.1 and 60"):
         load_project(tmp_path / "trainwatch.toml")

@@ -61,7 +61,7 @@ def with_run(text: str) -> str:
     return f'[run]\ncommand = ["python"]\n{text}'
 
 
-def test_the_interface_s_example_is_read_as_it_stands(tmp_path: Path) -> None:
+def test_the_documented_example_config_loads_unchanged(tmp_path: Path) -> None:
     project = load(tmp_path, INTERFACE)
     run = project.run()
     assert run.command[-1] == "{config}"
@@ -75,7 +75,7 @@ def test_the_interface_s_example_is_read_as_it_stands(tmp_path: Path) -> None:
     assert isinstance(project.settings.hang.min_s, float)
 
 
-def test_every_value_has_its_origin(tmp_path: Path) -> None:
+def test_every_value_has_the_file_and_line_it_comes_from(tmp_path: Path) -> None:
     origins = load(tmp_path, INTERFACE).provenance
     assert str(origins["hang.min_s"]).endswith("trainwatch.toml:19")
     assert str(origins["run.env"]).endswith("trainwatch.toml:5")
@@ -84,18 +84,18 @@ def test_every_value_has_its_origin(tmp_path: Path) -> None:
     assert {key.split(".")[0] for key in origins} == {*Settings.__struct_fields__, "run"}
 
 
-def test_a_misspelt_key_is_named_with_line_and_nearest_key(tmp_path: Path) -> None:
+def test_a_misspelt_key_is_reported_with_its_line_and_the_nearest_key(tmp_path: Path) -> None:
     text = INTERFACE.replace("max_restarts", "max_restart")
     assert problems(tmp_path, text) == ['trainwatch.toml:22: unknown key "max_restart"; did you mean "max_restarts"?']
 
 
-def test_the_file_is_named_as_seen_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_show_the_file_relative_to_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"^trainwatch\.toml:1: "):
         load(tmp_path, "oops = 1\n" + INTERFACE)
 
 
-def test_all_problems_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together_in_file_order(tmp_path: Path) -> None:
     text = """\
 [run]
 name = ""
@@ -191,11 +191,11 @@ colour = "red"
         (with_run("[diagnose]\npatterns = {io_error = ['x*']}"), "must say more: 'x*' matches every line"),
     ],
 )
-def test_each_fault_has_its_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_each_invalid_value_is_reported_with_its_own_message(tmp_path: Path, text: str, said: str) -> None:
     assert said in "\n".join(problems(tmp_path, text))
 
 
-def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
+def test_an_unreadable_project_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml: No such file or directory$"):
         load_project(tmp_path / "nowhere.toml")
     (tmp_path / "bytes.toml").write_bytes(b"[run]\nname = '\xff'\n")
@@ -205,13 +205,13 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
         load_project(tmp_path)
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
+def test_windows_line_ends_and_a_byte_order_mark_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "trainwatch.toml"
     path.write_bytes(b"\xef\xbb\xbf" + INTERFACE.replace("\n", "\r\n").encode())
     assert str(load_project(path).provenance["notify.urls"]).endswith("trainwatch.toml:28")
 
 
-def test_several_runs_have_names(tmp_path: Path) -> None:
+def test_project_with_several_runs_finds_each_by_name(tmp_path: Path) -> None:
     text = '[runs.one]\ncommand = ["a"]\n[runs."t.w o"]\ncommand = ["b"]\ncwd = "/abs/../x"\nlogs = ["~nobody/l"]\n'
     project = load(tmp_path, text)
     assert list(project.runs) == ["one", "t.w o"]
@@ -224,15 +224,15 @@ def test_several_runs_have_names(tmp_path: Path) -> None:
     assert 'a second run named "one"' in "\n".join(problems(tmp_path, text + '[run]\nname = "one"\ncommand = ["c"]\n'))
 
 
-def test_a_run_without_a_name_is_called_like_its_folder(tmp_path: Path) -> None:
+def test_a_run_without_a_name_is_named_after_its_folder(tmp_path: Path) -> None:
     assert load(tmp_path, with_run("")).run().name == tmp_path.name
 
 
-def test_home_is_filled_in(tmp_path: Path) -> None:
+def test_tilde_in_paths_is_expanded_to_the_home_folder(tmp_path: Path) -> None:
     assert load(tmp_path, with_run('output_dir = "~/out"')).run().output_dir == str(Path("~/out").expanduser())
 
 
-def test_the_nearest_project_upwards_is_found(tmp_path: Path) -> None:
+def test_find_project_returns_the_nearest_project_file_upwards(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     (tmp_path / "a" / "trainwatch.toml").mkdir()
@@ -251,14 +251,14 @@ def test_the_nearest_project_upwards_is_found(tmp_path: Path) -> None:
         ('ladder = ["a", "b"]\nramp = ["3 checkpoints"]', 'needs "use" to name the rung to begin on'),
     ],
 )
-def test_a_ramp_that_cannot_climb_is_a_problem(tmp_path: Path, lines: str, problem: str) -> None:
+def test_an_invalid_ramp_is_reported_as_a_problem(tmp_path: Path, lines: str, problem: str) -> None:
     path = tmp_path / "trainwatch.toml"
     path.write_text(f'[run]\ncommand = ["python"]\n[profiles]\n{lines}\n')
     with pytest.raises(ConfigError, match=problem):
         load_project(path)
 
 
-def test_a_ramp_is_read(tmp_path: Path) -> None:
+def test_ramp_of_the_project_file_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "trainwatch.toml"
     text = 'use = "a"\nladder = ["a", "b"]\nramp = ["10 epochs", "3 checkpoints or 6 hours"]'
     path.write_text(f'[run]\ncommand = ["python"]\n[profiles]\n{text}\n')

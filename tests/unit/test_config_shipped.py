@@ -35,12 +35,12 @@ def test_the_shipped_failure_catalogue_loads() -> None:
     assert all(each.signatures for each in catalogue.classes)
 
 
-def test_a_caller_cannot_change_what_others_get() -> None:
+def test_changing_the_loaded_profiles_does_not_affect_later_callers() -> None:
     load_profiles().clear()
     assert load_profiles()
 
 
-def test_own_profiles_go_on_top(tmp_path: Path) -> None:
+def test_project_profiles_are_merged_over_the_shipped_ones(tmp_path: Path) -> None:
     path = project(
         tmp_path,
         "profiles",
@@ -61,7 +61,7 @@ def test_own_profiles_go_on_top(tmp_path: Path) -> None:
     assert load_profiles(tmp_path / "elsewhere" / "trainwatch.toml") == load_profiles()
 
 
-def test_problems_of_all_own_files_come_at_once(tmp_path: Path) -> None:
+def test_problems_of_all_project_files_are_reported_together(tmp_path: Path) -> None:
     path = project(
         tmp_path,
         "profiles",
@@ -83,7 +83,7 @@ def test_problems_of_all_own_files_come_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_own_presets_go_on_top(tmp_path: Path) -> None:
+def test_project_presets_are_merged_over_the_shipped_ones(tmp_path: Path) -> None:
     path = project(
         tmp_path, "presets", mine="detect_command = ['my_train']\n[resume_file]\nargs = ['--from', '{path}']\n"
     )
@@ -96,7 +96,7 @@ def test_own_presets_go_on_top(tmp_path: Path) -> None:
     assert '"resume_file" must be a table with key and args' in str(caught.value)
 
 
-def test_a_failure_catalogue_is_read_and_its_faults_have_a_line(tmp_path: Path) -> None:
+def test_a_failure_catalogue_is_loaded_and_its_problems_have_line_numbers(tmp_path: Path) -> None:
     path = tmp_path / "failures.toml"
     good = (
         '[[classes]]\nname = "cuda_oom"\ntitle = "t"\nmechanism = "m"\nretryable = true\nexplanation = "e"\n'
@@ -118,14 +118,14 @@ PRESETS = {
 }
 
 
-def test_the_longest_match_in_the_command_wins() -> None:
+def test_preset_with_the_longest_match_in_the_command_is_detected() -> None:
     assert detect_preset(["python", "train_b.py"], None, PRESETS).name == "b"
     assert detect_preset(["python", "train.py"], None, PRESETS).name == "a"
     assert detect_preset(["x"], None, PRESETS).name == "generic"
     assert detect_preset(["x"], None, {}).name == "generic"
 
 
-def test_one_common_key_proves_nothing_two_do(tmp_path: Path) -> None:
+def test_preset_is_detected_by_two_common_config_keys_or_a_unique_one(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("output_dir: o\n")
     assert detect_preset(["x"], config, PRESETS).name == "generic"
@@ -135,7 +135,7 @@ def test_one_common_key_proves_nothing_two_do(tmp_path: Path) -> None:
     assert detect_preset(["x"], config, PRESETS).name == "b"
 
 
-def test_config_keys_of_broken_files_are_none(tmp_path: Path) -> None:
+def test_invalid_or_missing_config_files_have_no_keys(tmp_path: Path) -> None:
     for name, text in (
         ("a.toml", "x = ["),
         ("b.yaml", "a: [\n - }"),

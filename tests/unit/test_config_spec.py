@@ -55,7 +55,7 @@ def from_command(argv: list[str], cwd: Path, **overrides: Any) -> RunSpec:
     )
 
 
-def test_a_project_s_run_becomes_a_spec(tmp_path: Path) -> None:
+def test_a_run_of_the_project_file_becomes_a_run_spec(tmp_path: Path) -> None:
     text = '[run]\nname = "n"\ncommand = ["x", "train_network.py"]\noutput_dir = "out"\n[hang]\nmin_s = 8\n'
     spec = from_project(tmp_path, text)
     assert (spec.id, spec.name, spec.preset, spec.created_wall) == ("n-id", "n", "kohya", 5.0)
@@ -65,7 +65,7 @@ def test_a_project_s_run_becomes_a_spec(tmp_path: Path) -> None:
     assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
 
 
-def test_the_command_line_goes_on_top(tmp_path: Path) -> None:
+def test_command_line_options_override_the_project_file(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "c.toml").touch()
@@ -90,7 +90,7 @@ def test_the_command_line_goes_on_top(tmp_path: Path) -> None:
     assert spec.settings.restart.max_restarts == 7
 
 
-def test_origins_name_the_option(tmp_path: Path) -> None:
+def test_origin_of_an_overridden_value_is_the_command_line_option(tmp_path: Path) -> None:
     loaded = project(tmp_path, '[runs.a]\ncommand = ["x"]\n')
     found = origins(loaded, loaded.run(), Overrides(interval_s=60, config="c", profile="stable"))
     assert str(found["watch.summary_s"]) == "--interval"
@@ -100,7 +100,7 @@ def test_origins_name_the_option(tmp_path: Path) -> None:
     assert str(found["runs.a.preset"]) == "default"
 
 
-def test_what_no_launch_could_survive_is_said_before(tmp_path: Path) -> None:
+def test_all_invalid_options_and_paths_are_reported_before_the_launch(tmp_path: Path) -> None:
     text = '[run]\ncommand = ["x", "--out={output_dir}"]\ncwd = "nowhere"\nconfig = "none.toml"\n'
     with pytest.raises(ConfigError) as caught:
         from_project(tmp_path, text, profile="stabel", preset="kohia", interval_s=0, max_restarts=-1, name=" ")
@@ -125,14 +125,14 @@ def test_an_output_dir_need_not_exist_but_must_not_be_a_file(tmp_path: Path) -> 
         from_command(["x"], tmp_path, output_dir="file")
 
 
-def test_a_bare_command_needs_no_config(tmp_path: Path) -> None:
+def test_a_bare_command_needs_no_project_file(tmp_path: Path) -> None:
     spec = from_command(["python", "-c", 'print("x")'], tmp_path)
     assert (spec.command, spec.cwd, spec.name) == (("python", "-c", 'print("x")'), str(tmp_path), "python")
     assert (spec.preset, spec.project, spec.config, spec.settings) == ("generic", None, None, Settings())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_bare_command_s_preset_is_detected(tmp_path: Path) -> None:
+def test_preset_of_a_bare_command_is_detected(tmp_path: Path) -> None:
     assert from_command(["accelerate", "launch", "sdxl_train_network.py"], tmp_path).preset == "kohya"
     (tmp_path / "c.toml").write_text("[a]\nnetwork_dim = 8\nunet_lr = 1e-4\n")
     assert from_command(["x"], tmp_path, config="c.toml").preset == "kohya"
@@ -140,7 +140,7 @@ def test_a_bare_command_s_preset_is_detected(tmp_path: Path) -> None:
     assert from_command(["train_network.py"], tmp_path, preset="auto").preset == "kohya"
 
 
-def test_no_command_is_said(tmp_path: Path) -> None:
+def test_a_missing_command_or_config_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no command; write it after --"):
         from_command([], tmp_path)
     with pytest.raises(ConfigError, match=r"the command uses \{config\}.*by --config"):
@@ -161,7 +161,7 @@ def test_no_command_is_said(tmp_path: Path) -> None:
         (["/"], "run"),
     ],
 )
-def test_a_bare_command_has_a_name(argv: list[str], name: str) -> None:
+def test_run_name_of_a_bare_command_comes_from_its_script(argv: list[str], name: str) -> None:
     assert name_of_command(argv) == name
 
 
@@ -179,13 +179,13 @@ def test_a_bare_command_has_a_name(argv: list[str], name: str) -> None:
         (["profiles.ramp=['soon']"], "must say how long"),
     ],
 )
-def test_set_is_held_to_the_same_bounds_as_the_file(words: list[str], said: str) -> None:
+def test_set_option_checks_the_same_bounds_as_the_project_file(words: list[str], said: str) -> None:
     with pytest.raises(ValueError, match="--set") as caught:
         with_overrides(Settings(), words)
     assert said in str(caught.value)
 
 
-def test_bounds_may_be_moved_together() -> None:
+def test_set_option_can_raise_minimum_and_maximum_together() -> None:
     assert with_overrides(Settings(), ["hang.min_s=4000", "hang.max_s=5000"]).hang.max_s == 5000
 
 

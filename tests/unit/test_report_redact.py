@@ -14,7 +14,7 @@ PLAIN = Redaction()
     ["WANDB_API_KEY", "HF_TOKEN", "--api-key", "--api_key", "apiKey", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "--token",
      "hub_token", "SLACK_WEBHOOK_URL", "PRIVATE_KEY", "Authorization"],
 )  # fmt: skip
-def test_names_of_secrets(name: str) -> None:
+def test_secret_names_are_recognised(name: str) -> None:
     assert is_secret_name(name)
 
 
@@ -23,7 +23,7 @@ def test_names_of_secrets(name: str) -> None:
     ["max_token_length", "--tokenizer", "num_tokens", "key", "--keep_tokens", "learning_rate", "CUDA_VISIBLE_DEVICES",
      "DATASET_URL", "url", "", "---", "author", "keyboard"],
 )  # fmt: skip
-def test_names_of_other_things(name: str) -> None:
+def test_names_that_are_not_secret_are_not_redacted(name: str) -> None:
     assert not is_secret_name(name)
 
 
@@ -46,7 +46,7 @@ def test_names_of_other_things(name: str) -> None:
         ("note: my_password=abc123xyz", "abc123xyz"),
     ],
 )
-def test_secrets_leave_a_text(text: str, secret: str) -> None:
+def test_secrets_in_a_text_are_hidden(text: str, secret: str) -> None:
     shown = PLAIN.text(text)
     assert secret not in shown
     assert HIDDEN in shown
@@ -62,30 +62,30 @@ def test_secrets_leave_a_text(text: str, secret: str) -> None:
         "--tokenizer bert --max_token_length 225",
     ],
 )
-def test_other_texts_stay_as_they_are(text: str) -> None:
+def test_texts_without_secrets_are_unchanged(text: str) -> None:
     assert PLAIN.text(text) == text
 
 
-def test_a_command_line_keeps_its_shape() -> None:
+def test_redaction_hides_only_secret_values_in_a_command_line() -> None:
     words = ("python", "t.py", "--api-key", "s3cr3t", "--hf_token=abc123", "-v", "--token", "--steps", "4")
     assert PLAIN.words(words) == (
         "python", "t.py", "--api-key", HIDDEN, f"--hf_token={HIDDEN}", "-v", "--token", "--steps", "4"
     )  # fmt: skip
 
 
-def test_values_of_secret_variables_are_found_anywhere() -> None:
+def test_values_of_secret_variables_are_hidden_in_any_text() -> None:
     hide = Redaction({"MY_TOKEN": "correct-horse", "SHORT_TOKEN": "1", "HOME": "/home/luca"})
     assert (
         hide.text("failed for correct-horse in /home/luca at step 1") == f"failed for {HIDDEN} in /home/luca at step 1"
     )
 
 
-def test_only_telling_variables_show_their_values() -> None:
+def test_environment_shows_only_allowed_variables_and_counts_the_others() -> None:
     shown = PLAIN.environment({"CUDA_VISIBLE_DEVICES": "0", "HF_TOKEN": "hf_x", "HOME": "/home/luca"})
     assert shown == ("CUDA_VISIBLE_DEVICES=0", "2 more, values withheld")
 
 
 @given(st.text(max_size=200))
-def test_any_text_can_be_redacted_twice(text: str) -> None:
+def test_redacting_a_text_twice_changes_nothing_more(text: str) -> None:
     once = PLAIN.text(text)
     assert PLAIN.text(once) == once

@@ -84,7 +84,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_night_reads_as_it_was_reviewed(name: str) -> None:
+def test_markdown_report_equals_its_golden_file(name: str) -> None:
     text = markdown(report(SCENES[name]))
     path = TEXTS / f"{name}.md"
     if os.environ.get("TRAINWATCH_UPDATE_GOLDENS"):
@@ -93,7 +93,7 @@ def test_a_night_reads_as_it_was_reviewed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_no_secret_is_in_any_form(name: str) -> None:
+def test_no_report_format_contains_secrets(name: str) -> None:
     made = report(SCENES[name])
     for text in (markdown(made), html(made), msgspec.json.encode(made).decode()):
         for secret in ("SecretSecret", "0a1b2c3d4e", "abcdef99"):
@@ -118,7 +118,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_page_is_whole_and_needs_nothing_from_elsewhere(name: str) -> None:
+def test_html_report_is_complete_and_loads_no_external_files(name: str) -> None:
     evil = msgspec.structs.replace(report(SCENES[name]), run="<script>alert(1)</script>")
     tags = Tags()
     tags.feed(html(evil))
@@ -126,7 +126,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(name: str) -> None:
     assert tags.elsewhere == []
 
 
-def test_the_object_has_the_numbers() -> None:
+def test_json_report_has_steps_restarts_incidents_and_loss() -> None:
     made = json.loads(msgspec.json.encode(report(finished())))
     assert made["state"] == "finished"
     assert made["step"] == 10_260
@@ -138,7 +138,7 @@ def test_the_object_has_the_numbers() -> None:
     assert len(made["attempts"]) == 2
 
 
-def test_log_lines_cannot_break_a_table() -> None:
+def test_log_lines_cannot_break_a_table_of_the_report() -> None:
     base = report(finished())
     row = msgspec.structs.replace(base.checkpoints[0], reason="a | b\nc", verdict="torn")
     text = markdown(msgspec.structs.replace(base, checkpoints=(row,)))
@@ -155,7 +155,7 @@ def test_log_lines_cannot_break_a_table() -> None:
         ({"waiting": 2}, "2 things need your decision."),
     ],
 )  # fmt: skip
-def test_the_sentence_says_how_often(numbers: dict[str, int], said: str) -> None:
+def test_summary_sentence_counts_crashes_hangs_and_lost_steps(numbers: dict[str, int], said: str) -> None:
     zero = {"crashes": 0, "hangs": 0, "recovered": 0, "lost_steps": 0, "waiting": 0}
     made = SummaryNumbers(wall_s=60.0, step=None, total_steps=None, lost_s=0.0, **(zero | numbers))
     assert said in summary_sentence("finished", made)

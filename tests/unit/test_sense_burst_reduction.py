@@ -21,7 +21,7 @@ def flood(lines: int) -> list[bytes]:
     return [f"debug {i}: token {chance.random()}\n".encode() for i in range(lines)]
 
 
-def test_news_in_a_burst_is_kept_with_following_lines_and_line_counts() -> None:
+def test_important_lines_in_a_burst_are_kept_with_following_lines_and_line_counts() -> None:
     lines = flood(5000)
     lines[2000] = b"Traceback (most recent call last):\n"
     lines[2003] = b"torch.OutOfMemoryError: CUDA out of memory\n"
@@ -40,7 +40,7 @@ def test_news_in_a_burst_is_kept_with_following_lines_and_line_counts() -> None:
     assert before == 5000
 
 
-def test_repeated_lines_do_not_displace_other_news() -> None:
+def test_repeated_lines_do_not_displace_other_important_lines() -> None:
     lines = [f"ERROR retry {i}\n".encode() for i in range(50_000)]
     lines[30_000] = b"RuntimeError: NCCL timeout\n"
     kept = b"".join(piece.data for piece in reduced(b"".join(lines), block=65536))
@@ -48,27 +48,27 @@ def test_repeated_lines_do_not_displace_other_news() -> None:
     assert len(kept) < 100_000
 
 
-def test_first_news_is_kept_if_there_is_too_much() -> None:
+def test_first_important_lines_are_kept_if_there_are_too_many() -> None:
     words = [f"{chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)}" for i in range(17_000)]
     kept = b"".join(p.data for p in reduced(b"".join(f"Error {w}\n".encode() for w in words)))
     assert b"Error aaa\n" in kept
     assert kept.count(b"\n") <= NEWS_LINES * 16 + TAIL_LINES + 2
 
 
-def test_the_last_bar_is_kept() -> None:
+def test_the_last_progress_bar_of_a_burst_is_kept() -> None:
     bar = b"\r 41%|####      | 410/1000 [00:41<00:59, 10.0it/s, loss=0.1]\n"
     lines = flood(3000)
     kept = b"".join(p.data for p in reduced(b"".join([*lines[:1000], bar, *lines[1000:]])))
     assert b"410/1000" in kept
 
 
-def test_lines_without_news_are_left_out() -> None:
+def test_unimportant_lines_of_a_burst_are_left_out() -> None:
     lines = flood(3000)
     lines[1000] = b"Error that is none\n"
     assert b"Error that" not in b"".join(p.data for p in reduced(b"".join(lines), news="no line"))
 
 
-def test_a_line_without_end_does_not_fill_the_memory() -> None:
+def test_an_endless_line_in_a_burst_uses_bounded_memory() -> None:
     reduction = BurstReduction(lambda _line: True)
     for _ in range(300):
         reduction.feed(b"\0" * 65536)

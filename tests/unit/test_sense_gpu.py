@@ -63,14 +63,14 @@ def test_gpu_that_the_driver_no_longer_lists_stays_with_a_message() -> None:
         ((), None, None),
     ],
 )
-def test_own_memory_is_unknown_if_it_could_be_wrong(
+def test_gpu_memory_of_own_processes_is_unknown_if_it_could_be_wrong(
     procs: Any, pids: frozenset[int] | None, memory: float | None
 ) -> None:
     (reading,) = picture(GpuList(), device(0, procs=procs), pids=pids)
     assert reading.own_mem_bytes == memory
 
 
-def test_nvml_codes_become_sentences() -> None:
+def test_nvml_error_codes_become_sentences() -> None:
     assert throttle_reasons(0x0) == throttle_reasons(0x1) == ()
     assert throttle_reasons(0x64) == ("power cap", "thermal (driver)", "thermal (hardware)")
     assert "NVML 77" in driver_message(77, "Strange")
@@ -105,7 +105,7 @@ def test_gpu_is_own_or_not_or_unknown() -> None:
     assert is_own(("MIG-1",), 1, "GPU-77") is None
 
 
-def test_memory_of_the_second_version_falls_back_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvml_memory_info_v2_falls_back_to_v1(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_version(_handle: object, version: int | None = None) -> SimpleNamespace:
         if version is not None:
             raise pynvml.NVMLError(999)  # what WSL2 answers (nvitop#30)
@@ -115,7 +115,7 @@ def test_memory_of_the_second_version_falls_back_to_the_first(monkeypatch: pytes
     assert _memory(None) == {"mem_used": 5.0, "mem_total": 9.0}
 
 
-def test_every_getter_raises_only_what_is_caught_when_the_driver_is_gone() -> None:
+def test_every_nvml_getter_raises_only_handled_errors_if_the_driver_is_lost() -> None:
     for getter in GETTERS:
         with pytest.raises(pynvml.NVMLError):
             getter(None)

@@ -34,7 +34,7 @@ def test_pressure_and_processor_times_are_parsed() -> None:
     assert parse_busy("intr 1") is None
 
 
-def test_tighter_limit_of_host_and_control_group_counts() -> None:
+def test_memory_limit_is_the_lower_of_host_and_control_group() -> None:
     host = HostMemory(32.0 * GIB, 16.0 * GIB, None, None)
     assert trainer_memory(host, None) == TrainerMemory(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
     assert trainer_memory(host, MemoryLimit(64 * GIB, GIB, 0)) == TrainerMemory(32.0 * GIB, 16.0 * GIB, 16.0 * GIB)
@@ -87,7 +87,7 @@ def test_cgroup_path_in_a_container_begins_at_the_mount(tmp_path: Path) -> None:
     assert limit.limit_bytes == 2 * GIB
 
 
-def test_no_control_group_means_no_limit(tmp_path: Path) -> None:
+def test_without_a_control_group_memory_has_no_limit(tmp_path: Path) -> None:
     assert memory_limit("self", proc=tmp_path) is None
 
 
@@ -97,7 +97,7 @@ def test_unreadable_proc_gives_none_and_not_zero(tmp_path: Path) -> None:
     assert inbox.of(HostSample) == [HostSample(t=0.0)]
 
 
-def test_host_sample_has_all_values(tmp_path: Path) -> None:
+def test_host_sample_contains_all_values(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     (proc / "pressure").mkdir(parents=True)
     (proc / "meminfo").write_text(MEMINFO)
@@ -117,7 +117,7 @@ def test_host_sample_has_all_values(tmp_path: Path) -> None:
     assert second.disk_free_bytes == pytest.approx(free_bytes(tmp_path), rel=0.1)
 
 
-def test_real_machine_is_sampled() -> None:
+def test_host_sensor_reads_the_real_machine() -> None:
     inbox = ListInbox()
     Host(inbox=inbox, clock=HandClock(), interval_s=1.0, output_dir="/nowhere/at/all").sample()
     sample = inbox.of(HostSample)[0]

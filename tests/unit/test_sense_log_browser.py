@@ -73,7 +73,7 @@ def test_forwards_and_backwards_are_the_same_lines(log: Path, lines: int) -> Non
     assert forwards[-1].text == " 2%|"
 
 
-def test_unfinished_line_is_after_the_end_of_its_stretch(log: Path) -> None:
+def test_unfinished_log_line_is_excluded_from_the_end_of_the_page(log: Path) -> None:
     page = READER.before(str(log), READER.size(str(log)), 5)
     assert page.lines[-1].open
     assert page.end == page.lines[-1].offset
@@ -81,7 +81,7 @@ def test_unfinished_line_is_after_the_end_of_its_stretch(log: Path) -> None:
     assert hidden.end == page.end
 
 
-def test_states_of_a_progress_bar_are_listed(log: Path) -> None:
+def test_all_redraws_of_a_progress_bar_can_be_listed(log: Path) -> None:
     bar = next(line for line in everything_after(log, 900) if line.states == 3)
     assert READER.states(str(log), bar, 2) == (" 20%|## |", " 30%|###|")
 
@@ -96,7 +96,7 @@ def test_a_filter_shows_matching_lines_only_both_ways(log: Path) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("pattern", ["line 1.3", "loss=nan", "^line 4", "nothing", "30%", "é$", r"2%\|"])
-def test_finding_counting_and_filtering_agree(log: Path, pattern: str) -> None:
+def test_log_search_count_and_filter_agree(log: Path, pattern: str) -> None:
     compiled = re.compile(pattern)
     expected = [line.offset for line in everything_after(log, 900, compiled)]
     at, found = 0, []
@@ -116,20 +116,20 @@ def test_finding_counting_and_filtering_agree(log: Path, pattern: str) -> None:
         assert part.matches == len(expected) - 1
 
 
-def test_search_and_tally_can_be_stopped(log: Path) -> None:
+def test_log_search_and_count_can_be_cancelled(log: Path) -> None:
     assert READER.find(str(log), re.compile("line"), 0, backwards=False, stopped=lambda: True) is None
     assert list(READER.tally(str(log), re.compile("line"), 0, 1 << 62, lambda: True)) == []
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_line_is_found_by_its_number(log: Path) -> None:
+def test_log_line_is_found_by_its_number(log: Path) -> None:
     lines = everything_after(log, 900)
     for number in (1, 2, 78, 79, 201, 500):
         assert READER.line_at(str(log), number, never) == lines[number - 1].offset
     assert READER.line_at(str(log), 9999, never) is None
 
 
-def test_line_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_log_line_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_browser, "LONGEST_LINE", 1000)
     monkeypatch.setattr(log_browser, "BLOCK_BYTES", 500)
     monkeypatch.setattr(log_browser, "SCAN_BYTES", 500)
@@ -142,7 +142,7 @@ def test_line_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert everything_after(path, 50)[0].text == "begin"
 
 
-def test_missing_log_is_empty(tmp_path: Path) -> None:
+def test_a_missing_log_has_no_lines(tmp_path: Path) -> None:
     path = str(tmp_path / "none.log")
     assert READER.size(path) == 0
     assert READER.before(path, 100, 10) == READER.after(path, 0, 10) == LogStretch()
@@ -157,7 +157,7 @@ PATTERNS = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=60).map("".join), PATTERNS)
-def test_block_matches_as_its_single_lines_do(text: str, pattern: str) -> None:
+def test_matching_a_block_equals_matching_its_single_lines(text: str, pattern: str) -> None:
     block = text.encode()
     compiled = re.compile(pattern)
     rows = block.removesuffix(b"\n").split(b"\n") if block else []
@@ -170,6 +170,6 @@ def test_block_matches_as_its_single_lines_do(text: str, pattern: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"nothing\n", b"No Such Thing\n", b"no s\x07uch thing\n", b"no \xc5\xbfuch thing\n"])
-def test_case_insensitive_words_are_found_as_by_a_regular_expression(text: bytes) -> None:
+def test_case_insensitive_word_search_equals_a_regular_expression(text: bytes) -> None:
     pattern = re.compile("no such thing", re.IGNORECASE)
     assert bool(list(LineMatcher(pattern).numbers(text))) == bool(pattern.search(visible(text)))

@@ -38,7 +38,7 @@ def test_step_and_epoch_are_parsed_from_the_name(name: str, step: int | None, ep
     assert moment_of(Path(name)) == (step, epoch)
 
 
-def test_newest_pictures_come_first(tmp_path: Path) -> None:
+def test_newest_sample_images_come_first(tmp_path: Path) -> None:
     picture(tmp_path / "sample" / "a_000100_00_20251121232000.png", 100)
     picture(tmp_path / "sample" / "a_000200_00_20251121232000.JPG", 200)
     picture(tmp_path / "run-1" / "samples" / "0000300.webp", 300)
@@ -48,12 +48,12 @@ def test_newest_pictures_come_first(tmp_path: Path) -> None:
     assert [s.step for s in find_samples(tmp_path, newest=1)] == [300]
 
 
-def test_without_a_folder_named_for_samples_any_picture_counts(tmp_path: Path) -> None:
+def test_without_a_samples_folder_any_image_is_listed(tmp_path: Path) -> None:
     picture(tmp_path / "out" / "0000300.png", 1)
     assert [s.name for s in find_samples(tmp_path)] == ["0000300.png"]
 
 
-def test_links_hidden_folders_and_what_is_too_deep_are_left_out(tmp_path: Path) -> None:
+def test_links_hidden_folders_and_deep_folders_are_not_searched_for_samples(tmp_path: Path) -> None:
     real = picture(tmp_path / "elsewhere" / "secret.png", 1)
     out = tmp_path / "out"
     picture(out / "sample" / "a.png", 1)
@@ -65,7 +65,7 @@ def test_links_hidden_folders_and_what_is_too_deep_are_left_out(tmp_path: Path) 
     assert [s.name for s in find_samples(out)] == ["a.png"]
 
 
-def test_a_folder_of_a_million_files_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_for_samples_stops_in_a_very_large_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample_images, "ENTRIES", 5)
     for number in range(20):
         picture(tmp_path / "sample" / f"{number:04d}.png", number)
@@ -76,7 +76,7 @@ def test_missing_directory_has_no_samples(tmp_path: Path) -> None:
     assert find_samples(tmp_path / "later") == ()
 
 
-def test_pictures_that_match_the_globs_come_before_folders_named_for_samples(tmp_path: Path) -> None:
+def test_images_that_match_the_globs_come_before_samples_folders(tmp_path: Path) -> None:
     picture(tmp_path / "sample" / "a.png", 100)
     picture(tmp_path / "media" / "epoch_1" / "b.png", 50)
     picture(tmp_path / "media" / "c.jpg", 60)

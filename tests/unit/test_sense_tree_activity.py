@@ -11,14 +11,14 @@ def member(
     return pid, Member(ProcStat(pid, "S", parent, own, children, start, 0, 0), io)
 
 
-def test_first_sample_has_all_work_and_the_next_only_what_was_added() -> None:
+def test_first_tree_sample_has_all_work_and_later_ones_the_difference() -> None:
     tree = TreeActivity()
     assert tree.update(dict([member(TRAINER, 50, read=1000)])) == Work(50, 0, 1000, 0)
     assert tree.update(dict([member(TRAINER, 80, read=1500)])) == Work(30, 0, 500, 0)
     assert tree.total == Work(80, 0, 1500, 0)
 
 
-def test_a_loader_that_ends_is_not_counted_again_by_its_parent() -> None:
+def test_work_of_an_ended_loader_is_not_counted_again_for_its_parent() -> None:
     tree = TreeActivity()
     tree.update(dict([member(TRAINER, 50, read=100), member(LOADER, 60_000, parent=TRAINER, read=9_000_000)]))
     # The trainer waited for it: its time and bytes are the trainer's now, and it did a little since the last look.
@@ -33,7 +33,7 @@ def test_work_inherited_one_sample_later_is_not_counted_again() -> None:
     assert tree.update(dict([member(TRAINER, 70, children=60_000)])).ticks == 10
 
 
-def test_work_of_a_child_that_is_not_waited_for_is_counted_soon() -> None:
+def test_work_of_a_child_that_is_not_waited_for_is_counted_in_a_later_sample() -> None:
     tree = TreeActivity()
     tree.update(dict([member(TRAINER, 0, read=0), member(LOADER, 0, parent=TRAINER, read=10**12)]))
     for look in range(1, 6):
@@ -56,7 +56,7 @@ def test_a_zombie_whose_io_cannot_be_read_keeps_its_bytes() -> None:
     assert tree.total.read_bytes == 700
 
 
-def test_the_total_never_falls() -> None:
+def test_total_work_of_a_process_tree_never_decreases() -> None:
     tree = TreeActivity()
     totals = []
     for members in ([member(1, 9, read=9), member(2, 9, parent=1, read=9)], [member(1, 9, read=9)], [], [member(3, 1)]):

@@ -24,5 +24,5 @@ def test_line_is_shown_as_a_terminal_would_leave_it(raw: bytes, shown: str) -> N
     assert visible(raw) == shown
 
 
-def test_long_lines_are_cut() -> None:
+def test_long_terminal_lines_are_cut() -> None:
     assert len(visible(b"x" * 100_000)) == LINE_CHARS

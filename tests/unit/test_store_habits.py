@@ -28,7 +28,7 @@ TAUGHT = Habits(runs=1, start=PhaseHabit(times=1, longest_s=40.0, quiet_s=4.0), 
         "python train.py trainer.resume_from=x +seed=4 --lr 1e-4 --master_port 29501",
     ],
 )
-def test_launches_of_one_job(command: str) -> None:
+def test_resume_and_output_options_do_not_change_the_normalised_command(command: str) -> None:
     assert normalised(command.split()) == ("python", "train.py", "--lr", "1e-4")
 
 
@@ -42,16 +42,16 @@ def test_launches_of_one_job(command: str) -> None:
         "python train.py --lr 1e-4 --model_name llama",
     ],
 )
-def test_other_jobs(command: str) -> None:
+def test_other_training_options_change_the_normalised_command(command: str) -> None:
     assert normalised(command.split()) != ("python", "train.py", "--lr", "1e-4")
 
 
-def test_the_folder_belongs_to_the_job() -> None:
+def test_job_key_depends_on_the_working_folder() -> None:
     assert job_key(["python"], "/a") != job_key(["python"], "/b")
     assert job_key(["\udcff"], "/a")
 
 
-def test_what_was_written_is_read_faded(tmp_path: Path) -> None:
+def test_habits_are_decayed_when_they_are_read(tmp_path: Path) -> None:
     HabitsFile(tmp_path, ["python", "t.py"], "/a").write(TAUGHT)
     again = HabitsFile(tmp_path, ["python3", "t.py", "--resume", "x"], "/a").read()
     assert again is not None
@@ -60,7 +60,7 @@ def test_what_was_written_is_read_faded(tmp_path: Path) -> None:
     assert HabitsFile(tmp_path, ["python", "other.py"], "/a").read() is None
 
 
-def test_another_config_drops_the_pace(tmp_path: Path) -> None:
+def test_a_changed_config_discards_the_learned_pace(tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("batch = 1")
     HabitsFile(tmp_path, ["t"], "/a", config).write(TAUGHT)
@@ -78,7 +78,7 @@ def test_another_config_drops_the_pace(tmp_path: Path) -> None:
     "content",
     [b"", b"{", b'{"version":2,"habits":{}}', b'{"version":1}', b"\xff\xfe", b"[" * 50_000, b" " * 70_000, None],
 )
-def test_an_unreadable_file_counts_as_absent(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_habits_file_counts_as_absent(tmp_path: Path, content: bytes | None) -> None:
     file = HabitsFile(tmp_path, ["t"], "/a")
     file.path.parent.mkdir()
     if content is None:
@@ -88,14 +88,14 @@ def test_an_unreadable_file_counts_as_absent(tmp_path: Path, content: bytes | No
     assert file.read() is None
 
 
-def test_a_folder_that_cannot_be_made_is_no_trouble(tmp_path: Path) -> None:
+def test_a_habits_folder_that_cannot_be_created_raises_nothing(tmp_path: Path) -> None:
     (tmp_path / "habits").write_text("in the way")
     file = HabitsFile(tmp_path, ["t"], "/a")
     file.write(TAUGHT)
     assert file.read() is None
 
 
-def test_only_the_newest_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_habits_of_the_newest_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "FILES", 3)
     for n in range(5):
         file = HabitsFile(tmp_path, ["t", str(n)], "/a")

@@ -31,7 +31,7 @@ def is_well(writer: HistoryWriter) -> bool:
     return writer.trouble is None
 
 
-def test_the_newest_samples_come_back_whole(tmp_path: Path, read: Open) -> None:
+def test_the_newest_history_samples_are_read_back_complete(tmp_path: Path, read: Open) -> None:
     writer = HistoryWriter(tmp_path / "h")
     writer.add(gpus(1, 10.0))
     newest = GpuSample(t=2, gpus=(), trouble="driver gone")
@@ -68,7 +68,7 @@ def test_a_series_has_min_mean_max_and_gaps(tmp_path: Path, read: Open, network:
     writer.close()
 
 
-def test_samples_of_the_same_second_meet_in_one_bucket(tmp_path: Path, read: Open) -> None:
+def test_samples_of_the_same_second_share_one_bucket(tmp_path: Path, read: Open) -> None:
     writer = HistoryWriter(tmp_path / "h")
     for t, util in ((1.1, 50.0), (1.5, 100.0), (1.9, None), (2.2, 7.0)):
         writer.add(gpus(t, util))
@@ -78,7 +78,7 @@ def test_samples_of_the_same_second_meet_in_one_bucket(tmp_path: Path, read: Ope
     assert read(tmp_path / "h").series("gpu0.util", 0, 10, 10) == [(1.5, 0, 37.5, 100), (2.5, 7, 7, 7)]
 
 
-def test_age_thins_out_but_never_loses_an_extreme(tmp_path: Path, read: Open) -> None:
+def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, read: Open) -> None:
     writer = HistoryWriter(tmp_path / "h")
     spike_t = 1234
     for t in range(2 * HOUR):
@@ -102,7 +102,7 @@ def test_age_thins_out_but_never_loses_an_extreme(tmp_path: Path, read: Open) ->
     assert mean == pytest.approx(50 + 50 / (2 * HOUR))
 
 
-def test_a_week_of_eight_gpus_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
+def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
     """Two samples a bucket of the tier that each time ends in give the rows (with all extremes) that 1 Hz gives.
 
     bench/history.py feeds all 604 800 seconds.
@@ -157,7 +157,7 @@ def test_a_week_of_eight_gpus_stays_under_fifty_megabytes(tmp_path: Path, read: 
     assert len(reader.series("gpu7.power", 0, week, 700)) == 700
 
 
-def test_missing_damaged_and_foreign_files_are_an_empty_history(tmp_path: Path, read: Open) -> None:
+def test_missing_damaged_and_unrelated_files_are_read_as_an_empty_history(tmp_path: Path, read: Open) -> None:
     newer = sqlite3.connect(tmp_path / "newer")
     newer.execute("PRAGMA user_version = 99")
     newer.close()
@@ -172,7 +172,7 @@ def test_missing_damaged_and_foreign_files_are_an_empty_history(tmp_path: Path, 
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path: Path, read: Open) -> None:
+def test_a_damaged_history_file_is_renamed_and_a_new_one_started(tmp_path: Path, read: Open) -> None:
     garbage = b"this is no database, and never was one" * 100
     path = tmp_path / "h"
     path.write_bytes(garbage)
@@ -188,7 +188,7 @@ def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path: Path, read: O
     writer.close()
 
 
-def test_a_history_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_history_of_a_newer_version_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "h"
     newer = sqlite3.connect(path)
     newer.execute("CREATE TABLE later (x)")
@@ -205,7 +205,7 @@ def test_a_history_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("network", [False, True])
-def test_rows_wait_while_somebody_holds_the_file(tmp_path: Path, read: Open, network: bool) -> None:
+def test_rows_are_written_later_if_the_history_file_is_locked(tmp_path: Path, read: Open, network: bool) -> None:
     path = tmp_path / "h"
     writer = HistoryWriter(path, network=network)
     writer.add(gpus(1, 10.0))
@@ -226,7 +226,7 @@ def test_rows_wait_while_somebody_holds_the_file(tmp_path: Path, read: Open, net
     assert read(path).latest().gpu == gpus(2, 20.0), "the writer is gone, its file is not"
 
 
-def test_a_copy_without_its_helper_files_in_a_folder_of_others_is_still_read(tmp_path: Path, read: Open) -> None:
+def test_a_history_without_wal_files_is_read_in_immutable_mode(tmp_path: Path, read: Open) -> None:
     writer = HistoryWriter(tmp_path / "h")
     writer.add(gpus(1, 10.0))
     writer.close()
@@ -234,7 +234,7 @@ def test_a_copy_without_its_helper_files_in_a_folder_of_others_is_still_read(tmp
     assert reader._query_still("SELECT COUNT(*) FROM gpu_1", ()) == [(1,)]
 
 
-def test_nan_is_unknown(tmp_path: Path, read: Open) -> None:
+def test_nan_in_the_history_is_unknown(tmp_path: Path, read: Open) -> None:
     writer = HistoryWriter(tmp_path / "h")
     for t, loss in ((1, float("nan")), (2, float("inf")), (3, 0.5)):
         writer.add(ProgressPoint(t=t, progress=Progress(loss=loss)))

@@ -31,7 +31,7 @@ def texts(records: list[Record]) -> list[str]:
     return [r.fact.text for r in records if isinstance(r.fact, Note)]
 
 
-def test_records_come_back_in_order_with_their_numbers(tmp_path: Path) -> None:
+def test_journal_records_are_read_in_order_with_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with JournalWriter(path) as writer:
         first = writer.append(0.0, 100.0, fact=RunCreated(run="r", name="n", command=("c",), cwd="/", preset="p"))
@@ -51,7 +51,7 @@ def test_records_come_back_in_order_with_their_numbers(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_record_has_exactly_one_body(tmp_path: Path) -> None:
+def test_a_journal_record_has_exactly_one_body(tmp_path: Path) -> None:
     with JournalWriter(tmp_path / "j") as writer:
         with pytest.raises(ValueError, match="exactly one body"):
             writer.append(0, 0)
@@ -76,7 +76,7 @@ def test_a_torn_last_line_is_closed_and_kept(tmp_path: Path) -> None:
     assert torn in path.read_bytes()
 
 
-def test_unknown_kinds_are_skipped_and_their_numbers_not_given_again(tmp_path: Path) -> None:
+def test_unknown_record_kinds_are_skipped_and_their_numbers_not_reused(tmp_path: Path) -> None:
     path = tmp_path / "j"
     path.write_bytes(
         b'{"v":1,"seq":7,"t":0,"wall":0,"fact":{"fact":"invented_later","x":1}}\n'
@@ -90,7 +90,7 @@ def test_unknown_kinds_are_skipped_and_their_numbers_not_given_again(tmp_path: P
         assert writer.append(0, 0, fact=note("x")).seq == 9
 
 
-def test_a_newer_major_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_journal_of_a_newer_major_version_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "j"
     line = b'{"v":2,"seq":1,"t":0,"wall":0,"shape":"ignore_problem of"}\n'
     path.write_bytes(line)
@@ -100,13 +100,13 @@ def test_a_newer_major_version_is_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == line
 
 
-def test_an_absent_journal_is_empty(tmp_path: Path) -> None:
+def test_a_missing_journal_is_empty(tmp_path: Path) -> None:
     assert list(read_journal(tmp_path / "no")) == []
     assert load_story(tmp_path / "no").seq == 0
     assert latest_snapshot(tmp_path / "no") is None
 
 
-def test_the_newest_snapshot_is_found(tmp_path: Path) -> None:
+def test_the_newest_snapshot_of_the_journal_is_found(tmp_path: Path) -> None:
     with JournalWriter(tmp_path / "j") as writer:
         writer.append(0, 0, fact=JudgeSnapshot(version=1, state={"a": 1}))
         writer.append(0, 0, fact=JudgeSnapshot(version=1, state={"a": 2}))
@@ -123,7 +123,7 @@ def test_file_names_that_are_not_utf8_do_not_stop_the_journal(tmp_path: Path) ->
     assert texts(list(read_journal(tmp_path / "j"))) == ["out/m\ufffd.safetensors"]
 
 
-def test_a_follower_gives_each_record_once(tmp_path: Path) -> None:
+def test_a_journal_follower_returns_each_record_once(tmp_path: Path) -> None:
     path = tmp_path / "j"
     follower = JournalFollower(path)
     assert follower.poll() == []
@@ -137,7 +137,7 @@ def test_a_follower_gives_each_record_once(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_follower_waits_for_half_a_line_and_passes_over_a_torn_one(tmp_path: Path) -> None:
+def test_a_journal_follower_waits_for_half_a_line_and_skips_a_torn_one(tmp_path: Path) -> None:
     path = tmp_path / "j"
     follower = JournalFollower(path)
     line = msgspec.json.encode(Record(seq=1, t=0, wall=0, fact=note("a\rb")))
@@ -154,7 +154,7 @@ def test_a_follower_waits_for_half_a_line_and_passes_over_a_torn_one(tmp_path: P
     assert follower.skipped == 1
 
 
-def test_a_follower_survives_a_replaced_file_without_repeating(tmp_path: Path) -> None:
+def test_a_journal_follower_repeats_no_record_after_the_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "j"
     follower = JournalFollower(path)
     with JournalWriter(path) as writer:
@@ -188,7 +188,7 @@ print(failed, writer.seq)
 
 
 @pytest.mark.parametrize("limit", [300, 330, 350, 400])
-def test_a_disk_that_is_full_for_a_while_tears_no_later_record(tmp_path: Path, limit: int) -> None:
+def test_a_temporarily_full_disk_does_not_damage_later_journal_records(tmp_path: Path, limit: int) -> None:
     path = tmp_path / "j"
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(path), str(limit)], capture_output=True, text=True, check=True, timeout=60
@@ -201,7 +201,7 @@ def test_a_disk_that_is_full_for_a_while_tears_no_later_record(tmp_path: Path, l
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY, "only the child was limited"
 
 
-def test_every_record_says_its_version(tmp_path: Path) -> None:
+def test_every_journal_record_has_a_version(tmp_path: Path) -> None:
     with JournalWriter(tmp_path / "j") as writer:
         writer.append(0, 0, fact=note("a"))
     assert (tmp_path / "j").read_bytes() == b'{"v":1,"seq":1,"t":0,"wall":0,"fact":{"fact":"note","text":"a"}}\n'

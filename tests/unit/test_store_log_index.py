@@ -19,7 +19,7 @@ def grow(log: Path, size: int) -> None:
         file.write(b"x" * (size - log.stat().st_size))
 
 
-def test_a_line_has_the_time_at_which_it_was_first_seen(tmp_path: Path, log: Path) -> None:
+def test_log_index_gives_the_time_at_which_a_line_was_first_seen(tmp_path: Path, log: Path) -> None:
     writer, index = LogIndexWriter(tmp_path / "log.index", str(log)), LogIndex(tmp_path / "log.index")
     for t, size in ((10.0, 0), (11.0, 100), (12.0, 250), (13.0, 250), (700.0, 300)):
         grow(log, size)
@@ -29,7 +29,7 @@ def test_a_line_has_the_time_at_which_it_was_first_seen(tmp_path: Path, log: Pat
     assert (tmp_path / "log.index").stat().st_size == 4 * POINT.size
 
 
-def test_no_more_than_a_point_a_second(tmp_path: Path, log: Path) -> None:
+def test_log_index_has_at_most_one_point_per_second(tmp_path: Path, log: Path) -> None:
     writer = LogIndexWriter(tmp_path / "log.index", str(log))
     for i in range(100):
         grow(log, i + 1)
@@ -37,7 +37,7 @@ def test_no_more_than_a_point_a_second(tmp_path: Path, log: Path) -> None:
     assert (tmp_path / "log.index").stat().st_size == 10 * POINT.size
 
 
-def test_what_was_written_while_nobody_watched_has_no_time(tmp_path: Path, log: Path) -> None:
+def test_log_lines_written_without_a_supervisor_have_no_time(tmp_path: Path, log: Path) -> None:
     index = LogIndex(tmp_path / "log.index")
     first = LogIndexWriter(tmp_path / "log.index", str(log))
     grow(log, 100)
@@ -52,7 +52,7 @@ def test_what_was_written_while_nobody_watched_has_no_time(tmp_path: Path, log: 
     assert [index.time_of(o) for o in (50, 150, 500, 950)] == [None, 6, None, 101]
 
 
-def test_a_log_that_was_cut_begins_a_new_index(tmp_path: Path, log: Path) -> None:
+def test_a_truncated_log_starts_a_new_index(tmp_path: Path, log: Path) -> None:
     writer, index = LogIndexWriter(tmp_path / "log.index", str(log)), LogIndex(tmp_path / "log.index")
     for t, size in ((1, 0), (2, 500)):
         grow(log, size)
@@ -67,7 +67,7 @@ def test_a_log_that_was_cut_begins_a_new_index(tmp_path: Path, log: Path) -> Non
     assert index.time_of(60) is None
 
 
-def test_a_torn_point_is_written_over(tmp_path: Path, log: Path) -> None:
+def test_a_torn_index_point_is_overwritten(tmp_path: Path, log: Path) -> None:
     writer, index = LogIndexWriter(tmp_path / "log.index", str(log)), LogIndex(tmp_path / "log.index")
     writer.look(1)
     with (tmp_path / "log.index").open("ab") as file:
@@ -77,21 +77,21 @@ def test_a_torn_point_is_written_over(tmp_path: Path, log: Path) -> None:
     assert index.time_of(5) == 2
 
 
-def test_the_worlds_faults_cost_only_the_times(tmp_path: Path, log: Path) -> None:
+def test_log_index_that_cannot_be_written_or_read_gives_no_times(tmp_path: Path, log: Path) -> None:
     writer = LogIndexWriter(tmp_path / "no" / "such" / "folder", str(log))
     writer.look(1)
     assert LogIndex(tmp_path / "none").time_of(0) is None
     assert LogIndex(tmp_path / "none").offset_at(5) is None
 
 
-def test_a_launched_log_was_empty_when_it_was_launched(tmp_path: Path, log: Path) -> None:
+def test_log_index_of_a_launched_trainer_starts_with_an_empty_log(tmp_path: Path, log: Path) -> None:
     grow(log, 60)
     LogIndexWriter(tmp_path / "log.index", str(log), empty_t=4.0).look(5.0)
     index = LogIndex(tmp_path / "log.index")
     assert (index.time_of(0), index.offset_at(4.5)) == (5.0, 0)
 
 
-def test_looks_happen_beside_the_watch(tmp_path: Path, log: Path) -> None:
+def test_log_growth_is_recorded_in_the_background(tmp_path: Path, log: Path) -> None:
     grow(log, 60)
     growth = LogGrowth(LogIndexWriter(tmp_path / "log.index", str(log), empty_t=4.0))
     growth.look(5.0)

@@ -29,14 +29,14 @@ def never(_: RunDirectory) -> bool:
     return False
 
 
-def test_home_is_the_variable_then_xdg_then_the_users_own() -> None:
+def test_state_folder_is_trainwatch_home_then_xdg_then_the_home_folder() -> None:
     assert trainwatch_home({"TRAINWATCH_HOME": "/t", "XDG_STATE_HOME": "/x"}) == Path("/t")
     assert trainwatch_home({"TRAINWATCH_HOME": "", "XDG_STATE_HOME": "/x"}) == Path("/x/trainwatch")
     assert trainwatch_home({"XDG_STATE_HOME": "relative", "HOME": "/h"}) == Path("/h/.local/state/trainwatch")
     assert trainwatch_home({"TRAINWATCH_HOME": "here"}).is_absolute()
 
 
-def test_every_folder_of_a_new_run_is_private(tmp_path: Path) -> None:
+def test_every_folder_of_a_new_run_is_readable_by_its_user_only(tmp_path: Path) -> None:
     directory = RunDirectory.create(tmp_path / "a" / "b", spec("x-1", "x"))
     for folder in (tmp_path / "a", tmp_path / "a" / "b" / "runs", directory.path, directory.attempts):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -49,7 +49,7 @@ def test_folders_that_exist_keep_their_mode(tmp_path: Path) -> None:
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
-def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_run_spec_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     written = spec("x-1", "x", project="/p/trainwatch.toml")
     directory = RunDirectory.create(tmp_path, written)
     assert directory.load_spec() == written
@@ -57,7 +57,7 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert [d.id for d in list_runs(tmp_path)] == ["x-1"]
 
 
-def test_an_id_is_given_once(tmp_path: Path) -> None:
+def test_a_run_id_that_exists_is_refused(tmp_path: Path) -> None:
     RunDirectory.create(tmp_path, spec("x-1", "x"))
     with pytest.raises(FileExistsError, match="x-1 already exists"):
         RunDirectory.create(tmp_path, spec("x-1", "other"))
@@ -66,12 +66,12 @@ def test_an_id_is_given_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["", "../x", ".x", "a/b"])
-def test_an_id_cannot_leave_the_folder(tmp_path: Path, run_id: str) -> None:
+def test_a_run_id_cannot_be_a_path_outside_the_runs_folder(tmp_path: Path, run_id: str) -> None:
     with pytest.raises(ValueError, match="not a run id"):
         RunDirectory.create(tmp_path, spec(run_id, "x"))
 
 
-def test_ids_are_readable_and_differ_between_projects(tmp_path: Path) -> None:
+def test_run_ids_are_readable_and_differ_between_projects(tmp_path: Path) -> None:
     one, two = run_id_for("Lüca XL #2", Path("/a")), run_id_for("Lüca XL #2", Path("/b"))
     assert one.startswith("luca-xl-2-")
     assert one != two
@@ -82,7 +82,7 @@ def test_ids_are_readable_and_differ_between_projects(tmp_path: Path) -> None:
     assert new_run_id(tmp_path, "n", None) == run_id_for("n", None) + "-3"
 
 
-def test_a_newer_or_damaged_spec_says_so_and_hides_no_other_run(tmp_path: Path) -> None:
+def test_a_newer_or_damaged_run_spec_is_reported_and_hides_no_other_run(tmp_path: Path) -> None:
     good = RunDirectory.create(tmp_path, spec("good", "g"))
     newer = RunDirectory.create(tmp_path, spec("newer", "n"))
     newer.spec.write_bytes(msgspec.json.encode({"version": 99, "whatever": 1}))
@@ -96,7 +96,7 @@ def test_a_newer_or_damaged_spec_says_so_and_hides_no_other_run(tmp_path: Path) 
         torn.load_spec()
 
 
-def test_without_a_run_the_sentence_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_run_contains_the_command_to_use(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound, match=r'no run "luca"; start one with `trainwatch run'):
         find_run(tmp_path, "luca")
     RunDirectory.create(tmp_path, spec("a", "a"))
@@ -106,7 +106,7 @@ def test_without_a_run_the_sentence_says_what_to_do(tmp_path: Path) -> None:
         find_run(tmp_path, None, project=Path("/p/trainwatch.toml"), anywhere=False)
 
 
-def test_the_newest_launch_of_the_same_job_is_meant(tmp_path: Path) -> None:
+def test_find_run_returns_the_newest_launch_of_the_job(tmp_path: Path) -> None:
     RunDirectory.create(tmp_path, spec("n-1", "n", wall=1))
     newest = RunDirectory.create(tmp_path, spec("n-1-2", "n", wall=2))
     assert find_run(tmp_path, "n", live=never) == newest
@@ -115,7 +115,7 @@ def test_the_newest_launch_of_the_same_job_is_meant(tmp_path: Path) -> None:
     assert find_run(tmp_path, "n", live=lambda d: d.id == "n-1").id == "n-1"
 
 
-def test_the_project_s_own_run_goes_before_one_of_the_same_name_elsewhere(tmp_path: Path) -> None:
+def test_find_run_prefers_the_run_of_this_project(tmp_path: Path) -> None:
     here, there = Path("/here/trainwatch.toml"), Path("/there/trainwatch.toml")
     mine = RunDirectory.create(tmp_path, spec("n-1", "n", project=str(here), wall=1))
     RunDirectory.create(tmp_path, spec("n-2", "n", project=str(there), wall=2))
@@ -126,7 +126,7 @@ def test_the_project_s_own_run_goes_before_one_of_the_same_name_elsewhere(tmp_pa
     assert find_run(tmp_path, "n", live=lambda d: d.id == "n-1") == mine
 
 
-def test_a_run_of_another_folder_is_meant_only_when_it_is_the_only_one(tmp_path: Path) -> None:
+def test_find_run_returns_a_run_of_another_folder_only_if_it_is_unique(tmp_path: Path) -> None:
     only = RunDirectory.create(tmp_path, spec("a-1", "a", wall=1))
     assert find_run(tmp_path, None, cwd=Path("/elsewhere"), live=never) == only
     RunDirectory.create(tmp_path, spec("b-1", "b", wall=2))
@@ -134,7 +134,7 @@ def test_a_run_of_another_folder_is_meant_only_when_it_is_the_only_one(tmp_path:
         find_run(tmp_path, None, cwd=Path("/elsewhere"), live=lambda d: d.id == "a-1")
 
 
-def test_atomic_write_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
+def test_atomic_write_replaces_the_file_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
@@ -151,6 +151,6 @@ def test_atomic_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_home_of_nobody_is_named() -> None:
+def test_trainwatch_home_of_an_unknown_user_is_reported() -> None:
     with pytest.raises(NoHomeError, match="TRAINWATCH_HOME=~nosuchuser-/x names a user that does not exist; set"):
         trainwatch_home({"TRAINWATCH_HOME": "~nosuchuser-/x"})

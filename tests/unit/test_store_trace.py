@@ -17,7 +17,7 @@ def read(path: Path) -> TraceReading:
     return TraceReading(path.read_bytes().splitlines(keepends=True))
 
 
-def test_observations_come_back_as_they_were(tmp_path: Path) -> None:
+def test_trace_observations_are_read_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     seen: list[Observation] = [
         Meta(t=0, command=("python", "train.py")),
@@ -34,7 +34,7 @@ def test_observations_come_back_as_they_were(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_over_its_bound_it_keeps_landmarks_and_the_newest_half(tmp_path: Path) -> None:
+def test_a_trace_over_its_size_limit_keeps_starts_ends_and_the_newest_half(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     limit = 20_000
     writer = TraceWriter(path, limit_bytes=limit)
@@ -57,7 +57,7 @@ def test_over_its_bound_it_keeps_landmarks_and_the_newest_half(tmp_path: Path) -
     assert [p.name for p in tmp_path.iterdir()] == ["trace.jsonl"]
 
 
-def test_a_torn_line_stays_alone(tmp_path: Path) -> None:
+def test_a_torn_trace_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_bytes(b'{"kind":"tick","t":1}\n{"kind":"ti')
     writer = TraceWriter(path)
@@ -68,7 +68,7 @@ def test_a_torn_line_stays_alone(tmp_path: Path) -> None:
     assert reading.skipped == 1
 
 
-def test_a_disk_that_takes_nothing_is_trouble_and_no_exception(tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_written_reports_trouble_and_does_not_raise(tmp_path: Path) -> None:
     path = tmp_path / "gone" / "trace.jsonl"
     writer = TraceWriter(path)
     writer.write(Tick(t=1))
@@ -82,6 +82,6 @@ def test_a_disk_that_takes_nothing_is_trouble_and_no_exception(tmp_path: Path) -
     assert [o.t for o in read(path)] == [2]
 
 
-def test_a_bound_must_be_positive(tmp_path: Path) -> None:
+def test_size_limit_of_a_trace_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than 0"):
         TraceWriter(tmp_path / "t", limit_bytes=0)

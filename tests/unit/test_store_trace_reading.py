@@ -25,7 +25,7 @@ def read(*lines: Any) -> tuple[list[Observation], TraceReading]:
         (None, []),
     ],
 )
-def test_any_field_of_a_gpu_may_be_missing_or_odd(gpus: Any, indices: list[int]) -> None:
+def test_any_gpu_field_of_a_trace_may_be_missing_or_invalid(gpus: Any, indices: list[int]) -> None:
     (seen,), reading = read({"t": 1, "kind": "gpu", "gpus": gpus})
     assert isinstance(seen, GpuSample)
     assert [g.index for g in seen.gpus] == indices
@@ -37,17 +37,17 @@ def test_a_value_of_the_wrong_type_is_unknown_and_the_others_stay() -> None:
     assert seen == ProcessSample(t=1, procs=9, read_bytes=7)
 
 
-def test_a_start_without_its_pid_is_a_start_all_the_same() -> None:
+def test_a_start_without_a_pid_is_read_as_a_start() -> None:
     (seen,), _ = read({"t": 0, "kind": "start", "attempt": 2, "changes": [{"key": 3}]})
     assert seen == Start(t=0, attempt=2, pid=0)
 
 
-def test_nulls_in_the_first_line_are_defaults() -> None:
+def test_nulls_in_the_first_trace_line_are_defaults() -> None:
     (seen,), _ = read({"t": 0, "kind": "meta", "version": None, "settings": None, "command": None})
     assert seen == Meta(t=0)
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_matter() -> None:
+def test_a_trace_with_a_byte_order_mark_and_windows_line_ends_is_read() -> None:
     seen, reading = read(b'\xef\xbb\xbf{"t":0,"kind":"tick"}\r\n', b"\r\n", b'{"t":1,"kind":"tick"}\r\n')
     assert seen == [Tick(t=0), Tick(t=1)]
     assert reading.skipped == 0
@@ -67,7 +67,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_matter() -> None:
         {"t": 1, "kind": "checkpoint", "path": "a", "event": "melted"},
     ],
 )
-def test_a_line_that_says_nothing_is_counted_and_named(line: Any) -> None:
+def test_invalid_trace_lines_are_counted_and_listed(line: Any) -> None:
     seen, reading = read({"t": 0, "kind": "tick"}, line, {"t": 3, "kind": "tick"})
     assert [o.t for o in seen] == [0, 3]
     assert reading.skipped == 1
@@ -75,7 +75,7 @@ def test_a_line_that_says_nothing_is_counted_and_named(line: Any) -> None:
     assert reading.problem.startswith("2: ")
 
 
-def test_kinds_of_a_later_version_are_left_out_without_complaint() -> None:
+def test_trace_kinds_of_a_later_version_are_skipped_silently() -> None:
     seen, reading = read({"t": 0, "kind": "weather", "sky": "grey"}, {"t": 1, "kind": "tick"})
     assert seen == [Tick(t=1)]
     assert (reading.foreign, reading.skipped) == (1, 0)
@@ -116,6 +116,6 @@ FIELDS = [
     ),
     st.dictionaries(st.sampled_from(FIELDS), VALUES),
 )
-def test_whatever_stands_there_is_read_or_counted(kind: str, fields: dict[str, Any]) -> None:
+def test_every_trace_line_is_read_or_counted_as_invalid(kind: str, fields: dict[str, Any]) -> None:
     seen, reading = read({**fields, "kind": kind})
     assert len(seen) + reading.skipped == 1

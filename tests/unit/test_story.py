@@ -54,7 +54,7 @@ def incident(number: int, *, is_open: bool = True) -> Incident:
 CREATED = RunCreated(run="r-1", name="r", command=("x",), cwd="/", preset="generic", max_restarts=3)
 
 
-def test_an_attempt_is_told_from_start_to_end() -> None:
+def test_story_has_the_start_and_end_of_an_attempt() -> None:
     story = told(
         (0.0, CREATED),
         (1.0, AttemptStarted(attempt=1, pid=42, log="/log")),
@@ -67,7 +67,7 @@ def test_an_attempt_is_told_from_start_to_end() -> None:
     assert story.budget_max == 3
 
 
-def test_an_adopted_attempt_stays_one_attempt() -> None:
+def test_an_attempt_adopted_by_a_new_supervisor_stays_one_attempt() -> None:
     story = told(
         (0.0, CREATED),
         (1.0, AttemptStarted(attempt=1, pid=42, resume_from="/out/c-5", resume_step=5)),
@@ -79,7 +79,7 @@ def test_an_adopted_attempt_stays_one_attempt() -> None:
     assert story.attempts[0].t == 1.0
 
 
-def test_checkpoints_are_ordered_and_keep_their_first_time() -> None:
+def test_story_orders_checkpoints_and_keeps_their_first_time() -> None:
     story = told(
         (0.0, CREATED),
         (2.0, CheckpointKnown(checkpoint=checkpoint(20, mtime=200.0, verdict="writing"))),
@@ -91,13 +91,13 @@ def test_checkpoints_are_ordered_and_keep_their_first_time() -> None:
     assert story.checkpoint_times["/out/c-20"] == 2.0
 
 
-def test_a_removed_checkpoint_is_no_longer_there() -> None:
+def test_a_removed_checkpoint_is_not_in_the_story() -> None:
     known = checkpoint(10, mtime=100.0)
     story = told((1.0, CheckpointKnown(checkpoint=known)), (2.0, CheckpointKnown(checkpoint=known, removed=True)))
     assert story.checkpoints == ()
 
 
-def test_an_incident_closes() -> None:
+def test_story_closes_an_incident_with_its_end() -> None:
     story = told(
         (1.0, IncidentOpened(incident=incident(1))),
         (2.0, IncidentUpdated(incident=msgspec.structs.replace(incident(1, is_open=False), ending="recovered"))),
@@ -106,7 +106,7 @@ def test_an_incident_closes() -> None:
     assert story.incidents[0].ending == "recovered"
 
 
-def test_what_was_decided_is_told_with_how_it_went() -> None:
+def test_story_has_each_decision_with_its_result() -> None:
     story = RunStory()
     bodies: list[dict[str, Any]] = [
         {"decision": NotifyPeople(id=1, reason="crash", event="incident", title="crash")},
@@ -125,13 +125,13 @@ def test_what_was_decided_is_told_with_how_it_went() -> None:
     assert (clear.kind, clear.done_t, clear.ok) == ("clear_gpu", None, None)
 
 
-def test_a_profile_switch_says_why() -> None:
+def test_story_has_the_reason_of_a_profile_switch() -> None:
     story = told((3.0, ProfileChanged(profile="safe", pending=True, why="asked for by ada, at the next checkpoint")))
     (switch,) = story.profile_switches
     assert (switch.profile, switch.pending, switch.why) == ("safe", True, "asked for by ada, at the next checkpoint")
 
 
-def test_the_state_says_since_when() -> None:
+def test_story_has_the_time_of_the_last_state_change() -> None:
     story = told((7.0, StateChanged(state="backing_off", reason="wait", until_t=17.0)))
     assert (story.state, story.state_t, story.until_t) == ("backing_off", 7.0, 17.0)
 
@@ -152,7 +152,7 @@ def test_the_state_says_since_when() -> None:
         )
     )
 )
-def test_any_order_of_facts_can_be_told_and_written(facts: list[Fact]) -> None:
+def test_story_accepts_and_encodes_facts_in_any_order(facts: list[Fact]) -> None:
     story = told(*[(float(i), fact) for i, fact in enumerate(facts)])
     assert story.seq == len(facts)
     assert msgspec.json.decode(msgspec.json.encode(story), type=RunStory) == story

@@ -58,7 +58,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("state", get_args(RunState))
-def test_every_state_has_a_sentence_even_with_nothing_known(state: RunState) -> None:
+def test_every_state_has_a_sentence_even_without_data(state: RunState) -> None:
     assert state in SENTENCES
     bare = Situation(story=msgspec.structs.replace(Situation().story, state=state))
     assert verdict(bare).sentence
@@ -74,16 +74,16 @@ def test_every_state_has_a_sentence_even_with_nothing_known(state: RunState) -> 
      ("swap_used", 2.1e9, "danger"),
      ("ram_available", 3e9, "danger"), ("ram_used", 70, "safe"), ("temp", None, "unknown")],
 )  # fmt: skip
-def test_a_bound_belongs_to_the_milder_level(metric: str, value: float | None, level: str) -> None:
+def test_a_value_at_a_bound_has_the_milder_level(metric: str, value: float | None, level: str) -> None:
     assert level_in(BOUNDS[metric], value) == level
 
 
-def test_worst_of_nothing_is_unknown() -> None:
+def test_worst_level_of_no_values_is_unknown() -> None:
     assert worst(()) == "unknown"
     assert worst(("safe", "danger", "warning")) == "danger"
 
 
-def test_a_reading_is_fresher_than_the_story_but_not_of_another_attempt() -> None:
+def test_live_progress_is_used_unless_it_is_of_an_earlier_attempt() -> None:
     now = healthy()
     fresh = msgspec.structs.replace(now, progress=progress(8000), progress_t=now.now_t)
     assert live_progress(fresh).step == 8000
@@ -91,17 +91,17 @@ def test_a_reading_is_fresher_than_the_story_but_not_of_another_attempt() -> Non
     assert live_progress(stale).step == 7300
 
 
-def test_time_left_comes_from_the_pace() -> None:
+def test_remaining_time_is_computed_from_the_pace() -> None:
     assert eta_s(progress(260)) == 25_000
     assert eta_s(msgspec.structs.replace(progress(260), sec_per_step=None, eta_s=77.0)) == 77.0
 
 
-def test_a_run_without_a_total_has_no_bar() -> None:
+def test_a_run_without_total_steps_has_no_progress_bar() -> None:
     assert fraction(msgspec.structs.replace(progress(5), total_steps=None)) is None
     assert fraction(msgspec.structs.replace(progress(5), total_steps=None, epoch=3.0, total_epochs=12)) == 0.25
 
 
-def test_the_price_of_a_kill_is_counted_from_the_newest_good_checkpoint() -> None:
+def test_steps_lost_by_a_kill_are_counted_from_the_newest_verified_checkpoint() -> None:
     now = healthy()
     torn = checkpoint(7200, now.now_t - 60, verdict="torn", reason="cut off")
     told = StoryTeller()
@@ -114,7 +114,7 @@ def test_the_price_of_a_kill_is_counted_from_the_newest_good_checkpoint() -> Non
     assert checkpoint_views(now)[0].level == "danger"
 
 
-def test_without_a_checkpoint_everything_would_be_lost() -> None:
+def test_without_a_checkpoint_a_kill_loses_all_steps() -> None:
     story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 40)).story
     now = Situation(story=story, now_t=100, supervisor_alive=True)
     price = kill_price(now)
@@ -123,19 +123,19 @@ def test_without_a_checkpoint_everything_would_be_lost() -> None:
     assert "Starts from the beginning." in resume_price(now, None).lines
 
 
-def test_a_profile_at_the_next_checkpoint_is_free() -> None:
+def test_a_profile_switch_at_the_next_checkpoint_loses_no_steps() -> None:
     assert profile_price(healthy(), "stable", at_once=False).lost_steps == 0
     assert profile_price(healthy(), "stable", at_once=True).lost_steps == 1152
 
 
-def test_incidents_open_ones_first() -> None:
+def test_open_incidents_are_listed_first() -> None:
     views = incident_views(hung())
     assert [(v.kind, v.open) for v in views] == [("hang", True), ("crash", False)]
     assert views[1].did == "resumed from step 2,160 · vae_batch_size 2 → 1"
     assert views[1].cost == "180 steps again · 41 s without training"
 
 
-def test_the_axis_leaves_room_for_the_future_but_never_more_than_the_past_can_bear() -> None:
+def test_timeline_shows_the_expected_end_only_if_the_past_stays_readable() -> None:
     view = timeline_view(healthy())
     assert view.done_t is not None
     assert view.now_t < view.done_t < view.end_t
@@ -145,21 +145,21 @@ def test_the_axis_leaves_room_for_the_future_but_never_more_than_the_past_can_be
     assert young.end_t < 200
 
 
-def test_a_finished_axis_ends_where_the_run_did() -> None:
+def test_timeline_of_a_finished_run_ends_with_the_run() -> None:
     view = timeline_view(finished())
     assert view.over
     assert view.done_t == view.now_t == view.end_t == 7.4 * HOUR
     assert view.expected == ()
 
 
-def test_ticks_are_round_times_of_day_apart_enough() -> None:
+def test_timeline_ticks_are_round_times_with_enough_space() -> None:
     view = timeline_view(healthy())
     found = ticks(view, 62)
     assert [label for _, label in found] == ["00:00", "02:00", "04:00", "06:00"]
     assert ticks(view, 5) == ()
 
 
-def test_nothing_known_is_said_as_such() -> None:
+def test_panes_without_data_show_a_message() -> None:
     view = dashboard_view(empty())
     assert view.gpu.message is not None
     assert view.memory.message is not None
@@ -167,7 +167,7 @@ def test_nothing_known_is_said_as_such() -> None:
     assert view.header.done is None
 
 
-def test_a_host_that_hides_things_shows_them_as_unknown() -> None:
+def test_host_values_that_cannot_be_read_are_shown_as_unknown() -> None:
     now = msgspec.structs.replace(healthy(), host=HostSample(t=1.0), process=None)
     view = memory_view(now)
     assert [m.text for m in view.meters] == ["–", "–", "–"]
@@ -175,7 +175,7 @@ def test_a_host_that_hides_things_shows_them_as_unknown() -> None:
 
 
 @pytest.mark.parametrize("now", [unwatched(), given_up(), crashed(), finished()])
-def test_levels_of_verdicts(now: Situation) -> None:
+def test_level_of_the_verdict_depends_on_the_state(now: Situation) -> None:
     levels = {"running": "warning", "given_up": "danger", "backing_off": "warning", "finished": "safe"}
     assert verdict(now).level == levels[now.story.state]
 

@@ -45,7 +45,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_an_incident_keeps_cause_and_consequences_apart() -> None:
+def test_incident_view_separates_cause_and_consequences() -> None:
     detail = incident_detail(troubled(), 1)
     assert detail is not None
     parts = {line.part: line for line in detail.lines}
@@ -55,11 +55,11 @@ def test_an_incident_keeps_cause_and_consequences_apart() -> None:
     assert [line.part for line in detail.lines].index("cause") < [line.part for line in detail.lines].index("then")
 
 
-def test_an_incident_that_is_not_known_is_none() -> None:
+def test_view_of_an_unknown_incident_is_none() -> None:
     assert incident_detail(troubled(), 99) is None
 
 
-def test_an_action_under_way_says_so() -> None:
+def test_an_unfinished_action_is_shown_as_in_progress() -> None:
     now = troubled()
     pending = tuple(
         msgspec.structs.replace(a, done_t=None, ok=None) if a.incident == 2 else a for a in now.story.actions
@@ -71,7 +71,7 @@ def test_an_action_under_way_says_so() -> None:
     assert any(line.text.endswith("→ under way") for line in detail.lines if line.part == "did")
 
 
-def test_markdown_has_every_part_once_and_quotes_the_log() -> None:
+def test_incident_markdown_has_every_part_once_and_quotes_the_log() -> None:
     detail = incident_detail(troubled(), 1)
     assert detail is not None
     text = incident_markdown(detail, "luca")
@@ -81,7 +81,7 @@ def test_markdown_has_every_part_once_and_quotes_the_log() -> None:
     assert text.endswith("Log: `/data/outputs/luca/.trainwatch/0002.log`\n")
 
 
-def test_two_looks_are_paired_by_process_and_compared_by_frames() -> None:
+def test_stack_dumps_are_paired_by_process_and_compared_by_frames() -> None:
     pages = spreads(FILES)
     assert [p.title for p in pages] == ["process 4202", "process 4207", "log-tail.txt", "proc-4202.txt"]
     assert pages[0].verdict == "It was at the same place in both looks."
@@ -98,13 +98,13 @@ def test_a_thread_that_only_changed_from_idle_to_active_did_not_move() -> None:
     assert spreads(files)[0].verdict == "It was at the same place in both looks."
 
 
-def test_one_look_alone_claims_nothing() -> None:
+def test_a_single_stack_dump_gives_no_comparison() -> None:
     (page,) = spreads([EvidenceFile(name="stacks-7-1.txt", text=dump(7), cut=True)])
     assert "whether it moved is unknown" in page.verdict
     assert page.sheets[0].cut
 
 
-def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_written_anew() -> None:
+def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_rewritten() -> None:
     newest, older = checkpoint(200, 20.0), checkpoint(100, 10.0)
     bad = msgspec.structs.replace(newest, verdict="nonfinite", reason="12 values are NaN")
     verifications = {newest.path: Verification(checkpoint=bad, deep=True, wall=newest.mtime + 60)}
@@ -117,7 +117,7 @@ def test_a_verification_moves_the_resume_point_until_the_checkpoint_is_written_a
     assert verified_text(rows[0]) == ""
 
 
-def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:
+def test_checkpoint_view_shows_contents_and_weight_changes() -> None:
     compiled = {f.label: f for f in overview_facts(overview(checkpoint(1, 1.0), compiled=True))}
     assert compiled["note"].level == "warning"
     facts = delta_facts("a", "b", comparison(only_in_b=("x",), nonfinite_b=3, relative_change=0.0))
@@ -129,7 +129,7 @@ def test_what_a_checkpoint_holds_and_how_far_it_moved() -> None:
     assert unknown["moved"].startswith("– of their norm")
 
 
-def test_a_dry_run_names_what_goes_and_why_the_rest_stays() -> None:
+def test_prune_dry_run_lists_deletions_and_reasons_to_keep() -> None:
     old, new = checkpoint(100, 10.0), checkpoint(200, 20.0)
     plan = prune_plan([(new, "next to a damaged one")], [old])
     texts = [f.text for f in prune_facts(plan)]
@@ -139,7 +139,7 @@ def test_a_dry_run_names_what_goes_and_why_the_rest_stays() -> None:
     assert prune_facts(nothing)[0].text.startswith("nothing")
 
 
-def test_profiles_side_by_side_know_unset_from_unknown() -> None:
+def test_comparison_of_profiles_distinguishes_unset_from_unknown() -> None:
     view = profiles_view(troubled(), PROFILES, LADDER, {"vae_batch_size": 2})
     rows = {r.key: r for r in view.rows}
     assert (rows["vae_batch_size"].own, rows["vae_batch_size"].running) == ("2", "1")
@@ -156,14 +156,14 @@ def test_before_the_first_launch_no_profile_is_in_use() -> None:
     assert view.why == ("Not launched yet.",)
 
 
-def test_nested_settings_flags_and_variables_have_a_name_each() -> None:
+def test_nested_settings_flags_and_variables_are_separate_rows() -> None:
     profile = Profile(
         name="p", settings={"training": {"batch_size": 4}}, env={"OMP_NUM_THREADS": "4"}, flags=("--a", "b")
     )
     assert leaves(profile) == {"training.batch_size": 4, "$OMP_NUM_THREADS": "4", "--a": "b"}
 
 
-def test_flags_and_variables_differ_like_settings() -> None:
+def test_flags_and_variables_are_compared_like_settings() -> None:
     own = Profile(name=NO_PROFILE)
     triton = Profile(name="disable_triton", flags=("--disable_triton", "--mode", "separated"))
     safe = Profile(name="safe", flags=("--mode=whole", "--sizes", "1", "-2"), env={"CUDA_LAUNCH_BLOCKING": "1"})
@@ -181,14 +181,14 @@ def test_flags_and_variables_differ_like_settings() -> None:
     assert profile_differences(own, own) == ()
 
 
-def test_the_flag_of_a_profile_in_use_is_what_runs() -> None:
+def test_the_flag_of_the_profile_in_use_is_the_current_value() -> None:
     now = healthy()
     flagged = Profile(name="balanced", flags=("--disable_triton",))
     (row,) = profiles_view(now, (flagged,), (), {}).rows
     assert (row.key, row.running, row.differs) == ("--disable_triton", "true", False)
 
 
-def test_a_switch_is_compared_with_what_runs_not_with_the_config() -> None:
+def test_a_profile_switch_is_compared_with_the_running_values_not_the_config() -> None:
     running = [Change(where="config", key="batch", before=4, after=1, why="CUDA out of memory"),
                Change(where="flag", key="--resume", before=None, after="/old", why="go on from old")]  # fmt: skip
     wanted = [Change(where="config", key="workers", before=0, after=2, why="profile x")]
@@ -198,7 +198,7 @@ def test_a_switch_is_compared_with_what_runs_not_with_the_config() -> None:
     assert FakeLaunch().changes(None) == ()
 
 
-def test_the_name_is_asked_for_only_where_steps_are_lost() -> None:
+def test_the_run_name_must_be_typed_only_if_steps_are_lost() -> None:
     now = healthy()
     assert kill_price(now).typed == stop_price(now).typed == "luca"
     assert profile_price(now, "x", at_once=True).typed == "luca"
@@ -210,7 +210,7 @@ def test_the_name_is_asked_for_only_where_steps_are_lost() -> None:
     assert resume_price(over, None).typed == "luca"
 
 
-def test_events_are_walked_in_the_order_of_time() -> None:
+def test_selected_event_moves_in_time_order() -> None:
     view = timeline_view(healthy())
     walked = events(view)
     assert [m.t for m in walked] == sorted(m.t for m in walked)

@@ -65,7 +65,7 @@ WEIGHTS = (
 )
 
 
-def test_steps_go_on_where_weights_were_resumed() -> None:
+def test_steps_of_the_whole_run_continue_after_resuming_weights() -> None:
     now = at(told(*WEIGHTS), step=167)
     assert "step 207 of 240" in header_view(now).verdict.clauses
     assert header_view(now).done == 207 / 240
@@ -85,7 +85,7 @@ def test_status_has_the_age_of_the_last_step(step_t: float | None, age_s: float 
     assert status["last_step_age_s"] == age_s
 
 
-def test_an_attempt_that_counts_on_by_itself_is_shown_as_it_is() -> None:
+def test_steps_of_a_trainer_that_continues_its_count_are_not_added_up() -> None:
     again = (7.0, AttemptEnded(attempt=2, how="stopped", last_step=20)), (8.0, began(3, "/out/luca-state", 60))
     story = told(
         *WEIGHTS, *again, (9.0, StateChanged(state="running", reason="training advances")), (10.0, made(3, 61))
@@ -95,7 +95,7 @@ def test_an_attempt_that_counts_on_by_itself_is_shown_as_it_is() -> None:
     assert overall_step(now) == 70
 
 
-def test_the_position_is_as_new_as_the_newest_reading() -> None:
+def test_the_overall_step_is_that_of_the_newest_progress() -> None:
     story = told((1.0, began(1)), (2.0, made(1, 341, 4000)))
     assert overall_step(at(story)) == 341
     assert overall_step(at(story, step=362)) == 362
@@ -111,7 +111,7 @@ def test_the_position_is_as_new_as_the_newest_reading() -> None:
     assert overall_step(at(next_one, step=203)) == 203
 
 
-def test_a_report_counts_what_a_person_let_do_again() -> None:
+def test_report_counts_steps_repeated_after_a_manual_restart() -> None:
     story = told(
         (1.0, began(1)),
         (50.0, AttemptEnded(attempt=1, how="stopped", signal=2, last_step=183)),
@@ -128,7 +128,7 @@ def test_a_report_counts_what_a_person_let_do_again() -> None:
     assert "nothing went wrong; 152 steps had to be repeated;" in shown.summary
 
 
-def test_an_end_that_nobody_saw_is_no_going_on() -> None:
+def test_an_attempt_whose_end_was_not_seen_is_not_reported_as_running() -> None:
     story = told((1.0, began(1)), (30.0, made(1, 300)), (60.0, began(2, "/out/c-300", 300)), (90.0, made(2, 310)))
     lost = apply(story, Record(seq=9, t=95.0, wall=1095.0, fact=StateChanged(state="interrupted", reason="reboot")))
     rows = report(at(lost, t=5000.0), _1=334, _2=362).attempts
@@ -137,7 +137,7 @@ def test_an_end_that_nobody_saw_is_no_going_on() -> None:
     assert report(at(story), _1=334).attempts[1].ended == "goes on"
 
 
-def test_what_was_given_up_is_without_training_until_somebody_starts_it_again() -> None:
+def test_downtime_after_giving_up_lasts_until_the_next_start() -> None:
     crash = Incident(
         id=1, t=50.0, wall=1050.0, kind="crash", class_="config_error", severity="danger", reason="r", attempt=1,
         closed_t=50.0, ending="given up",
