@@ -141,7 +141,7 @@ def healthy(sample: GpuSample) -> bool:
     return sample.trouble is None and bool(sample.gpus) and all(g.util_pct is not None for g in sample.gpus)
 
 
-def test_eight_gpus_are_read_with_all_values(rig: Rig) -> None:
+def test_all_values_of_eight_gpus_are_read(rig: Rig) -> None:
     rig.driver.gpus(8)
     rig.sensor.start()
     sample = rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
@@ -204,7 +204,7 @@ def test_child_that_hangs_at_its_start_is_reported_and_blocks_nothing(rig: Rig) 
     assert sample.gpus == ()
 
 
-def test_a_driver_mismatch_says_what_to_do(rig: Rig) -> None:
+def test_a_driver_version_mismatch_message_contains_the_remedy(rig: Rig) -> None:
     rig.driver.mismatch()
     rig.sensor.start()
     sample = rig.sees("mismatch", lambda s: s.trouble is not None)
@@ -214,7 +214,7 @@ def test_a_driver_mismatch_says_what_to_do(rig: Rig) -> None:
     rig.sees("a GPU after the driver came back", healthy)
 
 
-def test_missing_driver_gives_one_sentence(rig: Rig) -> None:
+def test_a_missing_gpu_driver_gives_a_one_line_message(rig: Rig) -> None:
     rig.driver.not_loaded()
     rig.sensor.start()
     sample = rig.sees("no driver", lambda s: s.trouble is not None)
@@ -230,7 +230,7 @@ def test_power_that_is_not_supported_is_unknown_not_zero(rig: Rig) -> None:
     assert all(g.temp_c == 46.0 for g in sample.gpus)
 
 
-def test_changed_values_are_reported(rig: Rig) -> None:
+def test_changed_gpu_values_are_reported(rig: Rig) -> None:
     rig.driver.gpus(1)
     rig.sensor.start()
     rig.sees("idle", lambda s: healthy(s) and s.gpus[0].util_pct == 12.0)
@@ -258,7 +258,7 @@ def children_of(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children()]
 
 
-def test_throttling_is_reported_as_text(real: Real) -> None:
+def test_gpu_throttling_is_reported_as_text(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("[gpu 0]\nthrottle = 0x45\n")
     sensor.start()
@@ -293,7 +293,7 @@ def test_own_gpus_are_those_of_the_trainers_environment(real: Real, monkeypatch:
     assert [g.own for g in sample.gpus] == [False, True, True]
 
 
-def test_a_field_that_fails_leaves_the_others(real: Real) -> None:
+def test_a_gpu_field_that_fails_leaves_the_other_fields(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("[gpu 0]\nfault = error:999:procs\nmem_used = n/a\n")
     sensor.start()
@@ -303,7 +303,7 @@ def test_a_field_that_fails_leaves_the_others(real: Real) -> None:
     assert sample.gpus[0].util_pct == 12.0
 
 
-def test_the_child_dies_with_its_parent(fake_nvml: FakeNvml) -> None:
+def test_the_gpu_child_process_ends_with_its_parent(fake_nvml: FakeNvml) -> None:
     fake_nvml.show("hang = 60000\n")
     code = (
         "import time\n"
@@ -322,7 +322,7 @@ def test_the_child_dies_with_its_parent(fake_nvml: FakeNvml) -> None:
         wait_until(lambda: not Path(f"/proc/{child}").exists(), "the child's end")
 
 
-def test_stop_ends_a_stuck_child(real: Real) -> None:
+def test_stopping_the_sensor_ends_a_hanging_child(real: Real) -> None:
     nvml, sensor, _ = real
     nvml.show("hang = 60000\n")
     before = set(children_of(os.getpid()))
@@ -332,7 +332,7 @@ def test_stop_ends_a_stuck_child(real: Real) -> None:
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_missing_library_gives_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_nvml_library_gives_a_one_line_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     inbox = ListInbox()
     without_library = (

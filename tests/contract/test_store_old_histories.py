@@ -35,7 +35,7 @@ def columns_of(path: Path) -> set[tuple[str, str]]:
         }
 
 
-def test_an_old_history_is_read(old: Path) -> None:
+def test_a_history_of_an_older_version_is_read(old: Path) -> None:
     with HistoryReader(old) as history:
         latest = history.latest()
         assert latest.progress is not None
@@ -46,7 +46,7 @@ def test_an_old_history_is_read(old: Path) -> None:
             assert [point[2] for point in history.series(metric, 0.0, TWO_HOURS, 2)] == pytest.approx([value, value])
 
 
-def test_an_old_history_is_continued(old: Path) -> None:
+def test_a_history_of_an_older_version_is_continued(old: Path) -> None:
     writer = HistoryWriter(old)
     writer.add(host_at(TWO_HOURS))
     writer.close()
@@ -82,7 +82,7 @@ def test_an_old_history_has_the_same_columns_as_a_new_one_after_migration(old: P
     assert columns_of(old) >= columns_of(tmp_path / "new.sqlite")
 
 
-def test_the_newest_fixture_has_the_columns_of_this_version(tmp_path: Path) -> None:
+def test_the_newest_history_fixture_has_the_current_columns(tmp_path: Path) -> None:
     newest = tmp_path / HISTORIES[-1].name
     shutil.copy(HISTORIES[-1], newest)  # opening a file in WAL mode makes files beside it
     assert newest.stem == f"v{history_schema.SCHEMA_VERSION}", "add the file of this version"

@@ -25,7 +25,7 @@ def tag(body: object) -> str:
     return str(type(body).__struct_config__.tag)  # type: ignore[attr-defined]
 
 
-def test_version_1_holds_every_kind_and_is_read_without_loss() -> None:
+def test_journal_fixture_of_version_1_has_every_kind_and_is_read_without_loss() -> None:
     reading = read_journal(JOURNALS / "v1_every_kind.jsonl")
     records = list(reading)
     assert reading.skipped == 0
@@ -35,7 +35,7 @@ def test_version_1_holds_every_kind_and_is_read_without_loss() -> None:
     assert known >= V1_KINDS, "a kind was renamed or removed: old journals would lose it"
 
 
-def test_version_1_tells_the_same_story_as_then() -> None:
+def test_journal_of_version_1_gives_the_recorded_story() -> None:
     story = load_story(JOURNALS / "v1_every_kind.jsonl")
     assert story.run is not None
     assert (story.run.name, story.state, story.wall0) == ("luca", "given_up", 1_700_000_000.0)
@@ -72,6 +72,6 @@ def test_a_journal_with_power_cuts_is_read_and_continued(tmp_path: Path) -> None
     assert load_story(path).notices[-2:] == ("after the power cut", "on")
 
 
-def test_names_on_the_wire_are_those_of_version_1() -> None:
+def test_serialised_names_are_those_of_journal_version_1() -> None:
     first = (JOURNALS / "v1_every_kind.jsonl").read_bytes().splitlines()[0]
     assert set(msgspec.json.decode(first)) == {"v", "seq", "t", "wall", "fact"}

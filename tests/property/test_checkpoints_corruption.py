@@ -42,7 +42,7 @@ def layout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
-def test_visible_damage_is_never_complete(layout: tuple[str, Path, Path], seed: int) -> None:
+def test_a_visibly_damaged_checkpoint_is_never_complete(layout: tuple[str, Path, Path], seed: int) -> None:
     name, root, _ = layout
     chance = random.Random(seed)
     work = root / "work"

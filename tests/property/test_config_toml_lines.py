@@ -34,14 +34,14 @@ def paths(data: Any, path: KeyPath = ()) -> list[KeyPath]:
 
 
 @given(documents)
-def test_every_key_has_a_line_and_nothing_else_has(data: dict[str, Any]) -> None:
+def test_exactly_the_keys_of_a_toml_file_have_line_numbers(data: dict[str, Any]) -> None:
     text = tomlkit.dumps(data)
     lines = key_lines(text)
     assert set(lines) == set(paths(tomllib.loads(text)))
     assert all(1 <= line <= text.count("\n") + 1 for line in lines.values())
 
 
-def test_lines_are_the_right_ones() -> None:
+def test_line_numbers_of_toml_keys_are_correct() -> None:
     text = r'''# a comment with [brackets] and key = 1
 title = """
 many = 1

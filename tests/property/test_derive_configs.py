@@ -90,7 +90,7 @@ def fits(tree: dict[str, Any], path: tuple[str, ...]) -> bool:
 
 @given(tree=trees, data=st.data(), value=values)
 @settings(max_examples=150, deadline=None)
-def test_toml_edit_does_what_was_asked_and_nothing_else(tree: dict[str, Any], data: st.DataObject, value: Any) -> None:
+def test_toml_edit_changes_only_the_given_keys(tree: dict[str, Any], data: st.DataObject, value: Any) -> None:
     text = tomlkit.dumps(tree)
     before = tomllib.loads(text)
     path = some_path(before, data)
@@ -106,7 +106,7 @@ def test_toml_edit_does_what_was_asked_and_nothing_else(tree: dict[str, Any], da
 
 @given(tree=trees, data=st.data(), value=values, flow=st.booleans(), width=st.integers(20, 100))
 @settings(max_examples=150, deadline=None)
-def test_yaml_edit_does_what_was_asked_and_nothing_else(
+def test_yaml_edit_changes_only_the_given_keys(
     tree: dict[str, Any], data: st.DataObject, value: Any, flow: bool, width: int
 ) -> None:
     writer = YAML(typ="rt", pure=True)
@@ -133,7 +133,7 @@ def test_yaml_edit_does_what_was_asked_and_nothing_else(
 
 @given(rows=rows_of_a_file, pick=st.data(), value=st.one_of(st.integers(), st.booleans(), st.floats(allow_nan=False)))
 @settings(max_examples=60, deadline=None)
-def test_ordinary_files_are_never_refused_and_keep_every_other_byte(
+def test_edits_of_ordinary_files_always_succeed_and_keep_all_other_bytes(
     rows: list[tuple[str, str]], pick: st.DataObject, value: Any
 ) -> None:
     key = pick.draw(st.sampled_from([row[0] for row in rows]))
@@ -156,7 +156,7 @@ def test_ordinary_files_are_never_refused_and_keep_every_other_byte(
 
 @given(value=values)
 @settings(max_examples=200, deadline=None)
-def test_written_yaml_values_mean_the_same_to_both_readers(value: Any) -> None:
+def test_written_yaml_values_are_equal_in_yaml_1_1_and_1_2(value: Any) -> None:
     text = f"k: {yaml_text(value)}\n"
     for dialect in (PYYAML, CORE):
         try:
@@ -170,7 +170,7 @@ def test_written_yaml_values_mean_the_same_to_both_readers(value: Any) -> None:
     value=st.one_of(st.integers(0, 9), st.floats(0, 1), st.text("ab", min_size=1), st.booleans()),
 )
 @settings(max_examples=100, deadline=None)
-def test_an_option_set_twice_is_set_once(others: list[str], value: Any) -> None:
+def test_setting_an_option_twice_gives_it_once(others: list[str], value: Any) -> None:
     argv = ("t.py", "--lr", "1", *others)
     first = set_option(argv, "lr", value)
     again = set_option(first.argv, "lr", value)
@@ -181,5 +181,5 @@ def test_an_option_set_twice_is_set_once(others: list[str], value: Any) -> None:
     assert [part for part in first.argv if part in kept] == [part for part in others if part in kept]
 
 
-def test_same_takes_nan_for_itself() -> None:
+def test_nan_equals_nan_in_config_comparison() -> None:
     assert same(math.nan, math.nan)

@@ -55,7 +55,7 @@ SHORT = ("dies_talking", "dies_in_eval", "second_attempt_dies", "slow_save", "up
 
 @settings(max_examples=12, deadline=None)
 @given(name=st.sampled_from(SHORT), cuts=st.lists(st.integers(1, 60), min_size=1, max_size=7))
-def test_any_chunking_of_the_log_gives_the_same_story(name: Any, cuts: list[int]) -> None:
+def test_judge_gives_the_same_facts_for_any_chunking_of_the_log(name: Any, cuts: list[int]) -> None:
     story = (HEALTHY.get(name) or SICK[name])(1, 5.0, 1).story
     assert told(rechunked(story.observations, cuts)) == told(story.observations)
 
@@ -115,7 +115,7 @@ def played(steps: list[tuple[float, str, object]], outcomes: dict[str, list[bool
 
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(happenings, max_size=40), outcomes=failing)
-def test_two_attempts_never_live_and_nothing_is_decided_after_giving_up(steps: Any, outcomes: Any) -> None:
+def test_two_attempts_never_run_at_once_and_giving_up_ends_all_decisions(steps: Any, outcomes: Any) -> None:
     world = played(steps, outcomes)  # World itself fails when a second one is started
     starts = [s.attempt for s in world.of(StartAttempt)]
     assert starts == sorted(set(starts))
@@ -136,21 +136,21 @@ def test_two_attempts_never_live_and_nothing_is_decided_after_giving_up(steps: A
 
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(happenings, max_size=30), more=st.lists(happenings, max_size=10))
-def test_a_snapshot_is_the_whole_state(steps: Any, more: Any) -> None:
+def test_a_judge_restored_from_its_snapshot_continues_identically(steps: Any, more: Any) -> None:
     world = played(steps, {})
     text = json.dumps(to_snapshot(world.state), allow_nan=False)
     known = from_snapshot(json.loads(text))
     assert known == msgspec.structs.replace(world.state, taken_over=False)
 
 
-def test_snapshot_of_another_version_is_not_read() -> None:
+def test_judge_snapshot_of_another_version_is_not_read() -> None:
     snapshot = to_snapshot(judge().start())
     assert from_snapshot({**snapshot, "version": 999}) is None
     assert from_snapshot({**snapshot, "decision": "many"}) is None
     assert from_snapshot({}) is None
 
 
-def test_a_snapshot_of_a_long_run_stays_small() -> None:
+def test_judge_snapshot_of_a_long_run_stays_small() -> None:
     fold = Replay(judge())
     story = Story(seed=1, gpus=4)
     for observation in story.start().load().train(800).save(60).train(100).observations:
@@ -158,7 +158,7 @@ def test_a_snapshot_of_a_long_run_stays_small() -> None:
     assert len(json.dumps(to_snapshot(fold.state))) < 20_000
 
 
-def test_start_is_accepted_in_every_state() -> None:
+def test_judge_accepts_start_in_every_state() -> None:
     world = World(judge(SMALL)).see(Start(t=1.0, attempt=4, pid=9))
     assert world.word == "starting"
     world.see(Start(t=2.0, attempt=5, pid=10))

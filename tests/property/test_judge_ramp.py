@@ -29,7 +29,7 @@ happenings = st.one_of(st.just("save"), st.just("train"), st.just("pause"), st.s
     goal=st.sampled_from(["1 checkpoint", "2 checkpoints", "0.01 hours"]),
     story=st.lists(happenings, max_size=25),
 )
-def test_one_rung_at_a_time_up_only_at_a_checkpoint_and_never_where_it_died(
+def test_ramp_moves_up_one_profile_at_a_checkpoint_and_never_to_one_that_crashed(
     begins: str, goal: str, story: list[str]
 ) -> None:
     profiles = Profiles(use=begins, ladder=LADDER, ramp=(goal,))

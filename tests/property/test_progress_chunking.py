@@ -86,7 +86,7 @@ def test_progress_of_noise_is_the_same_for_any_chunking(text: str, places: list[
         st.sampled_from(["good\n", "bad thing\r", "\n", "no", "needle here\n", "x" * 900 + "\n"]), max_size=40
     ).map("".join)
 )
-def test_progress_lines_found_by_scanning_are_those_found_by_reading(text: str) -> None:
+def test_scanning_and_reading_find_the_same_progress_lines(text: str) -> None:
     gates = gates_of(["needle", "bad"], [r"^go+d$"])
     done = Finished(text * 8, 1)
     found = [(number, line) for number, _, line in lines_with(done, gates)]
@@ -161,7 +161,7 @@ WORDS = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(WORDS, max_size=14), st.sampled_from(["", " ", "\n"]))
-def test_progress_and_diagnosis_take_any_words(words: list[str], between: str) -> None:
+def test_progress_and_diagnosis_accept_any_text(words: list[str], between: str) -> None:
     text = between.join(words)
     said = progress([text, "\n"]).progress
     assert said.step is None or said.step >= 0

@@ -57,7 +57,7 @@ def text_of(rows: list[tuple[list[str], int, str, int]], seed: int) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(ROWS, st.integers(min_value=0, max_value=99), st.booleans())
-def test_reading_the_ends_of_rows_is_as_good_as_reading_all(
+def test_reading_the_ends_of_redrawn_rows_equals_reading_all(
     rows: list[tuple[list[str], int, str, int]], seed: int, known: bool
 ) -> None:
     begin = read_progress(START, "Step 3/4000, Loss: 0.5\n").settled if known else Reading()
@@ -70,13 +70,13 @@ def test_reading_the_ends_of_rows_is_as_good_as_reading_all(
     assert fast.main == slow.main
 
 
-def test_a_log_of_redraws_says_what_its_last_one_says() -> None:
+def test_progress_of_a_redrawn_row_is_that_of_its_last_redraw() -> None:
     bars = text_of([([KINDS[0]], 3000, "\r", 0)], 1)
     assert progress_of([bars]) == read_progress(read_progress(START, bars), "\n").progress
     assert progress_of([bars]).step == 2999
 
 
-def test_what_happened_in_the_middle_of_a_row_is_read() -> None:
+def test_a_message_in_the_middle_of_a_redrawn_row_is_read() -> None:
     """The rate of a bar without a label falls through the bound below which it counts no steps."""
     fast = ["{n}/900 [00:01<00:01, 90000.0it/s]\r", "{n}/900 [00:01<00:01, 10.0it/s]\r"]
     text = "".join((fast[1] if n < 30 else fast[0]).format(n=n) for n in range(60))

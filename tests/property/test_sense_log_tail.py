@@ -59,7 +59,7 @@ class Log:
 
 @settings(max_examples=150, deadline=None)
 @given(actions=ACTIONS)
-def test_same_text_is_read_for_any_chunking_and_rotation(actions: list[tuple[str, bytes]]) -> None:
+def test_log_tail_reads_the_same_text_for_any_chunking_and_rotation(actions: list[tuple[str, bytes]]) -> None:
     with TemporaryDirectory() as folder:
         log = Log(Path(folder, "train.log"))
         inbox = ListInbox()
@@ -104,7 +104,7 @@ LINES = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(lines=LINES, sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=8))
-def test_reduced_burst_accounts_for_all_lines(lines: list[bytes], sizes: list[int]) -> None:
+def test_line_counts_of_a_reduced_burst_include_all_lines(lines: list[bytes], sizes: list[int]) -> None:
     stretch = b"".join(lines)
     reduction = BurstReduction(lambda _line: True)
     position = 0
@@ -134,7 +134,7 @@ def test_reduced_burst_accounts_for_all_lines(lines: list[bytes], sizes: list[in
     unfinished=st.text("xyz", max_size=10),
     page=st.integers(1, 20),
 )
-def test_pages_backwards_and_forwards_have_the_same_lines(rows: list[str], unfinished: str, page: int) -> None:
+def test_log_pages_have_the_same_lines_in_both_directions(rows: list[str], unfinished: str, page: int) -> None:
     browser = FileLogBrowser()
     with TemporaryDirectory() as folder:
         log = Path(folder, "log")

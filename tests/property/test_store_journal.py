@@ -86,7 +86,7 @@ def fold(records: list[Record]) -> RunStory:
 
 
 @given(batches=batches, cut=st.floats(0, 1), after=st.lists(entries, min_size=1, max_size=3))
-def test_any_truncation_is_a_prefix_and_can_be_continued(
+def test_a_truncated_journal_is_a_prefix_and_can_be_continued(
     batches: list[list[Entry | Outcome]], cut: float, after: list[Entry | Outcome]
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ def test_any_truncation_is_a_prefix_and_can_be_continued(
 
 
 @given(batches=batches, step=st.integers(1, 200))
-def test_a_follower_sees_the_same_records_however_the_bytes_arrive(
+def test_a_journal_follower_returns_the_same_records_for_any_chunking(
     batches: list[list[Entry | Outcome]], step: int
 ) -> None:
     with TemporaryDirectory() as folder:

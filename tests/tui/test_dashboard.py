@@ -46,13 +46,13 @@ def head(app: TrainwatchApp) -> str:
         (unwatched(), "No supervisor is running: [S] start one"),
     ],
 )
-async def test_the_head_says_how_it_is(now: Situation, said: str) -> None:
+async def test_header_shows_state_progress_and_time_left(now: Situation, said: str) -> None:
     async with showing(now) as (app, _):
         assert said in head(app)
 
 
 @pytest.mark.parametrize("scene", SCENES)
-async def test_every_scene_is_drawn_at_every_size(scene: str) -> None:
+async def test_dashboard_fits_every_terminal_size(scene: str) -> None:
     async with showing(SCENES[scene]()) as (app, pilot):
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
@@ -74,7 +74,7 @@ async def test_every_scene_is_drawn_at_every_size(scene: str) -> None:
             assert "leave" in board(app).key_bar.plain_lines()[0]
 
 
-async def test_it_follows_a_change_of_size() -> None:
+async def test_dashboard_is_redrawn_after_a_resize() -> None:
     async with showing(healthy(), (200, 50)) as (app, pilot):
         assert board(app).checkpoints.display
         await pilot.resize_terminal(80, 24)
@@ -93,7 +93,7 @@ async def test_gpu_values_carry_level_and_history() -> None:
         assert rows[2].startswith("temp   62 °C ●")
 
 
-async def test_a_level_is_colour_glyph_and_word() -> None:
+async def test_a_level_is_shown_by_colour_glyph_and_word() -> None:
     now = healthy()
     hot = GpuReading(index=0, util_pct=97, mem_used_bytes=15e9, mem_total_bytes=16e9, temp_c=91, power_w=300)
     now = msgspec.structs.replace(now, gpu=GpuSample(t=now.now_t, gpus=(hot,)))
@@ -103,7 +103,7 @@ async def test_a_level_is_colour_glyph_and_word() -> None:
         assert styles == {"danger"}
 
 
-async def test_unknown_is_never_zero() -> None:
+async def test_unknown_values_are_never_shown_as_zero() -> None:
     now = healthy()
     blind = GpuReading(index=0, mem_used_bytes=15e9, mem_total_bytes=16e9)
     now = msgspec.structs.replace(now, gpu=GpuSample(t=now.now_t, gpus=(blind,)))
@@ -113,7 +113,7 @@ async def test_unknown_is_never_zero() -> None:
         assert "0 %" not in util
 
 
-async def test_no_gpu_is_an_honest_empty_pane() -> None:
+async def test_without_a_gpu_the_pane_shows_a_message() -> None:
     now = healthy()
     sample = GpuSample(t=now.now_t, trouble="No NVIDIA GPU seen: driver not loaded")
     async with showing(msgspec.structs.replace(now, gpu=sample)) as (app, _):
@@ -126,7 +126,7 @@ async def test_a_simulated_gpu_is_labelled() -> None:
         assert "SIMULATED" in str(board(app).gpu.border_subtitle)
 
 
-async def test_a_silent_gpu_is_named_with_its_age() -> None:
+async def test_a_gpu_that_does_not_answer_is_shown_with_the_age_of_its_values() -> None:
     now = healthy()
     async with showing(msgspec.structs.replace(now, gpu=readings(now.now_t - 40))) as (app, _):
         assert "40 s old" in str(board(app).gpu.border_subtitle)
@@ -144,7 +144,7 @@ async def test_a_lost_gpu_keeps_its_row() -> None:
             assert any(row.lstrip().startswith("3 ✖ lost: no answer") for row in rows), size
 
 
-async def test_the_timeline_shows_what_happened_in_order() -> None:
+async def test_timeline_shows_events_in_order() -> None:
     async with showing(healthy(), (120, 40)) as (app, _):
         track = board(app).timeline.plain_lines()[1]
         assert track.index("◆") < track.index("✖") < track.index("↻") < track.index("┃") < track.index("◇")
@@ -152,7 +152,7 @@ async def test_the_timeline_shows_what_happened_in_order() -> None:
         assert "checkpoint 45 min ago · step 6,148 · 870 MB · complete" in str(board(app).timeline.border_title)
 
 
-async def test_the_incident_is_told_in_four_lines() -> None:
+async def test_incident_pane_shows_the_incident_in_four_lines() -> None:
     async with showing(healthy(), (120, 40)) as (app, _):
         text = "\n".join(board(app).incidents.plain_lines())
         assert "crash  CUDA out of memory" in text
@@ -161,13 +161,13 @@ async def test_the_incident_is_told_in_four_lines() -> None:
             assert part in text
 
 
-async def test_an_open_incident_marks_one_border_only() -> None:
+async def test_an_open_incident_highlights_only_one_pane_border() -> None:
     async with showing(hung()) as (app, _):
         marked = [pane.id for pane in board(app).panes.values() if pane.has_class("-danger")]
         assert marked == ["incidents"]
 
 
-async def test_only_what_changed_is_repainted() -> None:
+async def test_only_changed_cells_of_the_dashboard_are_repainted() -> None:
     now = healthy()
     async with showing(now) as (app, pilot):
         before = {name: pane.paints for name, pane in board(app).panes.items()}
@@ -194,7 +194,7 @@ async def test_a_log_cannot_draw_outside_its_pane() -> None:
             assert "\x07" not in line
 
 
-async def test_without_unicode_every_sign_has_an_ascii_form(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_symbol_has_an_ascii_form_without_unicode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "linux")
     async with showing(hung(), (120, 40)) as (app, _):
         for name in ("head", "gpu", "memory", "timeline", "incidents", "checkpoints"):
@@ -205,7 +205,7 @@ async def test_without_unicode_every_sign_has_an_ascii_form(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("theme", ["trainwatch-light", "textual-dark", "ansi-dark", "nord"])
-async def test_every_theme_has_our_colour_roles(theme: str) -> None:
+async def test_every_theme_defines_all_colour_roles(theme: str) -> None:
     async with showing(hung(), (120, 40)) as (app, pilot):
         app.theme = theme
         await pilot.pause()

@@ -63,7 +63,7 @@ async def test_zoom_without_a_pane_is_for_the_log() -> None:
         assert [name for name, pane in board(app).panes.items() if pane.display] == ["head", "log", "keys"]
 
 
-async def test_what_was_zoomed_stays_so_on_the_next_run() -> None:
+async def test_a_zoomed_pane_stays_zoomed_for_the_next_run() -> None:
     async with showing(healthy(), (80, 24)) as (app, pilot):
         await pilot.press("z")
         app.show_run(rich_run(healthy(), "mira-2"))
@@ -90,7 +90,7 @@ async def test_a_pane_opens_its_screen_by_key_and_by_mouse() -> None:
         await until(pilot, lambda: isinstance(app.screen, CheckpointsScreen))
 
 
-async def test_the_timeline_cursor_walks_the_events_and_tells_of_their_moment() -> None:
+async def test_timeline_cursor_moves_between_events_and_shows_their_values() -> None:
     async with showing(troubled(), (120, 40)) as (app, pilot):
         titles = []
         for _ in range(30):
@@ -114,7 +114,7 @@ async def test_the_timeline_cursor_walks_the_events_and_tells_of_their_moment() 
         assert str(board(app).timeline.border_title).startswith("timeline")
 
 
-async def test_right_of_the_newest_event_is_the_present() -> None:
+async def test_right_of_the_newest_event_returns_to_live_values() -> None:
     async with showing(healthy(), (80, 24)) as (app, pilot):
         await pilot.press("left", "right")
         assert board(app).timeline.cursor is None
@@ -152,7 +152,7 @@ def see(seen: TerminalTitle, now: Situation) -> None:
     seen.update(now, header_view(now))
 
 
-def test_the_bell_rings_once_for_a_new_incident_and_not_for_old_ones() -> None:
+def test_the_bell_rings_once_for_a_new_incident_only() -> None:
     seen, terminal = attention(bell=True)
     see(seen, healthy())
     assert terminal.rings == 0
@@ -161,7 +161,7 @@ def test_the_bell_rings_once_for_a_new_incident_and_not_for_old_ones() -> None:
     assert terminal.rings == 1
 
 
-def test_without_the_setting_it_is_silent() -> None:
+def test_the_bell_is_silent_unless_it_is_enabled() -> None:
     seen, terminal = attention(bell=False, title=False)
     see(seen, healthy())
     see(seen, hung())
@@ -169,7 +169,7 @@ def test_without_the_setting_it_is_silent() -> None:
     assert terminal.written == []
 
 
-def test_the_title_changes_only_when_the_state_does(monkeypatch: Any) -> None:
+def test_terminal_title_changes_only_with_the_state(monkeypatch: Any) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     seen, terminal = attention()
     now = healthy()
@@ -182,14 +182,14 @@ def test_the_title_changes_only_when_the_state_does(monkeypatch: Any) -> None:
     assert terminal.written[-1] == "\x1b[23;2t"
 
 
-def test_the_linux_console_has_no_title(monkeypatch: Any) -> None:
+def test_terminal_title_is_not_set_on_the_linux_console(monkeypatch: Any) -> None:
     monkeypatch.setenv("TERM", "linux")
     seen, terminal = attention()
     see(seen, healthy())
     assert terminal.written == []
 
 
-async def test_an_incident_rings_through_the_app() -> None:
+async def test_the_app_rings_the_bell_for_an_incident() -> None:
     run = rich_run(healthy(), screen=ScreenSettings(bell=True))
     rang: list[bool] = []
     app = TrainwatchApp(run, interval_s=0)

@@ -19,13 +19,13 @@ SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_s
 
 @given(SPANS, st.integers(1, 80))
 @settings(max_examples=200, deadline=None)
-def test_a_fitted_line_is_exactly_as_wide(spans: list[tuple[str, str]], width: int) -> None:
+def test_a_fitted_line_has_exactly_the_given_width(spans: list[tuple[str, str]], width: int) -> None:
     assert sum(cell_len(text) for _, text in fit(spans, width)) == width
 
 
 @given(SPANS, SPANS, st.integers(1, 60))
 @settings(max_examples=200, deadline=None)
-def test_what_changed_covers_every_difference(
+def test_changed_cells_cover_every_difference_between_two_lines(
     one: list[tuple[str, str]], two: list[tuple[str, str]], width: int
 ) -> None:
     before, after = fit(one, width), fit(two, width)
@@ -49,13 +49,13 @@ def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int) -> None:
     assert "".join(rows) == text
 
 
-def test_words_wrap_at_spaces() -> None:
+def test_text_is_wrapped_at_spaces() -> None:
     assert wrap_words("a data loader worker is waiting", 12) == ["a data", "loader", "worker is", "waiting"]
     assert wrap_words("has not answered for 33 s now", 23) == ["has not answered for", "33 s now"]
     assert wrap_words("x" * 30, 12) == ["x" * 12, "x" * 12, "x" * 6]
 
 
-def test_clauses_are_dropped_whole() -> None:
+def test_clauses_that_do_not_fit_are_dropped_completely() -> None:
     assert clauses(["one", "two", "three"], 9) == "one · two"
     assert clauses(["too long for it"], 6) == "too l…"
     assert cut("宽宽宽", 4) == "宽 …"
@@ -75,7 +75,7 @@ def test_clauses_are_dropped_whole() -> None:
     ),
 )
 @settings(max_examples=400, deadline=None)
-def test_boxes_never_overlap_or_stick_out(width: int, height: int, contents: Contents) -> None:
+def test_panes_never_overlap_or_exceed_the_screen(width: int, height: int, contents: Contents) -> None:
     boxes = arrange(width, height, contents)
     assert {"head", "keys"} <= set(boxes)
     if height < 2:
@@ -93,7 +93,7 @@ def test_boxes_never_overlap_or_stick_out(width: int, height: int, contents: Con
         taken |= cells
 
 
-def test_a_sparkline_tells_unknown_from_zero() -> None:
+def test_a_sparkline_shows_unknown_and_zero_differently() -> None:
     line = spark((None, 0.0, 50.0, 100.0), 0.0, 100.0, ALL_SAFE, UNICODE)
     assert "".join(text for _, text in line) == " ▁▄▇"
 
@@ -124,7 +124,7 @@ def test_one_spike_does_not_flatten_the_curve() -> None:
 
 @given(st.lists(st.one_of(st.none(), st.floats()), max_size=80), st.integers(1, 6))
 @settings(deadline=None)
-def test_curves_take_everything(values: list[float | None], rows: int) -> None:
+def test_curves_are_drawn_for_any_values(values: list[float | None], rows: int) -> None:
     for glyphs in (UNICODE, ASCII):
         drawn = curve(values, rows, 0.0, 1.0, glyphs)
         assert len(drawn) == rows
@@ -135,7 +135,7 @@ def test_curves_take_everything(values: list[float | None], rows: int) -> None:
 
 @given(st.floats(-1, 2), st.integers(1, 100))
 @settings(deadline=None)
-def test_a_bar_is_exactly_as_wide(share: float, width: int) -> None:
+def test_a_bar_has_exactly_the_given_width(share: float, width: int) -> None:
     for glyphs in (UNICODE, ASCII):
         full, rest = bar(share, width, glyphs)
         assert len(full) + len(rest) == width
@@ -150,11 +150,11 @@ def test_a_bar_is_exactly_as_wide(share: float, width: int) -> None:
         ({"TERM": "xterm", "LANG": "en_US.ISO-8859-1"}, ASCII),
     ],
 )
-def test_terminals_get_what_they_can_draw(env: dict[str, str], glyphs: object) -> None:
+def test_glyphs_are_unicode_only_if_the_terminal_supports_it(env: dict[str, str], glyphs: object) -> None:
     assert glyphs_for(env) is glyphs
 
 
-def test_a_history_is_fetched_once_a_column() -> None:
+def test_history_is_fetched_once_per_column() -> None:
     asked: list[tuple[float, float]] = []
 
     def fetch(metric: str, since: float, until: float, points: int) -> list[tuple[float, float, float, float]]:
@@ -180,7 +180,7 @@ def test_gaps_of_one_column_are_bridged_and_longer_ones_stay() -> None:
     assert stretch((1.0, None), 4) == (1.0, 1.0, None, None)
 
 
-def test_what_depends_on_the_same_is_worked_out_once() -> None:
+def test_last_value_is_computed_again_only_if_its_inputs_change() -> None:
     kept = LastValue()
     answers = iter("abcd")
     asked = [kept.get("chart", (n,), lambda: next(answers)) for n in (1, 1, 2, 2, 1)]

@@ -53,7 +53,7 @@ def palette(app: TrainwatchApp) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("key", PLACES)
-async def test_the_palette_has_the_screens_keys_the_runs_and_all_places(key: str) -> None:
+async def test_palette_lists_keys_of_the_screen_runs_and_all_screens(key: str) -> None:
     app = app_of()
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app, key)
@@ -66,7 +66,7 @@ async def test_the_palette_has_the_screens_keys_the_runs_and_all_places(key: str
             assert title in offered, title
 
 
-async def test_the_run_can_be_killed_by_the_palette_from_any_screen() -> None:
+async def test_palette_can_kill_the_run_from_any_screen() -> None:
     app = app_of()
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app, "4")
@@ -92,7 +92,7 @@ async def test_every_screen_can_be_copied_and_saved(key: str, tmp_path: Path) ->
         assert "Saved as SVG" in front.key_bar.plain_lines()[0]
 
 
-async def test_a_picture_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
+async def test_a_screenshot_that_cannot_be_saved_shows_an_error(tmp_path: Path) -> None:
     (tmp_path / "screenshots").write_text("in the way")
     app = app_of(home=tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -104,7 +104,7 @@ async def test_a_picture_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "copied"), [("4", "/data/outputs/luca/"), ("6", "luca-1"), ("l", "accelerate launch")])
-async def test_y_copies_what_one_would_want(key: str, copied: str) -> None:
+async def test_y_copies_the_main_content_of_each_screen(key: str, copied: str) -> None:
     app = app_of()
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app, key)
@@ -116,7 +116,7 @@ async def test_y_copies_what_one_would_want(key: str, copied: str) -> None:
         assert app.clipboard.startswith(copied)
 
 
-async def test_escape_leads_from_the_log_back_to_the_incident() -> None:
+async def test_escape_returns_from_the_log_to_the_incident() -> None:
     app = app_of()
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app, "3")
@@ -128,7 +128,7 @@ async def test_escape_leads_from_the_log_back_to_the_incident() -> None:
         await until(pilot, lambda: app.screen is app.dashboard)
 
 
-async def test_the_next_time_begins_as_it_was_left(tmp_path: Path) -> None:
+async def test_zoom_pane_theme_and_screen_are_restored_at_the_next_start(tmp_path: Path) -> None:
     app = app_of(home=tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await begin(pilot, app)
@@ -153,7 +153,7 @@ async def test_the_next_time_begins_as_it_was_left(tmp_path: Path) -> None:
         await until(pilot, lambda: again.screen is again.dashboard)
 
 
-async def test_the_place_of_another_run_is_not_gone_to(tmp_path: Path) -> None:
+async def test_the_remembered_screen_of_another_run_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(run="mira-2", place="log")))
     app = app_of(home=tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -162,12 +162,12 @@ async def test_the_place_of_another_run_is_not_gone_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"zoom": "x"}', b"\xff\xfe", b'{"zoom": -3, "pane": "no"}'])
-def test_what_makes_no_sense_is_forgotten(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_file_of_remembered_settings_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     assert recall(tmp_path) == Remembered()
 
 
-async def test_a_state_folder_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+async def test_the_app_works_with_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     app = app_of(home=tmp_path / "file")
     async with app.run_test(size=(80, 24)) as pilot:
@@ -176,7 +176,7 @@ async def test_a_state_folder_that_cannot_be_written_stops_nobody(tmp_path: Path
         await until(pilot, lambda: app._exit)
 
 
-async def test_a_zoom_beyond_what_there_is_is_no_harm(tmp_path: Path) -> None:
+async def test_an_invalid_remembered_zoom_or_theme_is_ignored(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(msgspec.json.encode(Remembered(zoom=99, theme="no such theme")))
     app = app_of(healthy(), home=tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:

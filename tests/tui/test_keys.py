@@ -55,7 +55,7 @@ def footer(app: TrainwatchApp) -> str:
 
 
 @pytest.mark.parametrize(("key", "verb"), [("k", "kill"), ("x", "stop")])
-async def test_where_steps_would_be_lost_the_name_is_asked_for(key: str, verb: str) -> None:
+async def test_the_run_name_must_be_typed_if_steps_would_be_lost(key: str, verb: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(key)
         assert isinstance(app.screen, ConfirmByName)
@@ -71,7 +71,7 @@ async def test_where_steps_would_be_lost_the_name_is_asked_for(key: str, verb: s
         await until(pilot, lambda: "Accepted." in footer(app))
 
 
-async def test_where_nothing_is_lost_a_key_is_enough() -> None:
+async def test_one_key_confirms_if_no_steps_are_lost() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("P")
         assert isinstance(app.screen, Confirm)
@@ -82,14 +82,14 @@ async def test_where_nothing_is_lost_a_key_is_enough() -> None:
 
 
 @pytest.mark.parametrize(("question", "key"), [("P", "n"), ("P", "escape"), ("P", "q"), ("k", "escape")])
-async def test_every_other_answer_is_a_no(question: str, key: str) -> None:
+async def test_every_other_answer_cancels(question: str, key: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(question, key)
         assert app.screen is board(app)
         assert sent(app) == []
 
 
-async def test_keys_typed_into_the_question_press_nothing() -> None:
+async def test_keys_typed_into_the_dialog_trigger_no_action() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k", *"qk3")
         assert isinstance(app.screen, ConfirmByName)
@@ -97,7 +97,7 @@ async def test_keys_typed_into_the_question_press_nothing() -> None:
         assert app.screen_stack[-1] is board(app)
 
 
-async def test_the_price_of_a_kill_is_said() -> None:
+async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k")
         assert isinstance(app.screen, ConfirmByName)
@@ -108,7 +108,7 @@ async def test_the_price_of_a_kill_is_said() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (45, 16), (30, 10)])
-async def test_what_is_typed_and_what_is_said_of_it_are_in_sight(size: tuple[int, int]) -> None:
+async def test_typed_name_and_its_error_are_visible_in_the_dialog(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
         await pilot.press("x", *"luka", "enter")
         await pilot.pause()
@@ -119,7 +119,7 @@ async def test_what_is_typed_and_what_is_said_of_it_are_in_sight(size: tuple[int
         assert str(app.screen.query_one("#objection", Static).render()) == ""
 
 
-async def test_the_price_is_renewed_while_the_question_stands_open() -> None:
+async def test_lost_steps_are_updated_while_the_dialog_is_open() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("k", *"lu")
         feed = board(app).run.feed
@@ -135,7 +135,7 @@ async def test_the_price_is_renewed_while_the_question_stands_open() -> None:
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["kill"])
 
 
-async def test_once_steps_would_be_lost_a_key_is_not_enough_any_more() -> None:
+async def test_an_open_dialog_requires_the_name_once_steps_would_be_lost() -> None:
     end = 5.2 * HOUR
     told = StoryTeller()
     told.story, told._seq = healthy_story(end), 10_000
@@ -158,7 +158,7 @@ async def test_once_steps_would_be_lost_a_key_is_not_enough_any_more() -> None:
         assert app.screen_stack[-1] is board(app)
 
 
-async def test_restart_from_the_newest_good_leaves_the_choice_to_the_policy() -> None:
+async def test_restart_from_the_newest_verified_checkpoint_names_no_path() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("r", "enter")
         assert isinstance(app.screen, ConfirmByName)
@@ -176,14 +176,14 @@ async def test_restart_from_an_older_checkpoint_names_it() -> None:
         assert not sent(app)[0].fresh
 
 
-async def test_restart_from_the_beginning_is_the_last_choice() -> None:
+async def test_restart_from_the_beginning_is_listed_last() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("r", "end", "enter", *"luca", "enter")
         await until(pilot, lambda: len(sent(app)) == 1)
         assert (sent(app)[0].checkpoint, sent(app)[0].fresh) == (None, True)
 
 
-async def test_after_giving_up_a_resume_brings_its_own_supervisor() -> None:
+async def test_resume_after_giving_up_starts_a_supervisor() -> None:
     starter = FakeStarter()
     async with showing(given_up(), starter=starter) as (app, pilot):
         await pilot.press("r", "enter", "y")
@@ -239,14 +239,14 @@ async def test_acknowledge_names_the_incident() -> None:
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("ack", 2)])
 
 
-async def test_a_paused_run_goes_on() -> None:
+async def test_a_paused_run_can_be_continued() -> None:
     async with showing(in_state("paused")) as (app, pilot):
         assert footer(app).startswith("u continue")
         await pilot.press("u")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["unpause"])
 
 
-async def test_a_refusal_is_shown() -> None:
+async def test_a_refused_command_shows_its_reason() -> None:
     async with showing(hung()) as (app, pilot):
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
@@ -255,7 +255,7 @@ async def test_a_refusal_is_shown() -> None:
         await until(pilot, lambda: "Refused: nothing is hung any more" in footer(app))
 
 
-async def test_a_supervisor_is_started_where_none_watches() -> None:
+async def test_a_supervisor_is_started_if_none_runs() -> None:
     starter = FakeStarter()
     async with showing(unwatched(), starter=starter) as (app, pilot):
         assert footer(app).startswith("S start supervisor")
@@ -265,13 +265,13 @@ async def test_a_supervisor_is_started_where_none_watches() -> None:
         await until(pilot, lambda: starter.started == [("luca-1", None)])
 
 
-async def test_a_supervisor_that_does_not_start_says_why() -> None:
+async def test_a_supervisor_that_does_not_start_shows_the_reason() -> None:
     async with showing(unwatched(), starter=FakeStarter("the disk is full")) as (app, pilot):
         await pilot.press("S")
         await until(pilot, lambda: "the disk is full" in footer(app))
 
 
-async def test_nothing_starts_without_a_key() -> None:
+async def test_a_run_without_records_starts_only_after_enter() -> None:
     starter = FakeStarter()
     async with showing(empty(), starter=starter) as (app, pilot):
         assert starter.started == []
@@ -281,7 +281,7 @@ async def test_nothing_starts_without_a_key() -> None:
         await until(pilot, lambda: starter.started == [("luca-1", None)])
 
 
-async def test_enter_starts_nothing_once_it_ran() -> None:
+async def test_enter_does_not_restart_a_run_that_has_run() -> None:
     starter = FakeStarter()
     async with showing(finished(), starter=starter) as (_, pilot):
         await pilot.press("enter")
@@ -290,7 +290,7 @@ async def test_enter_starts_nothing_once_it_ran() -> None:
 
 
 @pytest.mark.parametrize("key", ["p", "x", "k", "P", "w", "u", "S"])
-async def test_keys_on_a_finished_run_say_that_it_is(key: str) -> None:
+async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None:
     async with showing(finished()) as (app, pilot):
         await pilot.press(key)
         assert "The run is finished: r starts it again." in footer(app)
@@ -312,14 +312,14 @@ async def test_keys_on_a_finished_run_say_that_it_is(key: str) -> None:
         (empty(), "k", "The run has not been started yet."),
     ],
 )
-async def test_a_key_that_does_not_apply_says_why(now: Situation, key: str, said: str) -> None:
+async def test_a_key_that_does_not_apply_shows_the_reason(now: Situation, key: str, said: str) -> None:
     async with showing(now) as (app, pilot):
         await pilot.press(key)
         assert said in footer(app)
         assert sent(app) == []
 
 
-async def test_read_only_changes_nothing() -> None:
+async def test_read_only_mode_sends_no_command() -> None:
     starter = FakeStarter()
     async with showing(hung(), starter=starter, read_only=True) as (app, pilot):
         for key in KEYS:
@@ -357,7 +357,7 @@ async def test_the_newest_incident_is_explained_with_its_evidence() -> None:
         assert app.screen_stack[-1] is board(app)
 
 
-async def test_leaving_says_what_goes_on() -> None:
+async def test_exit_message_lists_what_continues() -> None:
     app = app_of(healthy())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
@@ -366,7 +366,7 @@ async def test_leaving_says_what_goes_on() -> None:
     assert app.exit_message == "luca: training and supervisor continue. Open the screen again with: trainwatch"
 
 
-async def test_leaving_an_unwatched_run_says_so() -> None:
+async def test_exit_message_reports_a_missing_supervisor() -> None:
     app = app_of(unwatched())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
@@ -375,7 +375,7 @@ async def test_leaving_an_unwatched_run_says_so() -> None:
     assert "continues without a supervisor" in app.exit_message
 
 
-async def test_the_log_is_held_and_followed_again() -> None:
+async def test_log_pane_can_be_held_and_followed_again() -> None:
     log = FakeLog()
     async with showing(healthy(), log=log) as (app, pilot):
         pane = board(app).log_pane
@@ -393,7 +393,7 @@ async def test_the_log_is_held_and_followed_again() -> None:
         assert any("NEW LINE" in line for line in pane.plain_lines())
 
 
-async def test_scrolling_up_holds_and_reaches_the_beginning() -> None:
+async def test_scrolling_up_holds_the_log_and_reaches_its_beginning() -> None:
     log = FakeLog([f"line {i}" for i in range(1500)], bar="")
     async with showing(healthy(), (120, 40), log=log) as (app, pilot):
         pane = board(app).log_pane
@@ -407,7 +407,7 @@ async def test_scrolling_up_holds_and_reaches_the_beginning() -> None:
         assert pane.plain_lines()[-1] == "line 1499"
 
 
-async def test_search_goes_backwards_and_on() -> None:
+async def test_log_pane_search_moves_backwards_and_forwards() -> None:
     log = FakeLog([f"line {i}" + (" Needle" if i in {100, 900} else "") for i in range(1500)], bar="")
     async with showing(healthy(), (120, 40), log=log) as (app, pilot):
         pane = board(app).log_pane
@@ -423,7 +423,7 @@ async def test_search_goes_backwards_and_on() -> None:
         await until(pilot, lambda: any("line 900 Needle" in line for line in pane.plain_lines()))
 
 
-async def test_typing_a_pattern_presses_no_keys() -> None:
+async def test_typing_a_search_pattern_triggers_no_actions() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("slash", *"kxq")
         assert app.screen is board(app)
@@ -433,13 +433,13 @@ async def test_typing_a_pattern_presses_no_keys() -> None:
         assert sent(app) == []
 
 
-async def test_a_bad_pattern_is_said() -> None:
+async def test_an_invalid_search_pattern_shows_an_error() -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("slash", "left_parenthesis", "enter")
         await until(pilot, lambda: "Not a regular expression" in footer(app))
 
 
-async def test_zoom_changes_the_window() -> None:
+async def test_zoom_changes_the_time_window() -> None:
     async with showing(healthy()) as (app, pilot):
         assert board(app).window.length_s == 600
         await pilot.press("right_square_bracket")
@@ -475,14 +475,14 @@ async def test_without_a_run_the_list_is_shown_first() -> None:
         await until(pilot, lambda: app._exit)
 
 
-async def test_the_palette_offers_what_applies() -> None:
+async def test_palette_lists_only_commands_that_apply() -> None:
     async with showing(hung()) as (app, _):
         names = [command.title for command in app.get_system_commands(app.screen)]
         assert "wait (w)" in names
         assert "start (Enter)" not in names
 
 
-async def test_attach_says_when_it_cannot() -> None:
+async def test_attach_shows_why_it_is_not_possible() -> None:
     class Attached:
         def command(self, run_id: str) -> list[str]:
             raise RuntimeError(f"{run_id} has no terminal yet")
@@ -492,7 +492,7 @@ async def test_attach_says_when_it_cannot() -> None:
         assert "luca-1 has no terminal yet" in footer(app)
 
 
-async def test_state_of_a_run_that_changes_moves_the_keys() -> None:
+async def test_footer_keys_follow_the_state_of_the_run() -> None:
     async with showing(healthy()) as (app, pilot):
         feed = board(app).run.feed
         assert isinstance(feed, FakeFeed)
@@ -502,7 +502,7 @@ async def test_state_of_a_run_that_changes_moves_the_keys() -> None:
         assert footer(app).startswith("w wait")
 
 
-async def test_what_was_copied_is_said_in_full_where_there_is_little_room() -> None:
+async def test_copied_text_is_shown_in_full_on_a_narrow_screen() -> None:
     async with showing(healthy(), (45, 30)) as (app, pilot):
         await pilot.press("y")
         assert "Copied (if this terminal allows it)." in footer(app)

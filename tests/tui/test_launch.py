@@ -56,7 +56,7 @@ def footer(app: TrainwatchApp) -> str:
     return lines[0]
 
 
-async def test_a_project_never_started_shows_what_a_start_would_be_and_starts_nothing() -> None:
+async def test_a_project_never_started_shows_its_launch_plan_and_starts_nothing() -> None:
     launcher = FakeLauncher()
     async with launching(launcher, (200, 50)) as (app, _):
         offers = text(app, "offers")
@@ -74,7 +74,7 @@ async def test_a_project_never_started_shows_what_a_start_would_be_and_starts_no
         assert launcher.started == []
 
 
-async def test_checks_are_shown_as_they_come() -> None:
+async def test_check_results_are_shown_as_they_arrive() -> None:
     launcher = FakeLauncher()
     launcher.gate.clear()
     async with launching(launcher, (120, 40)) as (app, pilot):
@@ -85,7 +85,7 @@ async def test_checks_are_shown_as_they_come() -> None:
         assert "to come" not in str(front(app).looks.border_title)
 
 
-async def test_enter_starts_and_shows_the_run() -> None:
+async def test_enter_starts_the_run_and_shows_its_dashboard() -> None:
     launcher = FakeLauncher()
     async with launching(launcher) as (app, pilot):
         await pilot.press("enter")
@@ -94,7 +94,7 @@ async def test_enter_starts_and_shows_the_run() -> None:
         assert front(app).run.run_id == "mira-2"
 
 
-async def test_enter_before_the_checks_are_in_waits_for_them() -> None:
+async def test_enter_waits_for_unfinished_checks() -> None:
     launcher = FakeLauncher()
     launcher.gate.clear()
     async with launching(launcher, (120, 40)) as (app, pilot):
@@ -106,7 +106,7 @@ async def test_enter_before_the_checks_are_in_waits_for_them() -> None:
         await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
 
 
-async def test_a_check_that_fails_after_enter_still_asks() -> None:
+async def test_a_check_that_fails_after_enter_requires_confirmation() -> None:
     launcher = FakeLauncher(checks=(*CHECKS[:3], FAILED))
     launcher.gate.clear()
     async with launching(launcher) as (app, pilot):
@@ -119,7 +119,7 @@ async def test_a_check_that_fails_after_enter_still_asks() -> None:
         assert launcher.started == []
 
 
-async def test_enter_again_asks_whether_to_start_unchecked() -> None:
+async def test_pressing_enter_again_offers_to_start_without_the_checks() -> None:
     launcher = FakeLauncher()
     launcher.gate.clear()
     async with launching(launcher, (120, 40)) as (app, pilot):
@@ -131,7 +131,7 @@ async def test_enter_again_asks_whether_to_start_unchecked() -> None:
         await until(pilot, lambda: launcher.started == [LaunchRequest(run="luca")])
 
 
-async def test_another_choice_takes_back_an_enter_that_waits() -> None:
+async def test_another_selection_cancels_a_waiting_start() -> None:
     launcher = FakeLauncher()
     launcher.gate.clear()
     async with launching(launcher, (120, 40)) as (app, pilot):
@@ -143,7 +143,7 @@ async def test_another_choice_takes_back_an_enter_that_waits() -> None:
         assert isinstance(front(app), LaunchScreen)
 
 
-async def test_an_enter_that_waited_for_a_plan_hears_why_there_is_none() -> None:
+async def test_a_waiting_start_shows_why_no_plan_can_be_made() -> None:
     class Impossible(FakeLauncher):
         def plan(self, order: LaunchRequest) -> LaunchPreview:
             self.gate.wait()
@@ -160,7 +160,7 @@ async def test_an_enter_that_waited_for_a_plan_hears_why_there_is_none() -> None
         assert launcher.started == []
 
 
-async def test_a_run_that_was_started_before_is_opened() -> None:
+async def test_a_run_that_was_started_before_opens_its_dashboard() -> None:
     launcher = FakeLauncher()
     async with launching(launcher) as (app, pilot):
         await pilot.press("down")
@@ -170,7 +170,7 @@ async def test_a_run_that_was_started_before_is_opened() -> None:
         assert launcher.started == []
 
 
-async def test_profiles_are_walked_with_what_they_change() -> None:
+async def test_each_selected_profile_shows_its_changes() -> None:
     launcher = FakeLauncher()
     async with launching(launcher, (120, 40)) as (app, pilot):
         await pilot.press("right")
@@ -186,7 +186,7 @@ async def test_profiles_are_walked_with_what_they_change() -> None:
         assert launcher.started == [LaunchRequest(run="luca", profile="aggressive")]
 
 
-async def test_a_failed_check_asks_first() -> None:
+async def test_a_failed_check_requires_confirmation() -> None:
     launcher = FakeLauncher(checks=(FAILED,))
     async with launching(launcher) as (app, pilot):
         assert "→ correct the paths" in text(app, "checks")
@@ -199,7 +199,7 @@ async def test_a_failed_check_asks_first() -> None:
         await until(pilot, lambda: bool(launcher.started))
 
 
-async def test_a_command_can_be_typed_and_its_preset_is_told_meanwhile() -> None:
+async def test_preset_of_a_typed_command_is_shown_while_typing() -> None:
     launcher = FakeLauncher(offers=())
     app = TrainwatchApp(None, picker=FakePicker(), launcher=launcher, launch_first=True, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -222,7 +222,7 @@ async def test_a_command_can_be_typed_and_its_preset_is_told_meanwhile() -> None
         assert launcher.started == [LaunchRequest(command="python train_network.py", profile="balanced")]
 
 
-async def test_a_broken_file_is_told_with_its_lines_and_read_again() -> None:
+async def test_an_invalid_project_file_shows_its_lines_and_is_read_again() -> None:
     launcher = FakeLauncher(trouble='trainwatch.toml:3: unknown key "comand"; did you mean "command"?')
     async with launching(launcher) as (app, pilot):
         await until(pilot, lambda: "trainwatch.toml:3:" in text(app, "plan"))
@@ -233,7 +233,7 @@ async def test_a_broken_file_is_told_with_its_lines_and_read_again() -> None:
         assert "balanced" in text(app, "plan")
 
 
-async def test_a_start_that_is_refused_says_why_and_stays() -> None:
+async def test_a_refused_start_shows_the_reason_and_stays_on_the_launch_screen() -> None:
     launcher = FakeLauncher(refusal="trainwatch.toml:4: no such program: acelerate; nothing was started")
     async with launching(launcher) as (app, pilot):
         await pilot.press("enter")
@@ -242,7 +242,7 @@ async def test_a_start_that_is_refused_says_why_and_stays() -> None:
 
 
 @pytest.mark.parametrize("trouble", ["", "trainwatch.toml:3: wrong"])
-async def test_it_is_drawn_at_every_size(trouble: str) -> None:
+async def test_launch_screen_fits_every_size(trouble: str) -> None:
     launcher = FakeLauncher(trouble=trouble)
     async with launching(launcher) as (app, pilot):
         for width, height in SIZES:
@@ -260,7 +260,7 @@ async def test_it_is_drawn_at_every_size(trouble: str) -> None:
                 assert "disk" in text(app, "checks")
 
 
-async def test_escape_on_the_first_screen_ends_nothing() -> None:
+async def test_escape_on_the_first_screen_does_not_quit() -> None:
     async with launching(FakeLauncher()) as (app, pilot):
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(front(app), RunsScreen))
@@ -272,7 +272,7 @@ async def test_escape_on_the_first_screen_ends_nothing() -> None:
         await until(pilot, lambda: isinstance(front(app), LaunchScreen))
 
 
-async def test_it_is_reached_from_the_runs_and_escape_leads_back() -> None:
+async def test_launch_screen_opens_from_the_runs_and_escape_returns() -> None:
     app = TrainwatchApp(None, picker=FakePicker(), launcher=FakeLauncher(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))
@@ -289,7 +289,7 @@ async def test_it_is_reached_from_the_runs_and_escape_leads_back() -> None:
 
 
 @pytest.mark.parametrize("now", [empty(), finished()], ids=["empty", "finished"])
-async def test_it_is_reached_from_the_dashboard(now: Situation) -> None:
+async def test_launch_screen_opens_from_the_dashboard(now: Situation) -> None:
     app = TrainwatchApp(
         open_run(now), starter=FakeStarter(), picker=FakePicker(), launcher=FakeLauncher(), interval_s=0
     )
@@ -304,7 +304,7 @@ async def test_it_is_reached_from_the_dashboard(now: Situation) -> None:
         await until(pilot, lambda: app.screen is board)
 
 
-async def test_read_only_launches_nothing() -> None:
+async def test_read_only_mode_launches_nothing() -> None:
     app = TrainwatchApp(None, picker=FakePicker(), launcher=FakeLauncher(), read_only=True, interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards))

@@ -50,7 +50,7 @@ async def type_in(opened: Opened, key: str, text: str) -> None:
     await settled(screen, pilot)
 
 
-async def test_it_opens_at_the_end_and_follows(world: LogWorld, opened: Opened) -> None:
+async def test_log_screen_opens_at_the_end_and_follows(world: LogWorld, opened: Opened) -> None:
     screen, pilot = opened
     assert "7302/10260" in rows(screen)[-1]
     assert screen.view.following
@@ -81,7 +81,7 @@ async def test_paging_reaches_the_beginning_and_the_end_with_few_lines_held(open
     assert "7302/10260" in rows(screen)[-1]
 
 
-async def test_holding_stays_while_the_log_grows(world: LogWorld, opened: Opened) -> None:
+async def test_held_log_screen_stays_while_the_log_grows(world: LogWorld, opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("space")
     before = rows(screen)
@@ -93,7 +93,7 @@ async def test_holding_stays_while_the_log_grows(world: LogWorld, opened: Opened
     await until(pilot, lambda: rows(screen)[-1].endswith("more"), "the end")
 
 
-async def test_the_cursor_leads_the_screen_and_following_returns_behind_the_end(opened: Opened) -> None:
+async def test_log_cursor_scrolls_the_screen_and_follows_again_after_the_end(opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("up", "up")
     assert not screen.view.following
@@ -106,7 +106,7 @@ async def test_the_cursor_leads_the_screen_and_following_returns_behind_the_end(
     assert any("bucket 0429" in row for row in rows(screen))
 
 
-async def test_the_wheel_scrolls(opened: Opened) -> None:
+async def test_mouse_wheel_scrolls_the_log(opened: Opened) -> None:
     screen, pilot = opened
     screen.view.post_message(screen.view.Wanted(rows=-3))
     await pilot.pause()
@@ -118,7 +118,7 @@ async def test_the_wheel_scrolls(opened: Opened) -> None:
     assert screen.view.following
 
 
-async def test_search_counts_and_walks_both_ways(opened: Opened) -> None:
+async def test_log_search_counts_matches_and_moves_in_both_directions(opened: Opened) -> None:
     screen, pilot = opened
     await type_in(opened, "slash", "luca-step")
     assert "40 of 40" in str(screen.view.border_title)
@@ -134,7 +134,7 @@ async def test_search_counts_and_walks_both_ways(opened: Opened) -> None:
     assert "No newer match" in screen.key_bar.message
 
 
-async def test_a_search_for_nothing_and_for_nonsense_says_so(opened: Opened) -> None:
+async def test_an_invalid_or_unmatched_log_search_shows_a_message(opened: Opened) -> None:
     screen, _ = opened
     await type_in(opened, "slash", "no such thing")
     assert "No older match" in screen.key_bar.message
@@ -143,7 +143,7 @@ async def test_a_search_for_nothing_and_for_nonsense_says_so(opened: Opened) -> 
     assert "Not a regular expression" in screen.key_bar.message
 
 
-async def test_a_filter_shows_matching_lines_and_the_search_stays_within(opened: Opened) -> None:
+async def test_log_filter_shows_matching_lines_and_limits_the_search(opened: Opened) -> None:
     screen, pilot = opened
     await type_in(opened, "f", "saving|UserWarning")
     await pilot.press("home")
@@ -204,13 +204,13 @@ async def test_an_incident_without_a_line_is_found_by_its_time(world: LogWorld, 
     assert 900 <= t - story.attempts[0].t <= 1000
 
 
-async def test_letters_of_a_jump_do_nothing_alone(opened: Opened) -> None:
+async def test_letters_of_a_jump_do_nothing_without_the_jump_key(opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("e", "i", "a")
     assert screen.view.following
 
 
-async def test_a_bar_is_unfolded_and_folded(opened: Opened) -> None:
+async def test_redraws_of_a_progress_bar_can_be_expanded_and_collapsed(opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("up", "down", "o")
     await settled(screen, pilot)
@@ -220,7 +220,7 @@ async def test_a_bar_is_unfolded_and_folded(opened: Opened) -> None:
     assert sum("/10260" in r for r in rows(screen)) == 1
 
 
-async def test_wrapping_can_be_turned_off_and_moved_along(opened: Opened) -> None:
+async def test_without_wrapping_long_lines_can_be_scrolled_sideways(opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("W")
     assert not any("or 0.0031" in row and "INFO" not in row for row in rows(screen))
@@ -228,14 +228,14 @@ async def test_wrapping_can_be_turned_off_and_moved_along(opened: Opened) -> Non
     assert any("0.0031" in row for row in rows(screen))
 
 
-async def test_times_stand_in_the_gutter_and_do_not_repeat(opened: Opened) -> None:
+async def test_times_in_the_gutter_are_not_repeated(opened: Opened) -> None:
     screen, _ = opened
     times = [row[:8] for row in rows(screen) if re.match(r"\d\d:\d\d:\d\d", row)]
     assert times
     assert len(times) == len(set(times))
 
 
-async def test_lines_are_copied_and_saved(
+async def test_selected_log_lines_can_be_copied_and_saved(
     world: LogWorld, opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     screen, pilot = opened
@@ -255,7 +255,7 @@ async def test_lines_are_copied_and_saved(
     assert target.read_text() == "precious"
 
 
-async def test_tabs_lead_through_all_files(opened: Opened) -> None:
+async def test_tabs_of_the_log_screen_open_every_file(opened: Opened) -> None:
     screen, pilot = opened
     assert [t.label for t in screen.file_tabs.tabs] == ["attempt 1", "attempt 2", "events.log"]
     await pilot.press("tab")
@@ -266,7 +266,7 @@ async def test_tabs_lead_through_all_files(opened: Opened) -> None:
     assert rows(screen)[-1].strip() == "exit"
 
 
-async def test_escape_and_one_lead_back_and_the_place_is_remembered(opened: Opened) -> None:
+async def test_escape_and_1_leave_the_log_and_its_position_is_kept(opened: Opened) -> None:
     screen, pilot = opened
     await type_in(opened, "slash", "luca-step0001")
     place = screen.driver.place
@@ -285,7 +285,7 @@ async def test_escape_and_one_lead_back_and_the_place_is_remembered(opened: Open
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (45, 30)])
-async def test_every_size_shows_whole_rows(world: LogWorld, size: tuple[int, int]) -> None:
+async def test_log_screen_shows_complete_rows_at_every_size(world: LogWorld, size: tuple[int, int]) -> None:
     async with world.screen(size) as (screen, pilot):
         assert screen.view.size.height >= size[1] - 6
         assert all(len(row) <= screen.view.size.width for row in rows(screen))
@@ -295,7 +295,7 @@ async def test_every_size_shows_whole_rows(world: LogWorld, size: tuple[int, int
         assert "7302/10260" in rows(screen)[-1]
 
 
-async def test_a_log_that_cannot_be_read_says_why(world: LogWorld) -> None:
+async def test_a_log_that_cannot_be_read_shows_the_reason(world: LogWorld) -> None:
     app = world.app()
     world.second.unlink()
     world.second.mkdir()

@@ -10,7 +10,7 @@ from tests.tui.log_world import LogWorld, open_log, settled
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-def test_log_at_its_busiest(
+def test_log_screen_with_all_features_equals_its_snapshot(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     monkeypatch.chdir(tmp_path)

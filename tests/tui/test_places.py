@@ -89,7 +89,7 @@ def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
 
 @pytest.mark.parametrize("place", ["incidents", "checkpoints", "profiles", "runs", "stacks"])
 @pytest.mark.parametrize("scene", ["troubled", "empty", "healthy"])
-async def test_every_place_is_drawn_at_every_size(place: str, scene: str) -> None:
+async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> None:
     now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
     keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s"}[place]
     async with open_place(keys, now) as (app, pilot):
@@ -110,7 +110,7 @@ async def test_every_place_is_drawn_at_every_size(place: str, scene: str) -> Non
             assert len(covered) == width * height, f"part of the screen is unused at {width}×{height}"
 
 
-async def test_the_numbers_lead_everywhere_and_escape_leads_back() -> None:
+async def test_number_keys_open_every_screen_and_escape_returns() -> None:
     async with open_place("") as (app, pilot):
         for place in PLACES:
             if place.name in {"dashboard", "log"}:
@@ -136,7 +136,7 @@ async def test_a_tab_and_a_key_of_the_footer_can_be_clicked() -> None:
         await until(pilot, lambda: isinstance(front(app), Dashboard))
 
 
-async def test_every_key_of_a_place_has_an_action() -> None:
+async def test_every_key_of_a_screen_has_an_action() -> None:
     for screen in (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen):
         for key in screen.keys:
             name = key.action.partition("(")[0]
@@ -144,7 +144,7 @@ async def test_every_key_of_a_place_has_an_action() -> None:
             assert hasattr(target, f"action_{name.removeprefix('app.')}"), (screen, name)
 
 
-async def test_help_of_a_place_lists_its_keys() -> None:
+async def test_help_of_a_screen_lists_its_keys() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         await pilot.press("question_mark")
         await pilot.pause()
@@ -153,7 +153,7 @@ async def test_help_of_a_place_lists_its_keys() -> None:
         assert "3 incidents" in said
 
 
-async def test_looks_of_the_pulse_reach_the_place_in_front() -> None:
+async def test_periodic_updates_reach_the_active_screen() -> None:
     now = troubled()
     async with open_place("3", now) as (app, pilot):
         assert app.dashboard is not None
@@ -169,7 +169,7 @@ async def test_looks_of_the_pulse_reach_the_place_in_front() -> None:
         assert "ended by ada" in text(app, "detail")
 
 
-async def test_what_is_covered_costs_no_repaint_of_what_covers_it() -> None:
+async def test_updates_of_a_covered_screen_do_not_repaint_the_one_above() -> None:
     now = troubled()
     async with open_place("6", now) as (app, pilot):
         await until(pilot, lambda: bool(front(app).cards))
@@ -192,7 +192,7 @@ async def test_what_is_covered_costs_no_repaint_of_what_covers_it() -> None:
 # ── incidents ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_incident_is_told_from_what_was_seen_to_what_it_cost() -> None:
+async def test_incident_screen_shows_evidence_actions_and_cost() -> None:
     async with open_place("3", size=(200, 50)) as (app, pilot):
         await pilot.press("end")
         await pilot.pause()
@@ -231,7 +231,7 @@ async def test_the_cursor_stays_on_its_incident_when_a_newer_one_comes() -> None
         assert front(app).table.cursor == 3
 
 
-async def test_an_incident_is_acknowledged_where_it_is_open() -> None:
+async def test_an_open_incident_can_be_acknowledged_on_its_screen() -> None:
     async with open_place("3") as (app, pilot):
         await pilot.press("c")
         await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("ack", 2)])
@@ -251,7 +251,7 @@ async def test_an_incident_is_copied_as_markdown() -> None:
         assert "Copied" in footer(app)
 
 
-async def test_evidence_leads_to_its_line_in_the_log_screen(tmp_path: Path) -> None:
+async def test_evidence_opens_its_line_in_the_log_screen(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"line {i}\n" for i in range(1, 2000)))
     now = troubled()
@@ -270,7 +270,7 @@ async def test_evidence_leads_to_its_line_in_the_log_screen(tmp_path: Path) -> N
         await until(pilot, lambda: under_cursor() == "line 1234")
 
 
-async def test_lines_of_evidence_are_walked() -> None:
+async def test_cursor_moves_between_lines_of_evidence() -> None:
     async with open_place("3") as (app, pilot):
         await pilot.press("end", "tab")
         await pilot.pause()
@@ -283,7 +283,7 @@ async def test_lines_of_evidence_are_walked() -> None:
         assert page.link == 0
 
 
-async def test_two_looks_at_a_process_stand_side_by_side() -> None:
+async def test_two_stack_dumps_of_a_process_are_shown_side_by_side() -> None:
     async with open_place("3s", size=(120, 40)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).pages))
         left, right = front(app).left, front(app).right
@@ -303,7 +303,7 @@ async def test_two_looks_at_a_process_stand_side_by_side() -> None:
         assert isinstance(front(app), IncidentsScreen)
 
 
-async def test_where_nothing_was_kept_it_says_why() -> None:
+async def test_missing_or_unreadable_incident_files_show_the_reason() -> None:
     async with open_place("3s", incident_files=FakeIncidentFiles([])) as (app, pilot):
         await until(pilot, lambda: "There are no files of this incident" in flowing(text(app, "left")))
     error = PermissionError(13, "Permission denied")
@@ -311,7 +311,7 @@ async def test_where_nothing_was_kept_it_says_why() -> None:
         await until(pilot, lambda: "Permission denied" in text(app, "left"))
 
 
-async def test_no_incident_is_an_honest_empty_screen() -> None:
+async def test_without_incidents_the_screen_shows_a_message() -> None:
     async with open_place("3", empty()) as (app, _):
         assert "No incident so far." in text(app, "incidents")
 
@@ -319,7 +319,7 @@ async def test_no_incident_is_an_honest_empty_screen() -> None:
 # ── checkpoints ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_the_table_says_what_each_is_worth_and_where_a_resume_would_start() -> None:
+async def test_checkpoint_table_shows_verdicts_and_the_resume_point() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         await until(pilot, lambda: "torn · optimizer.bin" in text(app, "table"))
         rows = text(app, "table").splitlines()
@@ -329,7 +329,7 @@ async def test_the_table_says_what_each_is_worth_and_where_a_resume_would_start(
         assert sum("resume point" in row for row in rows) == 1
 
 
-async def test_a_deep_look_shows_how_far_it_is_and_goes_on_elsewhere() -> None:
+async def test_checkpoint_verification_shows_progress_and_continues_on_other_screens() -> None:
     now = healthy()
     async with open_place("4", now) as (app, pilot):
         door = checkpoints_of(app)
@@ -378,7 +378,7 @@ async def test_leaving_the_screen_cancels_the_long_task() -> None:
     assert board.long_task.state is None
 
 
-async def test_it_is_shown_what_one_holds() -> None:
+async def test_checkpoint_screen_shows_the_contents_of_a_checkpoint() -> None:
     async with open_place("4s") as (app, pilot):
         await until(pilot, lambda: "accelerate state" in text(app, "detail"))
         assert "weights, optimizer" in text(app, "detail")
@@ -388,7 +388,7 @@ async def test_it_is_shown_what_one_holds() -> None:
         assert isinstance(front(app), CheckpointsScreen)
 
 
-async def test_the_marked_two_are_compared_the_older_first() -> None:
+async def test_two_marked_checkpoints_are_compared_older_first() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         await pilot.press("d")
         assert "Mark two checkpoints" in footer(app)
@@ -403,7 +403,7 @@ async def test_the_marked_two_are_compared_the_older_first() -> None:
         assert asked[2].endswith("6148-state")
 
 
-async def test_resume_from_the_chosen_one_asks_like_the_dashboard() -> None:
+async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_dashboard() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("r")
         assert "is torn: a resume from it would fail" in footer(app)
@@ -414,7 +414,7 @@ async def test_resume_from_the_chosen_one_asks_like_the_dashboard() -> None:
         await until(pilot, lambda: [c.checkpoint for c in sent(app)] == ["/data/outputs/luca/luca-step00005356-state"])
 
 
-async def test_a_backup_asks_where_to() -> None:
+async def test_a_backup_shows_a_prompt_for_the_target_folder() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("down", "b")
         await pilot.pause()
@@ -426,7 +426,7 @@ async def test_a_backup_asks_where_to() -> None:
         await until(pilot, lambda: "nothing is overwritten" in footer(app))
 
 
-async def test_a_prune_is_a_dry_run_until_the_name_is_typed() -> None:
+async def test_prune_is_a_dry_run_until_the_run_name_is_typed() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         door = checkpoints_of(app)
         await pilot.press("D")
@@ -446,7 +446,7 @@ async def test_a_prune_is_a_dry_run_until_the_name_is_typed() -> None:
         assert len(next(a for a in door.asked if a[0] == "prune")) == 7
 
 
-async def test_without_a_directory_it_says_what_to_set() -> None:
+async def test_without_an_output_folder_the_checkpoint_screen_shows_what_to_set() -> None:
     nowhere = FakeCheckpoints((), directory=None)
     async with open_place("4", empty(), checkpoints=nowhere, plan=None) as (app, _):
         assert "Set output_dir in trainwatch.toml" in flowing(text(app, "table"))
@@ -457,7 +457,7 @@ async def test_without_a_directory_it_says_what_to_set() -> None:
 # ── profiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_the_ladder_says_where_the_run_stands_and_why() -> None:
+async def test_profile_ladder_shows_the_current_profile_and_its_reason() -> None:
     async with open_place("5") as (app, pilot):
         await until(pilot, lambda: bool(front(app).changes))
         ladder = text(app, "ladder").splitlines()
@@ -469,7 +469,7 @@ async def test_the_ladder_says_where_the_run_stands_and_why() -> None:
         assert "vae_batch_size 2 → 1 (CUDA out of memory)" in said
 
 
-async def test_a_switch_is_told_against_what_runs_now() -> None:
+async def test_profile_switch_is_compared_with_the_running_values() -> None:
     async with open_place("5", size=(200, 50)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).changes))
         await pilot.press("down")
@@ -486,7 +486,7 @@ async def test_a_switch_is_told_against_what_runs_now() -> None:
 
 
 @pytest.mark.parametrize(("key", "at_once"), [("enter", False), ("n", True)])
-async def test_a_profile_is_applied_from_here(key: str, at_once: bool) -> None:
+async def test_a_profile_can_be_applied_from_the_profiles_screen(key: str, at_once: bool) -> None:
     async with open_place("5") as (app, pilot):
         await pilot.press("down", key)
         await pilot.pause()
@@ -495,13 +495,13 @@ async def test_a_profile_is_applied_from_here(key: str, at_once: bool) -> None:
         await until(pilot, lambda: [(c.profile, c.now) for c in sent(app)] == [("aggressive", at_once)])
 
 
-async def test_a_config_that_cannot_be_derived_says_so() -> None:
+async def test_a_config_that_cannot_be_derived_shows_the_error() -> None:
     broken = (Profile(name="broken", settings={"x": 1}),)
     async with open_place("5", profiles=broken, ladder=(), launch=FakeLaunch()) as (app, pilot):
         await until(pilot, lambda: "the file is gone" in flowing(text(app, "difference")))
 
 
-async def test_without_profiles_it_says_how_to_get_some() -> None:
+async def test_without_profiles_the_screen_shows_how_to_add_them() -> None:
     async with open_place("5", profiles=()) as (app, _):
         assert "trainwatch profiles list" in flowing(text(app, "ladder"))
 
@@ -529,7 +529,7 @@ async def test_a_run_is_opened_with_the_mouse() -> None:
         await until(pilot, lambda: isinstance(front(app), Dashboard) and front(app).run.run_id == "mira-2")
 
 
-async def test_opening_the_run_that_is_open_leads_to_its_dashboard() -> None:
+async def test_selecting_the_open_run_shows_its_dashboard() -> None:
     async with open_place("6") as (app, pilot):
         await until(pilot, lambda: bool(front(app).cards))
         board = app.dashboard
@@ -538,7 +538,7 @@ async def test_opening_the_run_that_is_open_leads_to_its_dashboard() -> None:
         assert front(app) is board
 
 
-async def test_no_runs_is_an_honest_empty_screen() -> None:
+async def test_without_runs_the_screen_shows_a_message() -> None:
     class Nothing(FakePicker):
         def runs(self) -> tuple[()]:
             return ()
@@ -552,7 +552,7 @@ async def test_no_runs_is_an_honest_empty_screen() -> None:
 
 
 @pytest.mark.parametrize("keys", ["3", "4", "5"])
-async def test_read_only_changes_nothing_anywhere(keys: str) -> None:
+async def test_read_only_mode_changes_nothing_on_any_screen(keys: str) -> None:
     async with open_place(keys, read_only=True) as (app, pilot):
         place = front(app)
         for key in place.keys:
@@ -564,7 +564,7 @@ async def test_read_only_changes_nothing_anywhere(keys: str) -> None:
         assert sent(app) == []
 
 
-async def test_a_finished_run_offers_no_switch() -> None:
+async def test_a_finished_run_has_no_profile_switch() -> None:
     async with open_place("5", finished()) as (app, pilot):
         await pilot.press("down", "enter")
         await pilot.pause()
@@ -572,7 +572,7 @@ async def test_a_finished_run_offers_no_switch() -> None:
         assert "at checkpoint" not in footer(app)
 
 
-async def test_the_chosen_run_is_told_in_full_where_columns_are_left_out() -> None:
+async def test_selected_run_is_shown_in_full_if_columns_are_hidden() -> None:
     async with open_place("6", size=(45, 30)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).cards))
         await pilot.pause()
@@ -585,11 +585,11 @@ async def test_the_chosen_run_is_told_in_full_where_columns_are_left_out() -> No
         assert "id mira-2" in flowing(text(app, "about"))
 
 
-async def test_what_stands_in_brackets_goes_before_the_sentence_is_cut() -> None:
+async def test_text_in_brackets_is_dropped_before_the_sentence_is_cut() -> None:
     async with open_place("6", size=(45, 30)) as (app, _):
         assert front(app).tabs.plain_lines()[1] == "✖ Seems to hang: no step for 96 s"
 
 
-async def test_no_incident_is_said_whole_on_a_phone() -> None:
+async def test_message_without_incidents_is_complete_on_a_narrow_screen() -> None:
     async with open_place("3", empty(), size=(45, 30)) as (app, _):
         assert "what was done about it." in flowing(text(app, "incidents"))

@@ -79,7 +79,7 @@ async def agree(pilot: Pilot[None], app: TrainwatchApp) -> str:
     return " ".join(price.lines)
 
 
-async def test_a_resume_keeps_what_was_changed_unless_told() -> None:
+async def test_a_resume_keeps_remedies_by_default() -> None:
     app = app_of(treated())
     async with app.run_test(size=(80, 24)) as pilot:
         await to_choice(pilot, app)
@@ -91,7 +91,7 @@ async def test_a_resume_keeps_what_was_changed_unless_told() -> None:
         assert (command.verb, command.remedies, command.without_remedies) == ("resume", (), False)
 
 
-async def test_what_was_changed_can_be_taken_back() -> None:
+async def test_remedies_can_be_removed_at_a_resume() -> None:
     app = app_of(treated())
     async with app.run_test(size=(80, 24)) as pilot:
         await to_choice(pilot, app)
@@ -102,7 +102,7 @@ async def test_what_was_changed_can_be_taken_back() -> None:
         assert (command.remedies, command.without_remedies) == ((), True)
 
 
-async def test_what_waits_for_a_person_can_be_taken() -> None:
+async def test_a_remedy_that_waits_for_confirmation_can_be_applied() -> None:
     app = app_of(treated())
     async with app.run_test(size=(80, 24)) as pilot:
         await to_choice(pilot, app)
@@ -119,7 +119,7 @@ async def test_what_waits_for_a_person_can_be_taken() -> None:
         assert (command.remedies, command.without_remedies) == (("smaller_resolution",), False)
 
 
-async def test_escape_leaves_all_as_it_is() -> None:
+async def test_escape_in_the_remedy_dialog_changes_nothing() -> None:
     app = app_of(treated(applied=False))
     async with app.run_test(size=(45, 30)) as pilot:
         await to_choice(pilot, app)
@@ -128,7 +128,7 @@ async def test_escape_leaves_all_as_it_is() -> None:
         assert sent(app) == []
 
 
-async def test_without_any_nothing_more_is_asked() -> None:
+async def test_without_remedies_no_remedy_dialog_is_shown() -> None:
     app = app_of(treated(applied=False, proposed=False))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
@@ -139,7 +139,7 @@ async def test_without_any_nothing_more_is_asked() -> None:
         await until(pilot, lambda: isinstance(front(app), Confirm | ConfirmByName))
 
 
-async def test_the_incident_tells_what_was_changed_and_what_waits() -> None:
+async def test_incident_shows_applied_and_waiting_remedies() -> None:
     app = app_of(treated())
     async with app.run_test(size=(200, 50)) as pilot:
         await pilot.pause()
@@ -158,7 +158,7 @@ async def test_the_incident_tells_what_was_changed_and_what_waits() -> None:
 
 
 @pytest.mark.parametrize("without", [True, False])
-def test_the_price_says_what_the_launch_has(without: bool) -> None:
+def test_resume_dialog_shows_the_remedies_of_the_launch(without: bool) -> None:
     lines = " ".join(resume_price(treated(), None, take=("smaller_resolution",), without_remedies=without).lines)
     assert ("Drops half the batch" in lines) is without
     assert "New: a smaller resolution" in lines

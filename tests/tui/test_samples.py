@@ -92,7 +92,7 @@ def colours(app: TrainwatchApp, row: int) -> set[tuple[int, int, int]]:
     }  # fmt: skip
 
 
-async def test_the_newest_picture_is_shown_with_step_and_age(tmp_path: Path) -> None:
+async def test_the_newest_sample_image_is_shown_with_step_and_age(tmp_path: Path) -> None:
     picture(tmp_path / "sample" / "luca_000500_00_20251121232000_42.png", age_s=1800)
     picture(tmp_path / "sample" / "luca_001000_00_20251121232000_42.png", age_s=600)
     async with looking(tmp_path) as (app, pilot):
@@ -108,7 +108,7 @@ async def test_the_newest_picture_is_shown_with_step_and_age(tmp_path: Path) -> 
         await until(pilot, lambda: said(app, "caption").startswith("step 500 · 30 min ago · 2 of 2"))
 
 
-async def test_a_newer_one_comes_into_view_unless_another_was_chosen(tmp_path: Path) -> None:
+async def test_a_newer_image_is_shown_unless_another_is_selected(tmp_path: Path) -> None:
     picture(tmp_path / "samples" / "0000500.webp", age_s=900)
     picture(tmp_path / "samples" / "0001000.jpg", age_s=600)
     async with looking(tmp_path) as (app, pilot):
@@ -124,7 +124,7 @@ async def test_a_newer_one_comes_into_view_unless_another_was_chosen(tmp_path: P
         await until(pilot, lambda: "step 2,000" in said(app, "caption"))
 
 
-async def test_a_broken_picture_is_a_line(tmp_path: Path) -> None:
+async def test_a_broken_image_is_shown_as_one_line_of_text(tmp_path: Path) -> None:
     broken = tmp_path / "samples" / "0000500.png"
     broken.parent.mkdir()
     broken.write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
@@ -134,7 +134,7 @@ async def test_a_broken_picture_is_a_line(tmp_path: Path) -> None:
         await until(pilot, lambda: reloaded(app) and front(app).picture is not None)
 
 
-async def test_without_the_extra_the_files_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_images_extra_the_files_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples_screen, "can_decode", lambda: False)
     picture(tmp_path / "samples" / "0000500.png")
     async with looking(tmp_path) as (app, pilot):
@@ -143,7 +143,7 @@ async def test_without_the_extra_the_files_are_listed(tmp_path: Path, monkeypatc
         assert "10 min ago" in said(app, "samples")
 
 
-async def test_it_says_why_there_is_nothing(tmp_path: Path) -> None:
+async def test_samples_screen_shows_why_it_is_empty(tmp_path: Path) -> None:
     async with looking(tmp_path) as (app, pilot):
         await until(pilot, lambda: "No PNG, JPEG or WebP below" in said(app, "picture"))
     async with looking(None) as (app, _):
@@ -151,7 +151,7 @@ async def test_it_says_why_there_is_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)])
-async def test_it_fits_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_samples_screen_fits_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     picture(tmp_path / "samples" / "0000500.png", size=(300, 500))
     async with looking(tmp_path, size) as (app, pilot):
         await until(pilot, lambda: front(app).fits)
@@ -187,20 +187,20 @@ def huge_png() -> bytes:
         (b"\xff\xd8\xff\xe0" + b"\0" * 200, "no picture"),
     ],
 )
-def test_what_is_no_picture_is_told_in_a_sentence(tmp_path: Path, content: bytes, why: str) -> None:
+def test_a_file_that_is_not_an_image_is_reported(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(content)
     with pytest.raises(PictureError, match=why):
         decode(str(path), (40, 40))
 
 
-def test_a_picture_in_another_format_is_not_tried(tmp_path: Path) -> None:
+def test_an_image_in_another_format_is_not_decoded(tmp_path: Path) -> None:
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png", format="TIFF")
     with pytest.raises(PictureError, match="no picture"):
         decode(str(tmp_path / "a.png"), (40, 40))
 
 
-def test_limits_come_before_the_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_image_limits_are_checked_before_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = picture(tmp_path / "a.png", size=(100, 100))
     monkeypatch.setattr(pictures, "PIXELS", 9_999)
     with pytest.raises(PictureError, match="100 × 100 pixels"):
@@ -216,7 +216,7 @@ def test_limits_come_before_the_decoder(tmp_path: Path, monkeypatch: pytest.Monk
         decode(str(tmp_path / "pipe.png"), (40, 40))
 
 
-def test_transparency_and_palettes_are_shown_on_a_ground(tmp_path: Path) -> None:
+def test_transparent_and_palette_images_are_drawn_on_a_background(tmp_path: Path) -> None:
     Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(tmp_path / "a.png")
     shown = decode(str(tmp_path / "a.png"), (8, 8))
     assert shown.pixels.getpixel((0, 0)) == (128, 128, 128)
@@ -238,11 +238,11 @@ def test_transparency_and_palettes_are_shown_on_a_ground(tmp_path: Path) -> None
         ({"TERM": "xterm-kitty", "TRAINWATCH_IMAGES": "blocks"}, "blocks"),
     ],
 )
-def test_the_way_is_decided_by_names_alone(environ: dict[str, str], way: str) -> None:
+def test_image_protocol_is_chosen_by_the_environment_only(environ: dict[str, str], way: str) -> None:
     assert way_of(environ) == way
 
 
-def test_loading_graphics_asks_the_terminal_nothing() -> None:
+def test_loading_the_image_library_sends_no_terminal_query() -> None:
     pytest.importorskip("textual_image")
     import pty
 

@@ -19,7 +19,7 @@ from trainwatch.tui.screens.samples_screen import SamplesScreen
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
 @pytest.mark.parametrize("scene", ["empty", "healthy", "busy", "hung", "finished"])
-def test_dashboard(snap_compare: Callable[..., bool], scene: str, size: tuple[int, int]) -> None:
+def test_dashboard_equals_its_snapshot(snap_compare: Callable[..., bool], scene: str, size: tuple[int, int]) -> None:
     app = app_of(SCENES[scene]())
 
     async def ready(pilot: Pilot[None]) -> None:
@@ -31,7 +31,7 @@ def test_dashboard(snap_compare: Callable[..., bool], scene: str, size: tuple[in
 
 
 @pytest.mark.parametrize("key", ["k", "r", "p", "e", "question_mark"])
-def test_dialogs(snap_compare: Callable[..., bool], key: str) -> None:
+def test_dialogs_equal_their_snapshots(snap_compare: Callable[..., bool], key: str) -> None:
     app = app_of(SCENES["hung"]())
 
     async def ready(pilot: Pilot[None]) -> None:
@@ -54,7 +54,7 @@ PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
 @pytest.mark.parametrize("place", PLACES)
-def test_places(snap_compare: Callable[..., bool], place: str, size: tuple[int, int]) -> None:
+def test_screens_equal_their_snapshots(snap_compare: Callable[..., bool], place: str, size: tuple[int, int]) -> None:
     keys, drawn = PLACES[place]
     app = TrainwatchApp(rich_run(troubled()), starter=FakeStarter(), picker=FakePicker(), interval_s=0)
 
@@ -70,7 +70,7 @@ def test_places(snap_compare: Callable[..., bool], place: str, size: tuple[int, 
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-def test_launch(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+def test_launch_screen_equals_its_snapshot(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     app = TrainwatchApp(
         None, picker=FakePicker(), launcher=FakeLauncher(checks=(*CHECKS, FAILED)), launch_first=True,
         interval_s=0,
@@ -84,7 +84,9 @@ def test_launch(snap_compare: Callable[..., bool], size: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-def test_samples(snap_compare: Callable[..., bool], tmp_path: Path, size: tuple[int, int]) -> None:
+def test_samples_screen_equals_its_snapshot(
+    snap_compare: Callable[..., bool], tmp_path: Path, size: tuple[int, int]
+) -> None:
     pytest.importorskip("PIL")
     now = troubled()
     run = rich_run(now, samples=PaintedFolder(tmp_path, now.now_wall))
@@ -101,7 +103,7 @@ def test_samples(snap_compare: Callable[..., bool], tmp_path: Path, size: tuple[
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-def test_timeline_cursor(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+def test_timeline_cursor_equals_its_snapshot(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     app = app_of(troubled())
 
     async def ready(pilot: Pilot[None]) -> None:

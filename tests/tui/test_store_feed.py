@@ -29,7 +29,7 @@ def directory(home: Path) -> tuple[RunDirectory, float]:
     return RunDirectory.create(home, spec), wall0
 
 
-def test_a_run_that_never_started_is_an_empty_story(tmp_path: Path) -> None:
+def test_a_run_that_never_started_has_an_empty_story(tmp_path: Path) -> None:
     feed = StoreFeed(RunDirectory(tmp_path / "runs" / "nothing"), time.time())
     now = feed.poll()
     assert now.story.run is None
@@ -40,7 +40,7 @@ def test_a_run_that_never_started_is_an_empty_story(tmp_path: Path) -> None:
     assert "no supervisor" in reply.message
 
 
-def test_it_follows_journal_history_and_lock(tmp_path: Path) -> None:
+def test_feed_follows_journal_history_and_lock(tmp_path: Path) -> None:
     run, wall0 = directory(tmp_path)
     feed = StoreFeed(run, wall0)
     with JournalWriter(run.journal) as journal, SupervisorLock(run.lock):
@@ -67,7 +67,7 @@ def test_it_follows_journal_history_and_lock(tmp_path: Path) -> None:
     assert feed.poll().supervisor_alive is False
 
 
-async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
+async def test_dashboard_shows_a_run_from_real_files(tmp_path: Path) -> None:
     run, wall0 = directory(tmp_path)
     log = tmp_path / "train.log"
     log.write_bytes(b"loading\nsteps:   1%| | 100/10260\rsteps:   2%| | 199/10260\r")
@@ -94,7 +94,7 @@ async def test_the_dashboard_on_real_files(tmp_path: Path) -> None:
         assert "Nothing written yet." in board.log_pane.plain_lines()[0]
 
 
-def test_checkpoints_of_the_fake_story_are_what_the_store_keeps(tmp_path: Path) -> None:
+def test_checkpoints_of_the_fake_story_equal_those_in_the_store(tmp_path: Path) -> None:
     """The fakes speak the store's language: what they tell survives a journal."""
     run, wall0 = directory(tmp_path)
     told = checkpoint(720, 30.0)
@@ -103,7 +103,7 @@ def test_checkpoints_of_the_fake_story_are_what_the_store_keeps(tmp_path: Path) 
     assert load_story(run.journal).checkpoints == (told,)
 
 
-async def test_paging_and_searching_a_real_log(tmp_path: Path) -> None:
+async def test_a_real_log_can_be_paged_and_searched(tmp_path: Path) -> None:
     run, wall0 = directory(tmp_path)
     log = tmp_path / "train.log"
     log.write_text("".join(f"line {i}{' NEEDLE' if i in {7, 4000} else ''}\n" for i in range(5000)))

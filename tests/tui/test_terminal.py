@@ -58,7 +58,7 @@ def screen_on_pty() -> Iterator[tuple[int, int]]:
                 end()
 
 
-def test_a_lost_terminal_ends_it_at_once_even_if_hangups_were_ignored(screen_on_pty: tuple[int, int]) -> None:
+def test_a_lost_terminal_ends_the_app_even_if_sighup_was_ignored(screen_on_pty: tuple[int, int]) -> None:
     pid, master = screen_on_pty
     os.close(master)
     ended: list[tuple[int, int]] = []
@@ -72,7 +72,7 @@ def test_a_lost_terminal_ends_it_at_once_even_if_hangups_were_ignored(screen_on_
     wait_for(over, "it lives on without a terminal")
 
 
-def test_term_leaves_and_restores_the_terminal(screen_on_pty: tuple[int, int]) -> None:
+def test_sigterm_ends_the_app_and_restores_the_terminal(screen_on_pty: tuple[int, int]) -> None:
     pid, master = screen_on_pty
     os.kill(pid, signal.SIGTERM)
     seen = b""
@@ -87,7 +87,7 @@ def test_term_leaves_and_restores_the_terminal(screen_on_pty: tuple[int, int]) -
     assert b"\x1b[?1049l" in seen
 
 
-def test_without_a_terminal_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_the_app_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     with Path(os.devnull).open() as null:
         monkeypatch.setattr(sys, "stdin", null)
@@ -97,7 +97,7 @@ def test_without_a_terminal_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("term", ["", "dumb"])
-def test_a_dumb_terminal_gets_no_screen(term: str) -> None:
+def test_on_a_dumb_terminal_the_app_does_not_start(term: str) -> None:
     """Asked on a real terminal, so that only TERM can be the reason."""
     code = "import sys; from trainwatch.tui.ui.terminal import can_show_screen; sys.exit(10 + can_show_screen())"
     for name, expected in ((term, 10), ("xterm", 11)):
@@ -131,7 +131,7 @@ class TestInTmux:
         shutil.rmtree(folder, ignore_errors=True)
 
     @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-    def test_keys_alone_attach_and_come_back_and_leave(self, tmux: Callable[..., str], size: tuple[int, int]) -> None:
+    def test_attach_return_and_quit_work_by_keyboard(self, tmux: Callable[..., str], size: tuple[int, int]) -> None:
         width, height = size
         tmux("new-session", "-d", "-x", str(width), "-y", str(height), "env", "LANG=C.UTF-8", "sh")
         tmux("send-keys", "-l", f"{sys.executable} {PROGRAM} hung")

@@ -28,20 +28,20 @@ def test_a_young_run_fills_its_charts_from_the_left() -> None:
     assert shown.words == "since the start"
 
 
-def test_a_finished_run_shows_its_last_minutes_whatever_the_time_is_now() -> None:
+def test_a_finished_run_shows_its_last_minutes_at_any_later_time() -> None:
     shown = window(None, now_t=7 * HOUR, over=True)
     assert (shown.since_t, shown.until_t) == (7 * HOUR - USUAL_S, 7 * HOUR)
     assert shown.words.startswith("10 min until ")
 
 
-def test_an_event_stands_at_three_quarters() -> None:
+def test_a_selected_event_is_at_three_quarters_of_the_window() -> None:
     shown = window(2, now_t=5 * HOUR, over=False, cursor_t=HOUR, marks=(HOUR, 4 * HOUR))
     assert (shown.since_t, shown.length_s) == (HOUR - 225.0, 300.0)
     assert shown.marked(100) == {75: "cursor"}
     assert window(2, now_t=5 * HOUR, over=False, cursor_t=10.0).since_t == 0.0
 
 
-def test_incidents_are_marked_where_they_were() -> None:
+def test_incidents_are_marked_at_their_times() -> None:
     shown = window(WHOLE, now_t=1000.0, over=True, marks=(500.0,))
     assert list(shown.marked(100).values()) == ["mark"]
     assert 45 <= next(iter(shown.marked(100))) <= 50
@@ -62,11 +62,13 @@ def test_incidents_are_marked_where_they_were() -> None:
         (WHOLE, -1, 1e9, len(LENGTHS_S) - 1),
     ],
 )
-def test_one_zooms_from_a_minute_to_the_whole_run(zoom: int | None, steps: int, now_t: float, expected: int) -> None:
+def test_time_window_zooms_from_one_minute_to_the_whole_run(
+    zoom: int | None, steps: int, now_t: float, expected: int
+) -> None:
     assert zoomed_by(zoom, steps, now_t) == expected
 
 
-def test_a_spike_stays_visible_and_noise_does_not_become_one() -> None:
+def test_a_spike_stays_visible_and_noise_is_not_shown_as_a_spike() -> None:
     noisy = [(float(i), 1.0, 2.0, 3.0) for i in range(20)]
     assert spiked(noisy) == [2.0] * 20
     assert spiked([*noisy, (20.0, 1.0, 2.5, 30.0)])[-1] == 30.0
@@ -77,7 +79,7 @@ def test_a_spike_stays_visible_and_noise_does_not_become_one() -> None:
     assert spiked([]) == []
 
 
-def test_an_answer_is_drawn_where_it_belongs_whatever_its_grid_is() -> None:
+def test_samples_are_drawn_at_their_times_for_any_grid() -> None:
     series_query = SeriesQuery("x", 4, None, 10.0, 50.0)
     assert placed((1.0, 2.0, None, 4.0), series_query, 10.0, 10.0, 5) == (1.0, 2.0, None, 4.0, None)
     assert placed((1.0, 2.0), SeriesQuery("x", 2, None, 0.0, 20.0), 0.0, 5.0, 4) == (1.0, 1.25, 1.75, 2.0)
@@ -85,7 +87,7 @@ def test_an_answer_is_drawn_where_it_belongs_whatever_its_grid_is() -> None:
     assert placed((), series_query, 0.0, 1.0, 3) == (None, None, None)
 
 
-async def test_a_young_run_on_a_wide_screen_has_its_curves_at_every_moment() -> None:
+async def test_curves_of_a_young_run_are_always_drawn_on_a_wide_screen() -> None:
     story = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(20, *training(1, 9)).story
     now = msgspec.structs.replace(healthy(), story=story, now_t=91.3, progress_t=90.0)
     async with showing(now, (200, 50)) as (app, pilot):
@@ -101,7 +103,7 @@ async def test_a_young_run_on_a_wide_screen_has_its_curves_at_every_moment() -> 
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-def test_a_mark_is_a_sign_not_only_a_colour(glyphs: Glyphs) -> None:
+def test_an_incident_mark_is_a_symbol_not_only_a_colour(glyphs: Glyphs) -> None:
     drawn = spark((50.0, 50.0, None), 0.0, 100.0, ALL_SAFE, glyphs, marked={1: "mark", 2: "cursor"})
     assert [text for _, text in drawn] == [glyphs.eighths[4], glyphs.mark, " "]
     assert drawn[2][0] == "cursor"
@@ -135,7 +137,7 @@ async def test_zooming_at_an_incident_shows_the_minutes_around_it_on_all_charts(
         assert "last 10 min" in str(board.memory.border_subtitle)
 
 
-async def test_the_history_of_a_finished_run_is_zoomed_too() -> None:
+async def test_the_history_of_a_finished_run_can_be_zoomed() -> None:
     async with showing(finished(), (80, 24)) as (app, pilot):
         board = board_of(app)
         assert "until 06:44" in str(board.memory.border_subtitle)
@@ -147,7 +149,7 @@ async def test_the_history_of_a_finished_run_is_zoomed_too() -> None:
         assert board.window.length_s == 7200.0
 
 
-async def test_a_live_zoom_keeps_the_present_on_the_axis() -> None:
+async def test_zooming_a_live_run_keeps_the_present_on_the_axis() -> None:
     async with showing(hung(), (80, 24)) as (app, pilot):
         board = board_of(app)
         await pilot.press("right_square_bracket")
@@ -157,7 +159,7 @@ async def test_a_live_zoom_keeps_the_present_on_the_axis() -> None:
         assert "◼" in board.timeline.plain_lines()[1]
 
 
-def test_ticks_of_a_part_of_the_axis_are_round_times_of_it() -> None:
+def test_ticks_of_a_zoomed_axis_are_round_times() -> None:
     from trainwatch.core.views.panes.timeline import timeline_view
 
     view = timeline_view(healthy())

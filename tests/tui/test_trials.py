@@ -43,7 +43,7 @@ def footer(app: TrainwatchApp) -> str:
     return lines[0]
 
 
-async def test_a_trial_is_asked_for_runs_with_a_bar_and_is_shown() -> None:
+async def test_a_confirmed_trial_shows_a_progress_bar_and_its_result() -> None:
     trials = FakeTrials()
     trials.gate.clear()
     async with profiles(trials) as (app, pilot):
@@ -65,7 +65,7 @@ async def test_a_trial_is_asked_for_runs_with_a_bar_and_is_shown() -> None:
         assert trials.tried == [("conservative", 5.0, False)]
 
 
-async def test_a_trial_beside_a_live_run_is_warned_of() -> None:
+async def test_a_trial_beside_a_live_run_shows_a_warning() -> None:
     trials = FakeTrials(rivals=("run luca trains on the same GPU",))
     async with profiles(trials) as (app, pilot):
         await pilot.press("t")
@@ -95,7 +95,7 @@ async def test_escape_cancels_a_trial_then_leaves() -> None:
         await until(pilot, lambda: front(app) is app.dashboard)
 
 
-async def test_a_trial_that_is_refused_says_why() -> None:
+async def test_a_refused_trial_shows_the_reason() -> None:
     trials = FakeTrials()
     trials.refusal = "no trial of balanced: its output cannot be sent elsewhere"
     async with profiles(trials) as (app, pilot):
@@ -105,7 +105,7 @@ async def test_a_trial_that_is_refused_says_why() -> None:
         await until(pilot, lambda: "its output cannot be sent elsewhere" in footer(app))
 
 
-async def test_what_was_measured_here_stands_beside_the_guide() -> None:
+async def test_trial_results_are_shown_beside_the_guide_values() -> None:
     async with profiles(FakeTrials(results={"conservative": MEASURED}), (200, 50)) as (app, pilot):
         await until(pilot, lambda: bool(front(app).trials))
         await pilot.press("up")
@@ -115,13 +115,13 @@ async def test_what_was_measured_here_stands_beside_the_guide() -> None:
         assert "here a step 3.94 s · VRAM 11.4 GB · RAM 7.90 GB · GPU 91 % · stable yes" in said
 
 
-async def test_without_a_door_it_says_the_command() -> None:
+async def test_trial_key_shows_the_command_if_trials_are_not_available() -> None:
     async with profiles(None) as (app, pilot):
         await pilot.press("t")
         await until(pilot, lambda: "trainwatch trial --profile balanced" in footer(app))
 
 
-async def test_read_only_tries_nothing() -> None:
+async def test_read_only_mode_starts_no_trial() -> None:
     trials = FakeTrials()
     async with profiles(trials, read_only=True) as (app, pilot):
         await pilot.press("t")
