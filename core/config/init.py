@@ -25,8 +25,6 @@ _SCRIPTS = (
 )
 """Patterns of trainer scripts, best first."""
 _CONFIG_FOLDERS = (".", "configs", "config", "configs/training")
-_CONFIG_OPTIONS = {"kohya": "--config_file", "dit": "--config"}
-"""Preset → the trainer's own option for its config."""
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +46,13 @@ def survey_folder(
     script = next((name for name in _SCRIPTS if (folder / name).is_file()), None)
     words = tuple(command) or ("python", script or "train.py")
     config = config or next((c for c in _configs(folder) if preset_of_config(c, presets) is not None), None)
-    preset = detect_preset(words, config, presets).name
-    option = _CONFIG_OPTIONS.get(preset)
-    if config is not None and option is not None and not command:
-        words = (*words, option, "{config}")
-    if preset == "kohya" and not command:
-        words = ("accelerate", "launch", *words[1:])
+    preset = detect_preset(words, config, presets)
+    if not command and config is not None and preset.config_option is not None:
+        words = (*words, preset.config_option, "{config}")
+    if not command and preset.launcher:
+        words = (*preset.launcher, *words[1:])
     relative = None if config is None else os.path.relpath(config, folder)
-    return Survey(command=words, config=relative, preset=preset, guessed=not command and script is None)
+    return Survey(command=words, config=relative, preset=preset.name, guessed=not command and script is None)
 
 
 def config_text(survey: Survey, *, name: str, output_dir: str | None = None, logging_dir: str | None = None) -> str:
@@ -160,7 +157,7 @@ apply = {apply}
 keep_last = {keep_last}                           # 0 = nothing is ever deleted
 
 [notify]
-command = []                            # gets incident, warning, restart, recovery, give_up, finish as JSON on stdin
+command = []                            # gets each event as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
 [progress]

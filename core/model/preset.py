@@ -28,6 +28,12 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Regular expressions on the joined command line; any match selects the preset."""
     detect_config_keys: tuple[str, ...] = ()
     config_format: Literal["toml", "yaml", "none"] = "none"
+    config_option: str | None = None
+    """The trainer's option for its config, for the command that ``init`` writes (``--config``)."""
+    launcher: tuple[str, ...] = ()
+    """Words before the script in the command that ``init`` writes, instead of the interpreter."""
+    torch: Literal["needed", "unused", "unknown"] = "unknown"
+    """Whether the trainer uses torch. ``check``: no torch fails, is not looked for, or is a warning."""
     sections_ignored: bool = False
     """The framework flattens its config's sections into one name space (kohya): a key may stand in any of them."""
     dotted: dict[str, str] = {}

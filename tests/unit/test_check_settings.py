@@ -28,6 +28,7 @@ from trainwatch.core.app.preflight.launch_checks import (
     check_script,
 )
 from trainwatch.core.app.preflight.memory_checks import check_advice, check_memory, check_need
+from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
@@ -46,7 +47,8 @@ def plan(tmp_path: Path, settings: dict[str, Any] | None = None, **more: Any) ->
         "id": "luca-1", "name": "luca", "command": (sys.executable, "train_network.py"), "cwd": str(tmp_path),
         "created_wall": 0.0, "preset": "kohya",
     }  # fmt: skip
-    return LaunchPlan(spec=RunSpec(**(values | more)), settings=settings or {})
+    spec = RunSpec(**(values | more))
+    return LaunchPlan(spec=spec, preset=load_presets()[spec.preset], settings=settings or {})
 
 
 def expecting(tmp_path: Path, vram: str) -> LaunchPlan:

@@ -29,9 +29,6 @@ n = torch.cuda.device_count() if torch.cuda.is_available() else 0
 print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "available": torch.cuda.is_available(),
     "names": [torch.cuda.get_device_name(i) for i in range(n)]}))
 """
-TORCH_PRESETS = frozenset({"kohya", "dit", "hf"})
-WITHOUT_TORCH = frozenset({"demo"})
-"""Presets of trainers that do not use torch."""
 WRAPPERS = frozenset({"env", "nohup", "nice", "time", "ionice", "taskset", "stdbuf", "setsid"})
 
 
@@ -88,7 +85,7 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The torch of the trainer's interpreter sees CUDA. Runs that interpreter."""
     spec = plan.spec
     python = interpreter(spec)
-    if python is None or spec.preset in WITHOUT_TORCH:
+    if python is None or plan.preset.torch == "unused":
         return None
     env = {**os.environ, **spec.env}
     if spec.gpus is not None:
@@ -107,7 +104,7 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
         return warned("torch", f"{words} could not be asked: {error}", "check run.command")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        needs = spec.preset in TORCH_PRESETS
+        needs = plan.preset.torch == "needed"
         make = failed if needs else warned
         remedy = (
             "install torch there, or use another interpreter"
