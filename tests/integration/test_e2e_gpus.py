@@ -83,7 +83,7 @@ def test_held_gpu_memory_is_reported_with_its_holder_and_the_run_restarts(world:
     assert not gate.ok
     assert "GPU 0 9.4 GB (before: 4.2 GB)" in gate.detail
     assert f"(pid {os.getpid()}) with 5.2 GB of GPU 0" in gate.detail
-    assert "going on all the same" in watcher.said
+    assert "continuing anyway" in watcher.said
 
 
 def test_ghost_utilisation_is_recognised_and_recorded_in_the_journal(world: World, driver: FakeNvml) -> None:

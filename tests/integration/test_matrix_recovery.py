@@ -107,7 +107,7 @@ def complaints(cell: Cell, seen: Seen) -> list[str]:
     check("resumed from", Path(seen.starts[1].resume_from or "").name, name)
     check("resume step", seen.starts[1].steps_done, row.at)
     check("the trainer read", Path(str(seen.read[1].get(RESUME_KEYS[cell.framework]))).name, name)
-    check("proof", [n for n in seen.notes if n.startswith("resume proven")][:1] != [], True)
+    check("proof", [n for n in seen.notes if n.startswith("resume verified")][:1] != [], True)
     ending = next((i.ending or "" for i in story.incidents if i.kind == row.kind), "")
     check("ending", ending.startswith(f"recovered: resumed from {name}"), True)
     if (cell.framework, cell.fault) != ("dit", "oom"):  # its bar counts batches, of which there are more then
