@@ -19,9 +19,9 @@ GROUPS: dict[str, tuple[State, ...]] = {
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
 HEAD = """# The states of a run
 
-Written by `python docs/make_states.py` out of `core/judge/run_machine.py`, the only place that has the table; a test
-compares. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up in the row
-of the present state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
+Written by `python docs/make_states.py` from the table in `core/judge/run_machine.py`; a test
+compares them. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up
+in the row of the current state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
 
 A restart goes `stopping` → `cleaning` → `verifying` → `backing_off` → `starting`. Each state waits for the outcome of
 one decision; a stage that is not needed (no checkpoint, no wait) is left out.

@@ -55,7 +55,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """One checkpoint to look at. ``examine``: with a scanner every value is read."""
+    """One checkpoint to look at. ``examine``: if a scanner is given, every value is read."""
 
     path: Path
     members: Members
@@ -64,7 +64,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def unreadable(cls, path: Path, damage: Damage) -> "Subject":
-        """A path of which nothing can be read."""
+        """A path that cannot be read."""
         members = Members(root=path, files={}, folders=(), strays=())
         finding = Finding(kind="unknown", layout="unknown", counts=read_name(path.name), damages=(damage,))
         return cls(path=path, members=members, mtime=_mtime(path), examine=lambda _: finding)

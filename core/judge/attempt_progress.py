@@ -11,7 +11,7 @@ WRAP_SHARE = 0.5
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
 PLACES = 10
-"""Printed lines that an attempt must have made for two ends at the same step to be no coincidence."""
+"""Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
 STRIDE_TOLERANCE = 0.1
 """How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
 

@@ -170,7 +170,7 @@ def wake_t(machine: Machine) -> float:
 
 
 def is_live(machine: Machine) -> bool:
-    """Whether a trainer process is believed to exist."""
+    """Whether a trainer process is assumed to exist."""
     match machine:
         case Starting():
             return machine.launched

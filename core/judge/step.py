@@ -96,12 +96,12 @@ class Judge:
         return builder.state, tuple(builder.entries)
 
     def answer(self, state: JudgeState, command: Command) -> Reply:
-        """Return the reply to a command; ``step`` then does, or does not do, what the reply announces."""
+        """Return the reply to a command; ``step`` then acts as the reply announces."""
         reply = command_replies.reply(state, self.knowledge, command)
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
     def step(self, state: JudgeState, observation: Observation) -> Result:
-        """Take one observation. An earlier time is taken as now."""
+        """Take one observation. An earlier time counts as now."""
         state, slept_s = _at(state, observation.t)
         if slept_s > 0.0:
             return self._after_sleep(state, observation, slept_s)

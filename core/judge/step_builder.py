@@ -54,7 +54,7 @@ class StepBuilder:
         )
 
     def move(self, event: Event, machine: Machine, reason: str) -> None:
-        """Change the state of the run, as the table has it for ``event``; a new public state becomes a fact."""
+        """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
         before, after = run_machine.check_transition(self.state.machine, event, machine)
         wake = run_machine.wake_t(machine)
         self.set(machine=machine, wake_t=None if wake == NEVER else wake)

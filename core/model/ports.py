@@ -69,11 +69,11 @@ class Sensor(Protocol):
         ...
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """Another attempt is live from now on (None: none is). Sensors that don't care do nothing."""
+        """Another attempt is live from now on (None: none is). Sensors that do not depend on it do nothing."""
         ...
 
     def stop(self) -> None:
-        """End and join, within about a second even if the world is stuck."""
+        """End and join, within about a second even if a read is blocked."""
         ...
 
 
@@ -114,7 +114,7 @@ class JournalWriter(Protocol):
         ...
 
     def append_all(self, t: float, wall: float, bodies: Sequence[Entry | Outcome]) -> Sequence[Record]:
-        """Write and fsync. Raises OSError if not all could be written; ``seq`` then tells how many were."""
+        """Write and fsync. Raises OSError if not all could be written; ``seq`` then shows how many were."""
         ...
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class JournalWriter(Protocol):
 
 
 class Recorder(Protocol[State_contra]):
-    """Metric history and trace. A failure to write them never stops the supervisor."""
+    """Metric history and trace. A write failure never stops the supervisor."""
 
     def add(self, observation: Observation) -> None:
         """Record one observation."""
@@ -208,7 +208,7 @@ class SupervisorStarter(Protocol):
 
 
 class Attacher(Protocol):
-    """Knows the command that shows the trainer's terminal."""
+    """Provides the command that shows the trainer's terminal."""
 
     def command(self, run_id: str) -> Sequence[str]:
         """argv to run in the foreground. Raises RuntimeError with a sentence when there is none."""
@@ -319,7 +319,7 @@ class CheckpointJobs(Protocol):
         ...
 
     def prune(self, plan: PrunePlan) -> str:
-        """Delete what a plan lists; each is looked at once more. Returns the outcome as a sentence."""
+        """Delete what a plan lists; each is checked again. Returns the outcome as a sentence."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""``configs/failures.toml`` made ready for one pass over a log: gates, compiled patterns, classes by name."""
+"""``configs/failures.toml`` compiled for one pass over a log: gates, compiled patterns, classes by name."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -62,7 +62,7 @@ def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
 
 TAIL_CHARS = 8192
 LAST_LINES = 3
-"""Lines from the end of the log that are shown if nothing tells why it ended."""
+"""Lines from the end of the log that are shown if nothing shows why it ended."""
 
 
 def diagnose(
@@ -190,7 +190,7 @@ def _line_of(evidence: EvidenceLine) -> int:
 
 
 def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:
-    """The best line of the log for an answer without a cause line, so that a person can judge; None for success."""
+    """The most useful line of the log if there is no cause line, for the user to judge; None for success."""
     if failure == "success":
         return None
     lines = [each for each in (*state.findings, *state.survived) if each.failure not in ("success", "unknown")]

@@ -1,4 +1,4 @@
-"""The signal in an exit status. What a status proves stands in the catalogue; 137 alone proves no memory shortage."""
+"""The signal in an exit status. The catalogue has what a status proves; 137 alone proves no memory shortage."""
 
 SIGNALS: dict[str, int] = {
     "SIGHUP": 1,

@@ -1,4 +1,4 @@
-"""What the kernel log says about the GPU and about memory: NVIDIA Xid numbers, the OOM killer, WSL2's GPU channel."""
+"""Kernel log lines about the GPU and memory: NVIDIA Xid numbers, the OOM killer, WSL2's GPU channel."""
 
 from ..text.patterns import LazyPattern
 from .catalogue import CompiledCatalogue, Proof
@@ -9,7 +9,7 @@ UNKNOWN_XID = Proof("cuda_unknown_error", 0.6)
 
 
 def read_kernel_line(text: str, catalogue: CompiledCatalogue) -> Proof | None:
-    """What a kernel line proves, with its meaning; None if it does not tell why a run ended."""
+    """What a kernel line proves, with its meaning; None if it does not show why a run ended."""
     found = _XID.search(text)
     if found is not None:
         known = catalogue.xids.get(int(found["number"]), UNKNOWN_XID)

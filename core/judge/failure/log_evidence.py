@@ -140,7 +140,7 @@ _SOURCE = LazyPattern(
     r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
-"""Lines of a traceback that quote source code. They are no events."""
+"""Lines of a traceback that quote source code. They are not evidence."""
 
 
 def _reads_config(line: str) -> bool:

@@ -16,15 +16,15 @@ from .health_levels import Bands
 StallClass = Literal["slow", "spilling", "throttled"]
 
 LEARN_BLOCKS = 6
-"""Blocks of the step clock that make the first usual pace: the first batches may come from a cache."""
+"""Blocks of the step clock that set the first usual pace: the first batches may come from a cache."""
 SLOW_RATIO = 2.0
-"""x the usual distance of progress lines is slow."""
+"""x the usual distance of progress lines: from this on a run is slow."""
 FAST_RATIO = 1.4
 """x the usual distance: below this a slow-down is over."""
 SLOW_S = 60.0
 """A slow-down lasts at least this long before it is reported."""
 SLOW_BLOCKS = 3
-"""A slow-down has at least so many blocks: one step of a minute is none."""
+"""A slow-down has at least this many blocks: one step of a minute is not a slow-down."""
 PACE_WEIGHT = 0.05
 """Weight of the newest block in the usual pace, slow ones left out: a slow beginning is forgotten."""
 

@@ -37,7 +37,7 @@ def on_saved(builder: StepBuilder) -> None:
 
 
 def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
-    """Delete what the plan proposes, if nothing speaks against it."""
+    """Delete what the plan proposes, if nothing prevents it."""
     builder.set(planned_deletion=None)
     if not outcome.ok:
         builder.note(f"no checkpoint was deleted: {outcome.detail or 'no reason given'}")

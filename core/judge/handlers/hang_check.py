@@ -1,4 +1,4 @@
-"""When the detector is asked, and what follows from a verdict: evidence is taken first, then the trainer is stopped."""
+"""When the detector runs, and what follows from a verdict: evidence is captured first, then the trainer is stopped."""
 
 import msgspec
 
@@ -25,7 +25,7 @@ CAPTURE_S = 30.0
 
 
 def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Ask the detector if the step is late, and open an incident if the run is hung."""
+    """Run the detector if the step is late, and open an incident if the run is hung."""
     setting = knowledge.settings.hang
     now = active_time.now(state.time)
     if now - state.clock.last < deadlines.FLOOR_SHARE * setting.min_s:  # true for most observations
@@ -83,7 +83,7 @@ def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]
 
 
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
-    """Stop the trainer, after the evidence was taken or did not come in time."""
+    """Stop the trainer, after the evidence was captured or timed out."""
     incident = builder.find_incident(machine.incident)
     signs = stack_evidence.signs_of(outcome)
     if incident is not None and signs:

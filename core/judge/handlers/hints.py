@@ -53,7 +53,7 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
 
 
 def is_tight(sample: HostSample) -> bool:
-    """Return whether RAM is above the bounds of the guide; False if it is unknown."""
+    """Return whether RAM is above its bounds; False if it is unknown."""
     used = used_pct(sample)
     little = sample.ram_available_bytes is not None and sample.ram_available_bytes < RAM_AVAILABLE_BYTES
     return used > RAM_PCT or (little and used > RAM_LEAST_PCT)

@@ -1,4 +1,4 @@
-"""What a run teaches the next run of the same command, taken from the judge's state and put into a new one.
+"""What the next run of the same command learns from this one, taken from the judge's state and put into a new one.
 
 The state learns only from what was followed by a step, so habits may be taken at any time.
 """
@@ -15,7 +15,7 @@ replace = msgspec.structs.replace
 
 
 def habits_of(state: JudgeState) -> Habits | None:
-    """Return what this run and those before it taught; None before its first step."""
+    """Return what was learned from this run and earlier ones; None before its first step."""
     if state.attempt.beat_t is None and state.failed_position is None:
         return None
     seen, clock = state.liveness, state.clock
@@ -38,7 +38,7 @@ def habits_of(state: JudgeState) -> Habits | None:
 
 
 def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
-    """Add what earlier runs taught. What this run has learned by itself stays."""
+    """Add what was learned from earlier runs. What this run has learned itself stays."""
     seen, clock, own = state.liveness, state.clock, state.phase_times
     normals = tuple(
         GpuNormal(

@@ -42,7 +42,7 @@ def _is_ending(state: JudgeState) -> bool:
 
 
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
-    """Take a checkpoint that appeared, grew, is complete, or was removed."""
+    """Process a checkpoint that appeared, grew, is complete, or was removed."""
     now = active_time.now(state.time)
     attempt = state.attempt
     before = checkpoint_index.find(state.checkpoints, event.path)

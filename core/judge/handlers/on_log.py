@@ -29,7 +29,7 @@ JOURNAL_STOPPING_S = 5.0
 
 
 def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
-    """Take a chunk of log, also of an attempt that is being ended: it may show why it ended."""
+    """Take a chunk of log, also of an attempt that is being ended, as it may show the cause."""
     if not is_watched(state.machine):
         ending = isinstance(state.machine, Stopping) and chunk.source is None
         return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)

@@ -21,7 +21,10 @@ PROMPT = LazyPattern(r"[?:>)\]]\s*$")
 
 
 def asks(state: JudgeState, sample: ProcessSample) -> bool:
-    """Return whether it waits for an answer. If the kernel is not sure, the last line of the log must ask, too."""
+    """Return whether it waits for an answer.
+
+    If the kernel does not show it for certain, the last line of the log must ask for input, too.
+    """
     if sample.asks is None:
         return False
     return sample.asks == "yes" or PROMPT.search(_last_line(state)) is not None

@@ -23,18 +23,18 @@ the next one may compile."""
 EXPECTED = 6.2
 """x ``min_s`` (560 s): no step is due: a phase such as an evaluation was announced, or the training is done."""
 AMBIGUOUS = 9.2
-"""x ``min_s`` (830 s): honest work would look the same: a GPU near 100 % whose power is unknown, an announced phase
+"""x ``min_s`` (830 s): normal work would look the same: a GPU near 100 % whose power is unknown, an announced phase
 without GPU readings, a spin in an announced phase whose log still prints."""
 LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
 PARTLY_SEEN = 2.0
-"""x the deadline when GPU readings or process readings are missing: work may be where nothing is read."""
+"""x the deadline when GPU readings or process readings are missing: work may be going on where nothing can be read."""
 FLOOR_SHARE = 0.75
 """x ``min_s``: no verdict before this, however slow the sampling is."""
 REFILL_S = 52.0
 """Added to ``min_s`` before the first silence counts: loops refill buffers or wait for a disk this long."""
 SHORT_S = 38.0
-"""A ``min_s`` below this is set by hand for short runs, and taken as it is."""
+"""A ``min_s`` below this is set by hand for short runs, and used unchanged."""
 KNOWN_FACTOR = 2.0
 """x the longest harmless silence, or spin, of this run: pauses grow slowly."""
 PAUSE_BY_DESIGN_S = 35.0
@@ -104,7 +104,7 @@ def overdue(run: HangInput, hang: Hang) -> float:
 
 
 def far_overdue(run: HangInput, hang: Hang) -> float:
-    """Return the silence from which a step is late beyond doubt, for signs that are ambiguous by themselves."""
+    """Return the silence from which a step is certainly late, for signs that are ambiguous by themselves."""
     return max(overdue(run, hang), hang.deadline_factor * (run.clock.slow_s or 0.0))
 
 

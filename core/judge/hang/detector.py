@@ -26,7 +26,7 @@ WAITING_CORES = 0.5
 CONCLUSIVE = 2.0
 """x the deadline: evidence that lasts this long needs no missing progress line, and a busy core no longer counts."""
 READINGS_LOST = 2.0
-"""x ``hang.max_s``: all readings went away together with the steps, so the watching is more likely to have failed."""
+"""x ``hang.max_s``: all readings went away together with the steps, so the monitoring is more likely to have failed."""
 POLLING_WITHOUT_GPU = 3.0
 """x ``hang.max_s``: one core is busy and no GPU can be read, so that this core is all that could be seen of work."""
 POLLING = 2.0

@@ -1,4 +1,4 @@
-"""The evidence of a hang in sentences for people: each names a sign of life and how long ago it was last seen."""
+"""The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen."""
 
 from .deadlines import HangInput, is_announced, still_prints
 from .liveness import Liveness

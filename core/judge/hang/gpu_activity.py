@@ -23,9 +23,9 @@ WORKING_UTIL_PCT = 15.0
 BUSY_SHARE = 0.47
 """Share of the way from idle to usual power from which a GPU works. Spins were seen at 0.2 to 0.4."""
 DIM_SHARE = 0.72
-"""Share below which a GPU that never leaves 97 % is in doubt: batches of honest work leave gaps between kernels."""
+"""Share below which a GPU that never leaves 97 % is in doubt: batches of normal work leave gaps between kernels."""
 LIMIT_SHARE = 0.15
-"""A power limit that differs by more than this share is another one; laptops shift theirs a little all the time."""
+"""A power limit that differs by more than this share is another one; laptops change theirs slightly all the time."""
 STEADY_SHARE = 0.25
 """A change of power by more than this share of the usual power is another phase; a smaller one is smoothed."""
 IDLE_SHARE = 0.15
@@ -54,7 +54,7 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     from_earlier_run: bool = False
     """Known from earlier runs only; replaced by what this run teaches first."""
     steady_w: float | None = None
-    """Power while it stays near 100 %, smoothed: readings scatter, and one high reading is no work."""
+    """Power while it stays near 100 %, smoothed: readings vary, and one high reading is not work."""
     power_sum: float = 0.0
     util_sum: float = 0.0
     count: int = 0

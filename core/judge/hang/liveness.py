@@ -22,7 +22,7 @@ WINDOW_MAX = 15
 """Samples in that window at most, however fast the sampling is."""
 IO_AT_ONCE_S = 256.0
 """What ``idle_io_bytes_per_s`` allows in this time, moved in one sample (17 MB), is a sign by itself: big files come
-in bursts. A metrics writer that flushes 12 MB a minute beside a dead trainer is none."""
+in bursts. A metrics writer that flushes 12 MB a minute beside a dead trainer is not a sign."""
 CPU_CORES_PER_GPU = 0.6
 """Share of ``idle_cpu_cores`` that each further GPU adds: it has a process with a metrics thread of its own."""
 CPU_NORMAL_SHARE = 0.3
@@ -81,7 +81,7 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Samples in a row with a process in state D."""
     zombies: int = 0
     zombies_normal: int = 0
-    """A helper process that died long ago is no new evidence."""
+    """A helper process that died long ago is not new evidence."""
     stopped: bool = False
     file_at: float | None = None
 

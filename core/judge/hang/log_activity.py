@@ -54,7 +54,7 @@ class LogActivity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     bar_total: str = ""
     bar_count: float = 0.0
     trusted: bool = True
-    """The phase was announced by a living trainer; words of a dead one restart no wait."""
+    """The phase was announced by a living trainer; output of a dead one does not restart the wait."""
 
 
 def with_step(log: LogActivity, phase: Phase, text: str, now: float) -> LogActivity:

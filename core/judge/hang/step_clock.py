@@ -1,4 +1,4 @@
-"""How long it usually takes from one step to the next, from which it follows when a step is overdue.
+"""The usual time from one step to the next, and when a step is overdue.
 
 Source of the idea: training monitors with learned time-outs (NVIDIA's resiliency extension: 5 x the longest
 interval, after a warm-up). Known false alarms of such clocks: long pauses that the run makes by
@@ -19,7 +19,7 @@ PAUSE_FLOOR_S = 15.0
 NEW_PACE = 3
 """Pauses in a row after which further ones are the pace: images became larger, sequences longer."""
 PAUSE_FADE = 0.9
-"""x the longest pause, at each shorter one: one odd pause does not count for ever."""
+"""x the longest pause, at each shorter one: one odd pause does not count forever."""
 
 
 class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

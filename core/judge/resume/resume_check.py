@@ -54,7 +54,7 @@ def check_resume(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptPro
 
 
 def _check_weights(attempt: AttemptProgress) -> ResumeVerdict:
-    """Check a resume from weights: the counter restarts by design, so the place where the file is named proves it."""
+    """Check a resume from weights: the counter restarts by design, so the config, command or log must name the file."""
     if attempt.named:
         return "taken"
     return "unclear" if attempt.told_resume is None else "ignored"

@@ -14,7 +14,7 @@ MISSING = "missing"
 GAPS = 7
 """Newest distances remembered: a run may be set to save more often from some step on."""
 GAPS_LEARNED = 2
-"""Fewer distances make no habit."""
+"""Fewer distances are not enough to learn from."""
 TOGETHER_S = 30.0
 """Files that come closer together belong to one save."""
 LATE = 3.0
@@ -24,7 +24,7 @@ LATE_OF_LONGEST = 1.5
 LEAST_S = 1800.0
 """Nothing is reported before this, however often the run saves."""
 UNKNOWN_S = 3 * 3600.0
-"""If the usual distance is not known: people save every 2 to 3 h at least."""
+"""If the usual distance is not known: most runs save at least every 2 to 3 h."""
 
 
 class SaveClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -88,7 +88,7 @@ def split_rank(line: str) -> tuple[str, str]:
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """Fixed texts and patterns of which a line with news has at least one.
+    """Fixed texts and patterns; each line with relevant content has at least one.
 
     ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
     of it that cannot be split over two words ("" = none). ``quiet``: texts without news so far, with digits set to

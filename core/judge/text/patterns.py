@@ -1,4 +1,4 @@
-"""Regular expressions that compile at their first use: tables have hundreds, one log meets a dozen."""
+"""Regular expressions that compile at their first use: tables have hundreds, and one log needs a dozen."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""``configs/log_shapes.toml`` made ready for reading logs: rows in the order they are tried, and words of phases.
+"""``configs/log_shapes.toml`` compiled: rows in the order in which they are matched, and words of phases.
 
 Patterns compile when a line first needs them: the file has hundreds, one log meets a dozen.
 """
@@ -48,11 +48,11 @@ class ShapeTable:
         self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations)
 
     def phase_of_unit(self, unit: str) -> Phase | None:
-        """The phase of a bar that counts ``unit``, None if the unit does not tell."""
+        """The phase of a bar that counts ``unit``, None if the unit does not show it."""
         return self._units.get(unit)
 
     def phase_of_label(self, label: str) -> Phase | None:
-        """The phase that a bar's label (lower-cased) names, None if it names none. The first word that tells decides.
+        """The phase that a bar's label (lower-cased) names, None if it names none. The first such word decides.
 
         A label that begins with a task ("Analyzing graphs") other than training is preparation.
         """
@@ -73,7 +73,7 @@ class ShapeTable:
         return None
 
     def in_english(self, line: str) -> str:
-        """The lower-cased line with its field names in English; a line in Latin letters comes back unchanged."""
+        """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
         if line.isascii() or _FOREIGN_LETTERS.search(line) is None:
             return line
         for pattern, english in self._translations:

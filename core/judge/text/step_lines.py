@@ -22,7 +22,7 @@ from .shape_table import CompiledShape, ShapeTable
 
 
 def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | None], line: str) -> Reading:
-    """The reading after a line of a known shape. The words of the line tell an evaluation of the same shape apart."""
+    """The reading after a line of a known shape. Words in the line distinguish an evaluation of the same shape."""
     low = line.lower()
     named, loss_text = groups.get, groups.get("loss")
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)

@@ -1,1 +1,1 @@
-"""Checkpoints: the value itself, what names and suffixes say, and the jobs that work on them."""
+"""Checkpoints: the value itself, the meaning of names and suffixes, and the jobs that work on them."""

@@ -19,7 +19,7 @@ Form = Literal["file", "directory"]
 """What its path names; a set of shards is named by its index, a file."""
 
 Holds = Literal["state", "weights"]
-"""state: a training can go on from it (optimizer, or a file with its step). weights: weights alone."""
+"""state: training can continue from it (optimizer, or a file with its step). weights: weights alone."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

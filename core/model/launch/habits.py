@@ -69,7 +69,7 @@ def _faded(habit: PhaseHabit) -> PhaseHabit:
 
 
 def without_pace(habits: Habits) -> Habits:
-    """What holds after a change of the config: lengths, but not speed and power.
+    """What stays valid after a change of the config: lengths, but not speed and power.
 
     The silence of the start is kept, but counts as never seen, so it makes no deadline shorter.
     """

@@ -1,6 +1,6 @@
 """What the command of a run can resume from: files, directories or nothing.
 
-A checkpoint that the command cannot be given is no resume point: the restart would start from the beginning.
+A checkpoint that cannot be passed to the command is not a resume point: the restart would start from the beginning.
 """
 
 from collections.abc import Sequence

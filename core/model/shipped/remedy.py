@@ -8,7 +8,7 @@ from msgspec import field
 from ..launch.change import Change
 
 HINTED = ("slow", "plateau")
-"""Findings that a remedy may also be for although they end no attempt; such a remedy is only proposed."""
+"""Findings that end no attempt but can have a remedy, which is only proposed."""
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
