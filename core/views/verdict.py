@@ -212,9 +212,9 @@ def _finished(now: Situation) -> Verdict:
     took = quantity.duration(story.state_t)
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
-    good = sum(c.verdict == "complete" for c in story.checkpoints)
-    if good:
-        clauses.append(f"{quantity.plural(good, 'checkpoint')} good")
+    complete = sum(c.verdict == "complete" for c in story.checkpoints)
+    if complete:
+        clauses.append(f"{quantity.plural(complete, 'checkpoint')} complete")
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))

@@ -127,4 +127,4 @@ async def test_read_only_mode_starts_no_trial() -> None:
         await pilot.press("t")
         await pilot.pause()
         assert not isinstance(front(app), Confirm)
-        assert "try 5 min" not in footer(app)
+        assert "trial 5 min" not in footer(app)

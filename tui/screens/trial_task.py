@@ -9,7 +9,7 @@ from ..dialogs.dialog import confirm
 from ..run_session import ONE_AT_A_TIME, TaskPlace, start_task
 
 MINUTES = 5.0
-CANNOT = "This screen cannot try profiles; use: trainwatch trial --profile {}"
+CANNOT = "This screen cannot run trials; use: trainwatch trial --profile {}"
 
 
 def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
@@ -22,7 +22,7 @@ def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
     if rivals:
         lines += ["", f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory."]
     # A key is enough: no step of the run is lost.
-    return Price(title=f"Try {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="try it",
+    return Price(title=f"Run a trial of {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="run it",
                  lost_steps=None if rivals else 0)  # fmt: skip
 
 
@@ -68,7 +68,7 @@ class TrialWork:
 
         start_task(
             self._on,
-            f"try {profile} for {MINUTES:g} minutes",
+            f"trial of {profile} for {MINUTES:g} minutes",
             lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
             done,
             timed=True,

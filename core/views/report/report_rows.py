@@ -7,7 +7,7 @@ from .. import quantity
 from .report import AttemptRow, IncidentRow, Report, date, state_words
 
 CHECKPOINTS_SHOWN = 30
-ATTEMPT_HEAD = ("try", "began", "ran", "from", "ended", "last step")
+ATTEMPT_HEAD = ("attempt", "began", "ran", "from", "ended", "last step")
 CHECKPOINT_HEAD = ("checkpoint", "at", "size", "saved", "verdict")
 
 
@@ -26,7 +26,7 @@ def overview(report: Report) -> list[tuple[str, str]]:
         ("loss", f"{_loss(loss.first)} → {_loss(loss.last)} (lowest {_loss(loss.lowest)})"),
         ("productive time (ETTR)", quantity.percent(None if report.ettr is None else 100 * report.ettr)),
         ("restarts", quantity.count(report.restarts)),
-        ("checkpoints", f"{sum(c.good for c in report.checkpoints)} good, {_not_good(report)} not"),
+        ("checkpoints", f"{sum(c.good for c in report.checkpoints)} complete, {_not_complete(report)} not complete"),
     ]
     return [(what, value) for what, value in rows if quantity.UNKNOWN not in value or what in {"state", "steps"}]
 
@@ -97,5 +97,5 @@ def _loss(value: float | None) -> str:
     return quantity.UNKNOWN if value is None else quantity.three_digits(value)
 
 
-def _not_good(report: Report) -> int:
+def _not_complete(report: Report) -> int:
     return sum(not c.good for c in report.checkpoints)
