@@ -1,4 +1,4 @@
-"""Launches an attempt as the judge decided: derive the launch, check that it can start, start it, show it."""
+"""Launches an attempt as the judge decided: derive the launch, check that it can start, start it, show it in tmux."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence

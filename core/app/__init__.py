@@ -1,1 +1,1 @@
-"""The use cases, for every front end: plan, check, start, adopt, supervise, try profiles, find and show runs."""
+"""The use cases, for every front end: plan, check, start, adopt, supervise, measure profiles, find and show runs."""

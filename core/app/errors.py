@@ -1,4 +1,4 @@
-"""How a use case fails: an exit code and one sentence that says what is wrong, where, and what to do next."""
+"""The error of a use case: an exit code and one sentence with the problem, its place, and what to do next."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

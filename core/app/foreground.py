@@ -40,7 +40,7 @@ def supervise(
     first: Command | None = None,
     stop_trainer: bool = False,
 ) -> int:
-    """Take the run's lock and supervise it to its end: 0 (finished, or asked to leave it running) or 1 (given up).
+    """Take the run's lock and supervise it to its end: 0 (finished, or left running on request) or 1 (given up).
 
     ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
@@ -130,7 +130,7 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threadin
             shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True)
             threading.Thread(target=supervisor.ask, args=(shutdown,), daemon=True).start()
         else:
-            supervisor.end(ExitCode.DONE, f"asked by {name}; the training goes on")
+            supervisor.end(ExitCode.DONE, f"requested by {name}; the training continues")
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, leave)

@@ -45,14 +45,14 @@ class GpuSurvey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
-    """Ask the driver. Blocks for at most ``timeout_s``. Never raises because of the machine."""
+    """Query the driver. Blocks for at most ``timeout_s``. Never raises because of the machine."""
     try:
         asked = subprocess.Popen(
             [sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:
-        return GpuSurvey(trouble=f"could not be asked: {error}")
+        return GpuSurvey(trouble=f"could not be queried: {error}")
     try:
         out, _ = asked.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -63,7 +63,7 @@ def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
     try:
         return msgspec.json.decode(out, type=GpuSurvey)
     except msgspec.MsgspecError:
-        return GpuSurvey(trouble=f"the GPU driver ended the process that asked it (status {asked.returncode})")
+        return GpuSurvey(trouble=f"the GPU driver ended the process that queried it (status {asked.returncode})")
 
 
 def process_name(pid: int) -> str:

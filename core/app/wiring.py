@@ -1,4 +1,4 @@
-"""The only module that knows all packages of core: it builds the supervisor of a run out of them."""
+"""The only module that knows all packages of core: it builds the supervisor of a run from them."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -173,7 +173,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
 
 
 def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
-    """With the derived first launch if there was none yet."""
+    """Add the derived first launch if there was none yet."""
     spec = run.load_spec()
     definitions = definitions_of(spec)
     if not story.attempts:
@@ -236,7 +236,7 @@ def _mounts() -> str:
 
 
 def close_view(run: RunDirectory) -> None:
-    """Close the tmux window of a finished run, unless somebody is attached to it."""
+    """Close the tmux window of a finished run, unless a terminal is attached to it."""
     tmux.close(run.load_spec(), unless_attached=True)
 
 

@@ -99,7 +99,7 @@ def failure_patterns(value: dict[str, tuple[str, ...]]) -> str | None:
             except re.error as error:
                 return f"must hold regular expressions ({pattern!r}: {error})"
             if matches_nothing:
-                return f"must say more: {pattern!r} matches every line"
+                return f"must be more specific: {pattern!r} matches every line"
     return None
 
 

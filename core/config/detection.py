@@ -10,7 +10,7 @@ from ..model.preset import Preset
 
 GENERIC = "generic"
 _KEYS_NEEDED = 2
-"""One key in common proves little (``output_dir`` is everywhere); two of a framework's own do."""
+"""One common key is not enough (``output_dir`` is in most configs); two keys of a framework are."""
 _CONFIG_BYTES = 4 * 1024 * 1024
 """A larger file is not a config but data."""
 

@@ -1,4 +1,4 @@
-"""Finding a project's trainwatch.toml. Reading it is in project.py, which imports far more."""
+"""Finding a project's trainwatch.toml. Reading it is in project.py, which imports many more modules."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from ..model.run import PLACEHOLDERS
 _BRACED = re.compile(r"(?<![$\w{])\{([A-Za-z_]\w*)\}(?!\})")
 """Not ``${VARIABLE}``, not ``{{literal}}``."""
 _FORMATTED = re.compile(r"""\b[rR]?[fF][rR]?["']""")
-"""Python code with f-strings: its braces are no placeholders."""
+"""Python code with f-strings: its braces are not placeholders."""
 _PROSE = re.compile(r"[\s\"'()\[\]]")
 """An argument with one of these is a line of code or JSON: braces are usual there."""
 NEAR = 0.7

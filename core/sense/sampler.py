@@ -63,7 +63,7 @@ class Sampler:
                 self._problems.report(
                     self.name,
                     f"{self.name} cannot be read ({fault!r}); it is read again every "
-                    f"{self._interval_s:g} s and the training goes on",
+                    f"{self._interval_s:g} s and the training continues",
                 )
             due = max(due + self._interval_s, time.monotonic())
             self._wake.wait(max(0.0, due - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Run time: seconds since the run was created, on a clock that goes on through suspends and never goes back."""
+"""Run time: seconds since the run was created, on a clock that includes suspends and never goes back."""
 
 import threading
 import time

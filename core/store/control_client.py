@@ -22,7 +22,7 @@ LINE_BYTES = 65_536
 """Longest request in bytes. Replies may be longer, because the supervisor sends them."""
 REPLY_BYTES = 16 * 1024 * 1024
 PATH_BYTES = 107
-"""Longest path the kernel takes for a Unix socket."""
+"""Longest path that the kernel accepts for a Unix socket."""
 _RETRY_S = 0.05
 
 
@@ -31,11 +31,11 @@ class ControlError(Exception):
 
 
 class NoSupervisor(ControlError):  # noqa: N818  named after the condition
-    """No supervisor watches this run."""
+    """No supervisor runs for this run."""
 
 
 class SupervisorSilent(ControlError):  # noqa: N818  named after the condition
-    """The supervisor is alive but did not answer in time. It may have taken the command."""
+    """The supervisor is alive but did not answer in time. It may have accepted the command."""
 
 
 class ControlAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +124,9 @@ def _connect(run_directory: RunDirectory, deadline: float) -> socket.socket:
                 f"no supervisor is running for {run_directory.id}; `trainwatch resume {run_directory.id}` starts one"
             )
         if time.monotonic() >= deadline:
-            raise SupervisorSilent(f"the supervisor of {run_directory.id} lives but does not listen (yet); try again")
+            raise SupervisorSilent(
+                f"the supervisor of {run_directory.id} is alive but does not listen (yet); try again"
+            )
         time.sleep(_RETRY_S)
 
 

@@ -214,7 +214,7 @@ class _Client:
                 self.active = time.monotonic()
 
     def deliver_the_rest(self) -> None:
-        """Wait briefly until its replies are sent: it often asked for the stop."""
+        """Wait briefly until its replies are sent: it may be the client that requested the stop."""
         with contextlib.suppress(OSError):
             self.connection.settimeout(0.5)
             self.connection.sendall(self.outgoing)

@@ -123,7 +123,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def insert_statement(source: str) -> str:
-    """Return the upsert of one reading into the finest tier: parameters t, gpu, then one a column.
+    """Return the upsert of one reading into the finest tier: parameters t, gpu, then one per column.
 
     Readings of the same second are merged: the mean of the means, the outermost of the extremes.
     """

@@ -1,6 +1,6 @@
 """The writing side of the metric history: sensor readings and progress over the whole run.
 
-It serves charts only, so faults of disk and file are not raised: the writer sets ``trouble`` to a sentence and goes on.
+It serves charts only, so disk and file errors are not raised: the writer sets ``trouble`` to a sentence and continues.
 """
 
 import contextlib

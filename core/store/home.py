@@ -8,13 +8,13 @@ PRIVATE = 0o700
 
 
 class NoHomeError(Exception):
-    """No state folder can be found; the message says what to set."""
+    """No state folder can be found; the message names what to set."""
 
 
 def trainwatch_home(env: Mapping[str, str]) -> Path:
     """Return the absolute state folder: ``TRAINWATCH_HOME``, else XDG's state folder. Creates nothing.
 
-    An empty variable counts as unset; a relative ``XDG_STATE_HOME`` is ignored, as its specification asks.
+    An empty variable counts as unset; a relative ``XDG_STATE_HOME`` is ignored, as its specification requires.
     Raises NoHomeError if neither variables nor the user database name one (containers without an entry).
     """
     own = env.get("TRAINWATCH_HOME")

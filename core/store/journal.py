@@ -136,7 +136,7 @@ class JournalWriter:
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
         """Write records in their order with one fsync, and return them.
 
-        Raises OSError if the disk is full or gone. Some of them may then be in the file as whole lines; the writer
+        Raises OSError if the disk is full or missing. Some of them may then be in the file as whole lines; the writer
         stays usable and continues the numbering after them.
         """
         records = tuple(_record(self._seq + i, t, wall, entry) for i, entry in enumerate(entries, 1))

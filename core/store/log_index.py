@@ -55,7 +55,7 @@ class LogIndexWriter:
         try:
             known = os.fstat(fd).st_size // POINT.size
             if begins and known:
-                # The log was truncated while nobody watched: the old points do not hold for it.
+                # The log was truncated while no supervisor ran: the old points do not apply to it.
                 newest = POINT.unpack(os.pread(fd, POINT.size, (known - 1) * POINT.size))[1] & ~BEGIN
                 known = 0 if newest > size else known
             if known == 0:
@@ -75,12 +75,12 @@ class LogGrowth:
         self._thread.start()
 
     def look(self, t: float) -> None:
-        """Request a look; ignored while the last one has not returned."""
+        """Request a reading; ignored while the last one has not returned."""
         with contextlib.suppress(queue.Full):
             self._due.put_nowait(t)
 
     def close(self) -> None:
-        """End. Waits only briefly for a running look."""
+        """End the thread. Waits only briefly for a running reading."""
         with contextlib.suppress(queue.Full):
             self._due.put(None, timeout=CLOSE_S)
         self._thread.join(CLOSE_S)
@@ -97,7 +97,7 @@ class LogIndex:
         self._path = path
 
     def time_of(self, offset: int) -> float | None:
-        """Run seconds at which the line at ``offset`` was there, to about a second; None = nobody watched."""
+        """Run seconds at which the line at ``offset`` was there, to about a second; None = no supervisor ran."""
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             count = os.fstat(file.fileno()).st_size // POINT.size
             low, high = 0, count
@@ -113,7 +113,7 @@ class LogIndex:
         return None
 
     def offset_at(self, t: float) -> int | None:
-        """The last known size of the log at ``t`` (run seconds); None before the first look."""
+        """The last known size of the log at ``t`` (run seconds); None before the first reading."""
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             low, high = 0, os.fstat(file.fileno()).st_size // POINT.size
             while low < high:

@@ -99,7 +99,7 @@ def test_an_attached_terminal_shows_types_resizes_interrupts_and_detaches(run: W
         person.types(b"\x03")
         person.sees("interrupted")
         person.types(b"\x1d")
-        person.sees("detached; the training goes on")
+        person.sees("detached; the training continues")
         assert person.program.wait(10) == 0
     finally:
         person.leave()

@@ -316,7 +316,7 @@ def test_stopped_tmux_server_costs_the_deadline_and_a_sentence(place: TmuxPlace)
         attach = attach_command(place.spec(), target, place.environ)
     took_s = time.monotonic() - begun
     assert report.detail == (
-        "no tmux window: the tmux server did not answer within 3 s; the training goes on without one"
+        "no tmux window: the tmux server did not answer within 3 s; the training continues without one"
     )
     assert is_log_view(attach)
     assert took_s < 15.0  # 3 s and 2 s, and the start of two Python processes
@@ -398,7 +398,7 @@ def test_without_tmux_attach_follows_the_log(place: TmuxPlace) -> None:
     report = tmux.show(place.spec(), target, environ)
     assert (report.ok, report.session) == (False, None)
     assert report.detail == (
-        "no tmux window: tmux is not installed (apt install tmux); the training goes on without one"
+        "no tmux window: tmux is not installed (apt install tmux); the training continues without one"
     )
     argv = attach_command(place.spec(), target, environ)
     assert is_log_view(argv)

@@ -215,7 +215,7 @@ def test_a_supervisor_that_is_terminated_during_a_launch_leaves_one_trainer(worl
     until(lambda: decided(world), "the decision")
     first.signal(signal.SIGTERM)
     assert first.ends() == 0
-    assert "the training goes on" in first.said
+    assert "the training continues" in first.said
 
     world.headless()
 

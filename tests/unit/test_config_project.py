@@ -188,7 +188,7 @@ colour = "red"
             'unknown failure class "io_eror"; did you mean "io_error"?',
         ),
         (with_run("[diagnose]\npatterns = {io_error = ['(']}"), "must hold regular expressions ('(': "),
-        (with_run("[diagnose]\npatterns = {io_error = ['x*']}"), "must say more: 'x*' matches every line"),
+        (with_run("[diagnose]\npatterns = {io_error = ['x*']}"), "must be more specific: 'x*' matches every line"),
     ],
 )
 def test_each_invalid_value_is_reported_with_its_own_message(tmp_path: Path, text: str, said: str) -> None:

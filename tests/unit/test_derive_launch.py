@@ -244,7 +244,7 @@ def test_missing_files_and_values_are_named(tmp_path: Path) -> None:
         preview(run(tmp_path, "t.py", "{config}"), preset("generic"), None, None, (), tmp_path / "a")
     with pytest.raises(DeriveError, match="no output_dir is set"):
         preview(run(tmp_path, "t.py", "{output_dir}"), preset("generic"), None, None, (), tmp_path / "a")
-    with pytest.raises(DeriveError, match=r"gone\.pt: the checkpoint to go on from does not exist"):
+    with pytest.raises(DeriveError, match=r"gone\.pt: the checkpoint to resume from does not exist"):
         preview(run(tmp_path, "t.py"), preset("generic"), None, tmp_path / "gone.pt", (), tmp_path / "a")
     (tmp_path / "c.ini").touch()
     spec = run(tmp_path, "t.py", "{config}", config="c.ini")

@@ -118,7 +118,7 @@ def _topmost(root: int, running: Mapping[int, processes.Process], own: set[int])
 
 
 def _is_shell(process: processes.Process) -> bool:
-    """By its program: a script's process bears the script's name."""
+    """Judged by its program: a script's process has the script's name."""
     try:
         program = Path(f"/proc/{process.pid}/exe").readlink().name
     except OSError:

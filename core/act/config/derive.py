@@ -222,7 +222,7 @@ def _resume_path(spec: RunSpec, resume_from: Path | None) -> Path | None:
     path = Path(spec.cwd) / resume_from
     if not path.exists():
         raise DeriveError(
-            f"{path}: the checkpoint to go on from does not exist; choose one with `trainwatch checkpoints list`"
+            f"{path}: the checkpoint to resume from does not exist; choose one with `trainwatch checkpoints list`"
         )
     return path
 

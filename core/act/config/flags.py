@@ -22,7 +22,7 @@ _RESUME_OPTION = re.compile(
 _PROFILE_OPTION = re.compile(r"--?[\w.-]*profile[\w.-]*", re.IGNORECASE)
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 _VANISHING = {"resume": _RESUME_OPTION, "profile": _PROFILE_OPTION}
-"""Placeholders that may have no value, and the option before them that is then removed, too."""
+"""Placeholders that may have no value, and the option before them, which is then removed as well."""
 
 
 class OptionChange(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Where the first process is and which workers do not wait for work, or why there is no stack."""
+        """Where the first process is and which workers do not wait for work, or why there is no stack (a sentence)."""
         text = ""
         for pid, frames in self.frames.items():
             where = self._where(pid, frames)

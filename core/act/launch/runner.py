@@ -5,7 +5,7 @@ child of init), starts the trainer with stdout and stderr opened *directly on th
 when the trainer has ended, ``exit.json``. As subreaper it becomes the parent of every orphan of the trainer, and it
 runs as long as one of them does, so that a stop request still reaches them. SIGUSR1: read ``stop.json`` and begin the
 stop sequence. SIGUSR2: read ``stacks.json`` and run py-spy. It ignores SIGHUP, SIGINT and SIGTERM, so that what ends a
-terminal, a login or a supervisor does not end the training. If the runner is killed in file mode, the trainer goes on
+terminal, a login or a supervisor does not end the training. If the runner is killed in file mode, the trainer continues
 writing to its log.
 
 Standard library only, without pathlib, subprocess, dataclasses: about 10 MB.

@@ -139,7 +139,7 @@ def _exec_child(  # noqa: PLR0917 - one call, right after the fork
 
 
 def why_not(argv: list[str], env: dict[str, str], cwd: str) -> str | None:
-    """Why this command cannot be started as things stand, as a sentence; None when nothing speaks against it."""
+    """Why this command cannot be started now, as a sentence; None if it can be started."""
     import shutil
 
     try:

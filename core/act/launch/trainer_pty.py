@@ -211,7 +211,7 @@ class TrainerPty:
 
 
 def _listen(directory: str) -> socket.socket | None:
-    """The socket to attach to. If none can be made, None and a line in the runner's log; the training goes on."""
+    """The socket to attach to. If none can be made, None and a line in the runner's log; the training continues."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:

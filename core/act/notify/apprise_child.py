@@ -16,7 +16,7 @@ AT_ONCE = 8
 
 
 def main() -> int:
-    """See the module."""
+    """Read the request from standard input, send the notice, write the result."""
     order: dict[str, Any] = json.loads(sys.stdin.read())
     try:
         import apprise

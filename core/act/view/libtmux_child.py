@@ -45,7 +45,7 @@ VIEW = "@trainwatch_view"
 
 
 def main(arguments: list[str]) -> int:
-    """See the module."""
+    """Read the request from standard input, carry it out, write the result."""
     if arguments:
         return popup(arguments[0])
     call = msgspec.json.decode(sys.stdin.buffer.read(), type=Call)

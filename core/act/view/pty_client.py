@@ -128,7 +128,7 @@ def main(arguments: list[str]) -> int:
     keyboard = 0 if os.isatty(0) else None
     with link, _raw(keyboard):
         detached = relay(link, 1, keyboard, detachable=not in_pane)
-    sys.stderr.write(f"\n[{'detached; the training goes on' if detached else 'the terminal has closed'}]\n")
+    sys.stderr.write(f"\n[{'detached; the training continues' if detached else 'the terminal has closed'}]\n")
     return 0
 
 

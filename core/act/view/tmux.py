@@ -49,7 +49,7 @@ def show(run: RunSpec, target: AttemptTarget, environ: Mapping[str, str] | None 
     try:
         shown = tmux_calls.ask(run.settings.tmux, environ, request, ShownView, deadline_s=SHOW_DEADLINE_S)
     except TmuxError as error:
-        return TmuxReport(ok=False, session=None, detail=f"no tmux window: {error}; the training goes on without one")
+        return TmuxReport(ok=False, session=None, detail=f"no tmux window: {error}; the training continues without one")
     verb = "shown again in" if shown.again else "shown in"
     return TmuxReport(ok=True, session=shown.session, detail=f"{verb} tmux session {shown.session}")
 

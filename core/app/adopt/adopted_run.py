@@ -189,7 +189,7 @@ def _spec(
 
 
 def _session_name(request: AdoptRequest, pane: PaneSeen | None) -> str | None:
-    """The tmux session's name, if a person named it (tmux numbers the others): it says more than ``train.py``."""
+    """The tmux session's name, if a person named it (tmux numbers the others): it is clearer than ``train.py``."""
     name = pane.session if pane is not None and request.session else ""
     return name if name and not name.isdecimal() else None
 

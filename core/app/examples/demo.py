@@ -11,7 +11,7 @@ from .example_run import example_run
 
 
 def demo_run(*, torch: bool, simulated_gpu: bool) -> RunDirectory:
-    """A new run of the demo's trainer. Raises CliError if ``torch`` is asked for and not installed."""
+    """A new run of the demo's trainer. Raises CliError if ``torch`` is requested and not installed."""
     if torch:
         require_torch()
     return example_run("demo", "demo_torch.toml" if torch else "demo.toml", simulated_gpu=simulated_gpu)

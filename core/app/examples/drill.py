@@ -37,7 +37,7 @@ EXERCISES = (
 
 
 def drill() -> Iterator[dict[str, Any]]:
-    """The outcome of each exercise, as it ends."""
+    """The outcome of each exercise, yielded when it ends."""
     for exercise in EXERCISES:
         yield outcome_of(exercise, play(exercise))
 

@@ -1,4 +1,4 @@
-"""Presets and profiles: those that trainwatch ships, and those of the project beside its trainwatch.toml."""
+"""Presets and profiles: the shipped ones, and those in the project's folder beside its trainwatch.toml."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which profiles are offered for a run: those of its ladder; without one, those that its framework knows."""
+"""Which profiles are offered for a run: those of its ladder; without one, those that support its framework."""
 
 from collections.abc import Mapping
 from pathlib import Path

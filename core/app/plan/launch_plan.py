@@ -71,7 +71,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         return words if folder is None else tuple(word.replace(folder, SHOWN_FOLDER) for word in words)
 
     def number(self, key: str) -> float | None:
-        """A trainer setting as a number; None if it is not set or is none."""
+        """A trainer setting as a number; None if it is not set or not a number."""
         try:
             return float(self.settings[key])
         except (KeyError, TypeError, ValueError):
@@ -136,7 +136,7 @@ def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
 
 
 def settings_in(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:
-    """The same from the text of a config copy. ``config``: a path whose suffix says how to read it."""
+    """The same from the text of a config copy. ``config``: a path whose suffix gives the format."""
     found: dict[str, Any] = {}
     if config_text is not None and config is not None:
         read = read_toml if config.lower().endswith(".toml") else read_yaml
@@ -152,7 +152,7 @@ def settings_in(argv: Sequence[str], config_text: str | None, config: str | None
 
 
 def _own_text(spec: RunSpec) -> str | None:
-    """The config as it stands, if the command does not name it (then no copy is made)."""
+    """The unchanged config, if the command does not name it (then no copy is made)."""
     if spec.config is None:
         return None
     try:

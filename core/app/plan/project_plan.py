@@ -33,7 +33,7 @@ def project_spec(name: str | None, overrides: Overrides = NO_OPTIONS) -> RunSpec
 
 
 def spec_and_definitions(name: str | None, overrides: Overrides) -> tuple[RunSpec, Definitions] | None:
-    """What trainwatch.toml says of a run, and its definitions; None without such a file."""
+    """The section of a run in trainwatch.toml, and its definitions; None without such a file."""
     path: Path | None = find_project(here())
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""The trainer's settings that the table of remedies asks for: profile over command line over config."""
+"""The trainer's settings that the table of remedies refers to: profile over command line over config."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

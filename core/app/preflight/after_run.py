@@ -19,14 +19,14 @@ from ..runs.output_folder import list_run_checkpoints
 from .check import GB, Check, failed, passed, warned
 
 DEEP = 3
-"""Of so many of the newest checkpoints every byte is read; of the others the structure."""
+"""Number of newest checkpoints that are read completely; of older ones only the structure is read."""
 KEEP = 3
 TRACEBACK = b"Traceback (most recent call last)"
 TAIL_BYTES = 4096
 
 
 class After(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is over. ``losses``: mean loss of the stretches of the run, oldest first."""
+    """A run that has ended. ``losses``: mean loss of the stretches of the run, oldest first."""
 
     spec: RunSpec
     story: RunStory
@@ -67,7 +67,7 @@ def after_checks(after: After) -> list[Check]:
 
 
 def check_ended(after: After) -> Check:
-    """The run came to its own end."""
+    """The trainer finished by itself."""
     story = after.story
     if story.state in LIVE_STATES:
         return warned(
@@ -170,7 +170,7 @@ def check_backup(complete: list[Checkpoint]) -> Check:
 
 
 def check_quality(complete: list[Checkpoint]) -> Check:
-    """What only a person can judge."""
+    """Reminders for what only a person can judge."""
     if not complete:
         return failed("quality", "there is no complete checkpoint", "see above")
     if len(complete) < 2:

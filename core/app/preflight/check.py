@@ -1,4 +1,4 @@
-"""The result of one check, and the machine that checks look at."""
+"""The result of one check, and the machine that is checked."""
 
 import os
 import platform
@@ -31,7 +31,7 @@ def passed(name: str, found: str) -> Check:
 
 
 def warned(name: str, found: str, remedy: str) -> Check:
-    """A person should know of it; the run may still succeed."""
+    """The check found a risk; the run may still succeed."""
     return Check(name=name, result="warn", found=found, remedy=remedy)
 
 
@@ -67,7 +67,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_at_machine() -> Machine:
-    """Ask driver, kernel and environment; may block for some seconds."""
+    """Query driver, kernel and environment; may block for some seconds."""
     import psutil
 
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()

@@ -47,7 +47,7 @@ from .model_checks import check_data_changed, check_model
 from .trial_check import check_measured
 
 LEAST_BYTES = 64e6
-"""A launch waits for so much free space if the size of its checkpoints is not known: its log alone may need it."""
+"""Free space that a launch waits for if the size of its checkpoints is not known: its log alone may need it."""
 SHOWN_COMMAND = 200
 """Characters of the command in the sentence that refuses it."""
 
@@ -55,7 +55,7 @@ SHOWN_COMMAND = 200
 class RunCheck(NamedTuple):
     """A check of a planned launch.
 
-    ``quick``: it takes milliseconds (no driver is asked, nothing is imported into the trainer's interpreter, no tensor
+    ``quick``: it takes milliseconds (no driver call, nothing is imported into the trainer's interpreter, no tensor
     is read), so it is repeated before every launch. ``refuses``: a failure refuses a start with this exit code.
     """
 
@@ -151,7 +151,7 @@ def config_check(spec: RunSpec | None, problem: str | None = None) -> Check:
 
 
 class Obstacle(NamedTuple):
-    """Why a run cannot be started. ``exit_code``: with which a verb ends that was to start it."""
+    """Why a run cannot be started. ``exit_code``: of the verb that was to start it."""
 
     exit_code: ExitCode
     sentence: str

@@ -17,7 +17,7 @@ from .check import GB, Check, Machine, existing, failed, passed, warned
 KOHYA_CHECKPOINT_BYTES = 0.87 * GB
 """Size of an SDXL LoRA checkpoint of sd-scripts, if there is none to be measured."""
 KEPT_CHECKPOINTS = 10
-"""How many more should fit if the settings do not say how many are kept."""
+"""How many more should fit if the settings do not limit how many are kept."""
 STATE_MIN_BYTES = 1 * GB
 """Journal, history and logs of a long run."""
 
@@ -75,7 +75,7 @@ def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
 
 
 def kept_checkpoints(plan: LaunchPlan) -> int:
-    """How many checkpoints the settings keep; an assumption if they do not say."""
+    """How many checkpoints the settings keep; an assumed number if they do not set one."""
     if plan.spec.settings.checkpoints.keep_last:
         return plan.spec.settings.checkpoints.keep_last
     for key in ("save_last_n_epochs", "save_total_limit", "keep_last", "keep_checkpoints"):

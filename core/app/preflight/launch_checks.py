@@ -22,7 +22,7 @@ MODEL_KEYS = frozenset({
     "pretrained_model_name_or_path", "vae", "network_weights", "resume", "resume_from_checkpoint", "checkpoint",
     "model_path", "clip_l", "clip_g", "t5xxl", "ae", "dataset_config",
 })  # fmt: skip
-"""Settings that name a file, or a model on a hub: must exist where they look like a path."""
+"""Settings that name a file, or a model on a hub: must exist if they look like a path."""
 FILE_SUFFIXES = frozenset({*TENSOR_SUFFIXES, ".toml", ".yaml", ".yml", ".json"})
 SHIPPED_STABLE = frozenset({"stable", "conservative"})
 SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")

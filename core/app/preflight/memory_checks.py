@@ -11,7 +11,7 @@ GIB = 2.0**30
 """GPU memory is sold in GiB: a card of 16 GB has 15.99 GiB, or 15.2 after the driver's share."""
 CARD_SLACK_GB = 1.0
 OVER_GB = 2.0
-"""What "over 16 GB" means at least: a card of 16 GB is too small for it."""
+"""A profile for "over 16 GB" counts as 16 GB plus this, so that a card of 16 GB is too small for it."""
 MIN_RAM_AVAILABLE_BYTES = 10 * GB
 """sd-scripts with SDXL needs about this much available RAM at its start."""
 

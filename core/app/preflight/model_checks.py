@@ -27,7 +27,7 @@ SHOWN = 4
 
 
 def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The model that the launch builds takes the checkpoint that it resumes from."""
+    """The model that the launch builds can load the checkpoint that it resumes from."""
     point = list_run_checkpoints(plan.spec, plan.preset).resume_point
     if point is None:
         return None
@@ -91,7 +91,7 @@ def summary(found: Sequence[Misfit]) -> str:
 
 
 def resume_misfit(spec: RunSpec, point: Path, derived: Derived) -> str | None:
-    """Why a launch that is about to be made cannot take this checkpoint; None if nothing is certain. Milliseconds."""
+    """Why the planned launch cannot load this checkpoint; None if nothing is certain. Takes milliseconds."""
     held = held_in(point, spec, ask_torch=False)
     if held is None:
         return None
@@ -122,7 +122,7 @@ def held_in(path: Path, spec: RunSpec, *, ask_torch: bool = True) -> Held | None
 
 
 def wanted_by(spec: RunSpec, settings: Mapping[str, Any]) -> Wanted:
-    """The model that the launch builds, as far as its config says."""
+    """The model that the launch builds, as far as its config describes it."""
     base = settings.get("config_name") or settings.get("model_name_or_path")
     folder = Path(spec.cwd, base) if isinstance(base, str) and base else None
     return Wanted(

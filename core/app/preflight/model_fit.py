@@ -21,7 +21,7 @@ FEW_CHANNELS = 8
 """A length up to this may be the channels of an image, a kernel size, or a pair of numbers."""
 FEWEST_OF_ONE_WIDTH = 4
 FEWEST = 8
-"""With fewer matrices, a missing length proves nothing: the checkpoint may be flattened or a fragment."""
+"""With fewer matrices, a missing length is no contradiction: the checkpoint may be flattened or a fragment."""
 DEPTHS = frozenset({"depth", "num_layers", "n_layer", "n_layers", "num_hidden_layers"})
 HF_KEYS = (
     "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -132,7 +132,7 @@ def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
 
 
 def _one_width(held: Held, wanted: Wanted, matrices: list[tuple[int, ...]]) -> Iterator[Misfit]:
-    """A small model whose layers all have one width: another one cannot take its weights."""
+    """A small model whose layers all have one width: a model of another width cannot load its weights."""
     widths = {length for shape in matrices for length in shape[:2] if length > FEW_CHANNELS}
     if len(matrices) < FEWEST_OF_ONE_WIDTH or len(widths) != 1 or any("lora_" in key for key in held.shapes):
         return

@@ -5,7 +5,7 @@ from .check import GB, Check, Machine, passed, warned
 
 
 def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """A trial of the profile in use was stable here; None if no profile was tried."""
+    """A trial of the profile in use was stable here; None if no profile was measured."""
     from ..runs.measured_trials import measured_here
 
     profile = plan.spec.settings.profiles.use

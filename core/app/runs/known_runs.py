@@ -13,7 +13,7 @@ from ...store.run_directory import find_run as find_known_run
 from ..errors import CliError, ExitCode
 
 EXAMPLE_VERBS = ("demo", "drill")
-"""Verbs that run example trainers; the projects of each lie in a folder of its name in the state folder."""
+"""Verbs that run example trainers; the projects of each are in a folder of its name in the state folder."""
 
 
 def home() -> Path:

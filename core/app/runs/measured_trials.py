@@ -1,4 +1,4 @@
-"""What trials measured on this machine."""
+"""Results of trials on this machine."""
 
 from ...model.launch.trial import TrialResult
 from ...store.trials import newest_trials
@@ -6,5 +6,5 @@ from .known_runs import home
 
 
 def measured_here(run_id: str) -> dict[str, TrialResult]:
-    """The newest result of each profile that was tried for this run on this machine."""
+    """The newest result of each profile that was measured for this run on this machine."""
     return newest_trials(home(), run_id)

@@ -30,7 +30,7 @@ from ..gpu_survey import survey
 from .unwatched import as_found
 
 LOSS_POINTS = 400
-"""Each is the mean of a stretch, so that one outlier is not the run's first or last loss."""
+"""The first and last loss are each the mean of a stretch, so that one outlier does not decide them."""
 LOG_LINES = 400
 """Lines at the end of a log that are searched for the last traceback."""
 PLAIN_LINES = 12

@@ -1,4 +1,4 @@
-"""The state of a run without a supervisor: its journal cannot say that supervisor and trainer have ended."""
+"""The state of a run without a supervisor: its journal cannot contain that supervisor and trainer have ended."""
 
 import msgspec
 

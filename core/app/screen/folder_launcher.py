@@ -135,7 +135,7 @@ class FolderLauncher:
                 run = project_run(order.run, Overrides(profile=order.profile), to_start=True).run
             else:
                 run = create_run(_plan(order)).run
-            if not is_held(run.lock):  # if a supervisor was quicker, the run is started, as was asked for
+            if not is_held(run.lock):  # if a supervisor was quicker, the run is started, as requested
                 start_detached(run)
         return run.id
 

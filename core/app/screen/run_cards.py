@@ -24,8 +24,8 @@ def run_cards() -> Sequence[RunCard]:
 
 
 def current_story(run: RunDirectory, story: RunStory) -> RunStory:
-    """The story, told as interrupted if neither supervisor nor trainer exist."""
-    from ..runs.unwatched import as_found  # loads the launching part of core: only if nobody watches
+    """The story, with the state "interrupted" if neither supervisor nor trainer exist."""
+    from ..runs.unwatched import as_found  # loads the launching part of core: only if no supervisor runs
 
     return as_found(run, story)
 

@@ -21,7 +21,7 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError
 
 FILE_BYTES = 200_000
-"""So much of each evidence file is shown; a stack dump has a few kB."""
+"""Most bytes of each evidence file that are shown; a stack dump has a few kB."""
 FILES = 64
 
 

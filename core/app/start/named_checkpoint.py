@@ -1,6 +1,6 @@
-"""A checkpoint that a person names is verified before a supervisor is asked to resume from it, or started for it.
+"""A checkpoint that a person names is verified before the resume command is sent to a supervisor, or one is started.
 
-If it is not complete, the run stays as it is, and the answer says why.
+If it is not complete, the run stays as it is, and the answer contains the reason.
 """
 
 from pathlib import Path

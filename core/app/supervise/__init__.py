@@ -1,1 +1,1 @@
-"""Parts of a supervisor that keep something: metrics, traces, first records, what the next launch is compared with."""
+"""Parts of a supervisor that write files: metrics, traces, first records, data to compare the next launch with."""

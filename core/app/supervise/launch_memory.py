@@ -1,4 +1,4 @@
-"""What is compared with a launch, and kept of it for the next one."""
+"""Data of a launch that is compared with the previous launch and stored for the next one."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def misfit_of(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
-    """Why this launch cannot take the checkpoint, a sentence; None if nothing is certain, or on any fault."""
+    """Why this launch cannot load the checkpoint, as a sentence; None if nothing is certain, or on any fault."""
     try:
         return resume_misfit(spec, resume, derived)
     except Exception:  # a comparison that fails must not prevent the launch

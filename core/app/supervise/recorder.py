@@ -23,7 +23,7 @@ UNHEARD = Progress()
 
 
 class RunRecorder:
-    """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor goes on."""
+    """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues."""
 
     def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None, habits: HabitsFile) -> None:
         self._history = history

@@ -1,4 +1,4 @@
-"""What a trial showed, from its story, its metric history and its log."""
+"""The measured values of a trial, from its story, its metric history and its log."""
 
 import re
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""GPU telemetry: a child process that asks NVML, and which of the GPUs are the trainer's."""
+"""GPU telemetry: a child process that queries NVML, and which of the GPUs are the trainer's."""

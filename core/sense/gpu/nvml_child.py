@@ -95,7 +95,7 @@ GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
 
 
 class Reader:
-    """Reads one GPU in a thread of its own, each time ``ask`` is called."""
+    """Reads one GPU in a thread of its own, each time ``request`` is called."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -108,7 +108,7 @@ class Reader:
         self.fresh = threading.Event()
         threading.Thread(target=self._run, name=f"gpu-{index}", daemon=True).start()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Start a reading, unless the last one is not finished."""
         self.fresh.clear()
         self._asked.set()
@@ -209,7 +209,7 @@ def main(parent: int, interval_s: float) -> int:
     while True:
         due = time.monotonic() + interval_s
         for reader in readers:
-            reader.ask()
+            reader.request()
         patience_until = time.monotonic() + min(REPORT_WAIT_S, interval_s)
         for reader in readers:
             reader.fresh.wait(max(0.0, patience_until - time.monotonic()))

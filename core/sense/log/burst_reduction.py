@@ -14,7 +14,7 @@ NEWS_WORDS = (
 """Lines without any of these (in lower case) are not checked for news. Searching each word is ten times as fast as one
 regular expression for all (measured: 77 against 6 MB/s)."""
 NEWS_LINES = 200
-"""Most lines with news that are kept of one stretch: the first ones, because the cause precedes its consequences."""
+"""Most lines with NEWS_WORDS that are kept of one stretch: the first, because a cause precedes its consequences."""
 CONTEXT_LINES = 15
 """Lines that are kept after one with news, because the exception is at the end of a traceback."""
 LINE_BYTES = 8192
@@ -24,7 +24,7 @@ TAIL_BYTES = 32768
 HELD_BYTES = 65536
 """A line without an end is handled in pieces of about this size, so that it cannot fill the memory."""
 SHAPES = 20000
-"""Most line shapes that are remembered as checked; then they are forgotten."""
+"""Most line shapes that are remembered as checked; beyond that the set is cleared."""
 BAR = b"%|"
 """Part of every bar in tqdm's format."""
 _LINES = bytes.maketrans(b"\r", b"\n")

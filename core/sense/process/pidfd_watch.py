@@ -34,7 +34,7 @@ class PidfdWatch:
         return name in self._alive
 
     def wait(self, timeout_s: float | None, wake_fd: int) -> None:
-        """Block until a process ends, ``wake_fd`` is readable, or the time is over (None: no limit)."""
+        """Block until a process ends, ``wake_fd`` is readable, or the timeout is reached (None: no limit)."""
         blind = [name for name in self._alive if name not in self._fds]
         if blind:
             timeout_s = POLL_S if timeout_s is None else min(timeout_s, POLL_S)

@@ -51,7 +51,7 @@ def work_of(member: Member) -> Work:
 
 
 class TreeActivity:
-    """Adds up the work between samples. ``total`` never falls."""
+    """Adds up the work between samples. ``total`` never decreases."""
 
     def __init__(self) -> None:
         self.total = Work()

@@ -1,4 +1,4 @@
-"""The command line: ``main`` runs one verb. One file per verb (``parser.py`` says what is in it)."""
+"""The command line: ``main`` runs one verb. One file per verb (``parser.py`` describes its contents)."""
 
 import errno
 import os

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stop-trainer",
         action="store_true",
-        help="with --headless: SIGTERM ends the training, too (without it, the training goes on)",
+        help="with --headless: SIGTERM ends the training, too (without it, the training continues)",
     )
     parser.add_argument("--read-only", action="store_true", help="a screen that can change nothing")
 
@@ -75,7 +75,7 @@ def _plain(args: argparse.Namespace) -> int:
 
 
 def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_first: bool = False) -> int:
-    """Show the screen on a run, or the list of runs (None). Training and supervisor go on after it.
+    """Show the screen on a run, or the list of runs (None). Training and supervisor continue when it closes.
 
     ``launch_first``: without a run, begin with what this folder could start.
     """

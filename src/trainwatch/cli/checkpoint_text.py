@@ -14,7 +14,7 @@ SHOWN_METADATA = 24
 METADATA_WIDTH = 160
 """kohya stores whole lists of buckets and tags in one value."""
 SHOWN_TENSORS = 12
-"""Of the largest changes, and of the tensors; the rest is counted. ``--json`` has all."""
+"""Most tensors and changes that are listed; the rest is counted. ``--json`` has all."""
 
 
 def row(checkpoint: Checkpoint) -> str:
@@ -81,7 +81,7 @@ def print_comparison(found: "Comparison") -> None:
 
 
 def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:
-    """What stays and why, what would go (or went)."""
+    """The checkpoints that are kept, with reasons, and those that would be (or were) deleted."""
     for kept in plan.keep:
         print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")
     for checkpoint in plan.delete:

@@ -56,7 +56,7 @@ class EventPrinter:
             threading.Thread(target=self._summarise, name="summary", daemon=True).start()
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Print them. If standard output is closed, the supervisor goes on without output."""
+        """Print them. If standard output is closed, the supervisor continues without output."""
         with self._lock:
             for record in records:
                 self._story = apply(self._story, record)
@@ -80,7 +80,7 @@ class EventPrinter:
 
 
 def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Open incidents that nobody acknowledged."""
+    """Open incidents that are not acknowledged."""
     return [i for i in status["incidents"] if i["open"] and not i["acknowledged"] and i["severity"] != "info"]
 
 

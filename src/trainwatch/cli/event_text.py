@@ -118,7 +118,7 @@ def _fact_text(fact: Fact) -> str | None:
         case RemediesDropped():
             return f"remedies taken back ({', '.join(fact.names)}): {fact.why}"
         case CommandReceived():
-            return f"{fact.by} asks: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
+            return f"{fact.by} requests: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
         case Note():
             return fact.text
         case _:

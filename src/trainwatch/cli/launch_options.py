@@ -34,7 +34,7 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
 
 
 def overrides_of(args: argparse.Namespace) -> "Overrides":
-    """What the options say about a run."""
+    """The run's overrides from the options."""
     from trainwatch.core.app.plan.specs import Overrides
 
     return Overrides(

@@ -12,7 +12,7 @@ REST_S = 2.0
 
 
 def rest_collector(rest_s: float = REST_S) -> None:
-    """Switch it off for this time."""
+    """Switch the collector off for that time."""
     gc.disable()
     timer = threading.Timer(rest_s, _wake)
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""``trainwatch check``: check what could end a run, before it is started or after it is over."""
+"""``trainwatch check``: check for problems that could end a run, before it starts or after it has ended."""
 
 import argparse
 

@@ -17,7 +17,7 @@ EXAMPLE = "--follow"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
-    parser.add_argument("--follow", "-f", action="store_true", help="go on printing new events (Ctrl-C ends)")
+    parser.add_argument("--follow", "-f", action="store_true", help="keep printing new events (Ctrl-C ends)")
     parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
 
 

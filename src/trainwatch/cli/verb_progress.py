@@ -12,7 +12,7 @@ from .output import print_json, warn
 SECTION = "examine"
 HELP = "the progress that a log shows"
 DESCRIPTION = (
-    "Reads a log once and reports where the training stands after its last line. Patterns for lines that it does "
+    "Reads a log once and reports the progress of the training after its last line. Patterns for lines that it does "
     "not recognise can be set in trainwatch.toml ([progress] shapes)."
 )
 EXAMPLE = "outputs/train.log --json"

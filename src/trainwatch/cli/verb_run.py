@@ -42,7 +42,7 @@ def act(args: argparse.Namespace) -> int:
 
 
 def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
-    """What a launch would be."""
+    """Print the launch that would be made."""
     from trainwatch.core.app.preflight.checklist import why_not_start
 
     spec, derived = plan.spec, plan.derived

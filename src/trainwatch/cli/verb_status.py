@@ -13,7 +13,7 @@ GB = 1e9
 
 SECTION = "watch"
 HELP = "the state of a run"
-DESCRIPTION = "Shows where a run stands: state, progress, machine, checkpoints, incidents."
+DESCRIPTION = "Shows the status of a run: state, progress, machine, checkpoints, incidents."
 EXAMPLE = "--json"
 
 

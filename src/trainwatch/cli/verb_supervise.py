@@ -18,7 +18,7 @@ EXAMPLE = "luca-1a2b3c4d --detach"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="name or id of the run")
-    parser.add_argument("--detach", action="store_true", help="go on in the background; prints the pid")
+    parser.add_argument("--detach", action="store_true", help="continue in the background; prints the pid")
     parser.add_argument("--then", metavar="JSON", help="an operator command to begin with")
 
 
