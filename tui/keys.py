@@ -22,7 +22,6 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """State of the run."""
         return self.now.story.state
 
     @property

@@ -81,7 +81,6 @@ class Operations:
         self._ask(lambda: stop_price(self._on.now), Command(t=0.0, verb="stop", by=BY))
 
     def pause(self) -> None:
-        """Ask, then freeze."""
         self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
 
     def unpause(self) -> None:

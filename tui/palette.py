@@ -34,9 +34,7 @@ class Offering(Protocol):
         """As if it was pressed."""
         ...
 
-    def action_place(self, name: str) -> None:
-        """Go to a screen."""
-        ...
+    def action_place(self, name: str) -> None: ...
 
     def action_change_theme(self) -> None:
         """Choose the colours."""
@@ -50,9 +48,7 @@ class Offering(Protocol):
         """Save the screen in front as SVG."""
         ...
 
-    def action_leave(self) -> None:
-        """Leave the screen."""
-        ...
+    def action_leave(self) -> None: ...
 
 
 def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:

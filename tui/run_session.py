@@ -76,9 +76,7 @@ class OpenPlace(Protocol):
         """Where dialogs are opened."""
         ...
 
-    def draw(self) -> None:
-        """Redraw."""
-        ...
+    def draw(self) -> None: ...
 
     def show_message(self, text: str) -> None:
         """Show a sentence in the footer."""

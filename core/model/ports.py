@@ -117,9 +117,7 @@ class JournalWriter(Protocol):
         """Write and fsync. Raises OSError if not all could be written; ``seq`` then shows how many were."""
         ...
 
-    def close(self) -> None:
-        """Flush and close."""
-        ...
+    def close(self) -> None: ...
 
 
 class Recorder(Protocol[State_contra]):
@@ -133,9 +131,7 @@ class Recorder(Protocol[State_contra]):
         """Make the recorded observations visible, with the progress of this state."""
         ...
 
-    def close(self) -> None:
-        """Flush and close."""
-        ...
+    def close(self) -> None: ...
 
 
 class Retention(Protocol):
@@ -156,9 +152,7 @@ class LogBrowser(Protocol):
     A missing file is empty; one that cannot be read raises OSError. Offsets are those of lines or ends of stretches.
     """
 
-    def size(self, path: str) -> int:
-        """Bytes now."""
-        ...
+    def size(self, path: str) -> int: ...
 
     def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
         """The last ``lines`` lines that begin before ``offset``, with a match of ``only``."""
@@ -302,9 +296,7 @@ class CheckpointJobs(Protocol):
         """The verdict on one; ``deep``: every byte and value is read."""
         ...
 
-    def show(self, path: str) -> CheckpointOverview:
-        """What it holds."""
-        ...
+    def show(self, path: str) -> CheckpointOverview: ...
 
     def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:
         """How far the weights moved."""

@@ -27,7 +27,6 @@ class Sampler:
         self.target: AttemptTarget | None = None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name=f"sense-{self.name}", daemon=True)
         self._thread.start()
 

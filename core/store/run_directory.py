@@ -37,7 +37,6 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The run's id."""
         return self.path.name
 
     @property

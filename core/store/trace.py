@@ -55,7 +55,6 @@ class TraceWriter:
             self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
 
     def close(self) -> None:
-        """Flush and close."""
         self.flush()
 
     def _append(self, data: bytes) -> None:

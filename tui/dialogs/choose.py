@@ -33,21 +33,17 @@ class Choice(Dialog[str]):
         self.chosen = chosen
 
     def more(self) -> ComposeResult:
-        """The list."""
         options = OptionList(*(Option(text, id=str(i)) for i, (_, text) in enumerate(self.rows)), markup=False)
         options.highlighted = next((i for i, (key, _) in enumerate(self.rows) if key == self.chosen), 0)
         yield options
 
     def on_mount(self) -> None:
-        """Focus the list."""
         self.query_one(OptionList).focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Answer."""
         self.dismiss(self.rows[event.option_index][0])
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor."""
         options = self.query_one(OptionList)
         for _ in range(abs(rows)):
             options.action_cursor_down() if rows > 0 else options.action_cursor_up()
@@ -103,7 +99,6 @@ class ChooseProfile(Choice):
         )
 
     def action_at_once(self) -> None:
-        """Answer: now."""
         highlighted = self.query_one(OptionList).highlighted
         if highlighted is not None:
             self.at_once = True

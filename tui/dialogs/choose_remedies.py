@@ -52,7 +52,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         yield Static("", id="difference", markup=False)
 
     def on_mount(self) -> None:
-        """Focus the list."""
         self.query_one(OptionList).focus()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -60,7 +59,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         self.query_one("#difference", Static).update("\n" + "\n".join(self._told(self.keys[event.option_index])))
 
     def on_option_list_option_selected(self, _: OptionList.OptionSelected) -> None:
-        """Answer."""
         taken = tuple(r.name for r in self.waiting if r.name in self.ticked)
         self.dismiss(RemedyChoice(take=taken, take_back=bool(self.in_force) and "in force" not in self.ticked))
 
@@ -74,7 +72,6 @@ class ChooseRemedies(Dialog[RemedyChoice]):
         options.replace_option_prompt(key, self._text(key))
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor."""
         options = self.query_one(OptionList)
         for _ in range(abs(rows)):
             options.action_cursor_down() if rows > 0 else options.action_cursor_up()

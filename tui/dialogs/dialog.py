@@ -70,14 +70,12 @@ class Ask(Dialog[str]):
         self._before = before
 
     def more(self) -> ComposeResult:
-        """The input."""
         entry = Input(self._before)
         entry.cursor_blink = False
         yield entry
         yield Static("", id="objection", markup=False)
 
     def on_mount(self) -> None:
-        """Focus the input."""
         self.query_one(Input).focus()
         self._to_the_end()
 
@@ -142,16 +140,13 @@ class Confirm(Dialog[bool]):
         self.price = price
 
     def renew(self, price: Price) -> None:
-        """Update the cost."""
         self.price = price
         self.set_body("\n".join(price.lines))
 
     def action_answer(self, yes: bool) -> None:
-        """Answer."""
         self.dismiss(yes)
 
     def action_dismiss_dialog(self) -> None:
-        """Answer no."""
         self.dismiss(False)
 
 

@@ -27,12 +27,10 @@ class FileTabs(Pane):
     chosen: Callable[[int], None] | None = None
 
     def show(self, tabs: tuple[FileTab, ...], current: int) -> None:
-        """Draw them."""
         self.tabs, self.current = tabs, current
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """One line."""
         del height
         placed = self._placed(width)
         if not placed:

@@ -35,7 +35,6 @@ class LogDriver:
         self.busy = False
 
     def close(self) -> None:
-        """Read nothing more."""
         self._generation += 1
         self._tasks.close()
 
@@ -108,7 +107,6 @@ class LogDriver:
             self._show()
 
     def move(self, lines: int) -> None:
-        """Move the cursor."""
         self._hold_for(lines)
         if not self.view.following:
             before = self.view.cursor

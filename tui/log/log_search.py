@@ -59,7 +59,6 @@ class LogSearch:
         self._tallies: list[LogTally] = [LogTally(0, 0)]
 
     def close(self) -> None:
-        """End all work."""
         self.cancel()
         self._finding.close()
         self._counting.close()

@@ -26,7 +26,6 @@ class LogSource(msgspec.Struct, frozen=True):
     stamps: LogStamps | None = None
 
     def tail(self, lines: int, only: re.Pattern[str] | None) -> Reading:
-        """The newest lines."""
         return self._timed(self.browser.before(self.file.path, self.browser.size(self.file.path), lines, only))
 
     def before(self, offset: int, only: re.Pattern[str] | None) -> Reading:

@@ -138,12 +138,10 @@ class LogView(Pane):
             self.skip = min(self.skip, self._rows_of(min(self.top, len(self.window) - 1)) - 1)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Down."""
         event.stop()
         self.post_message(self.Wanted(rows=WHEEL_ROWS))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Up."""
         event.stop()
         self.post_message(self.Wanted(rows=-WHEEL_ROWS))
 

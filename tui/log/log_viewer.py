@@ -25,9 +25,7 @@ class Host(Owner, Protocol):
         """The prompts that are open."""
         ...
 
-    def mount(self, *widgets: Widget) -> Any:
-        """Open a prompt."""
-        ...
+    def mount(self, *widgets: Widget) -> Any: ...
 
 
 class LogViewer:
@@ -42,7 +40,6 @@ class LogViewer:
         self._host, self._changed = host, changed
 
     def close(self) -> None:
-        """End all reading."""
         self.driver.close()
         self.search.close()
 

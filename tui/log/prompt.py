@@ -25,16 +25,13 @@ class LogPrompt(Horizontal):
         yield entry
 
     def on_mount(self) -> None:
-        """Focus the input."""
         self.query_one(Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Answer."""
         event.stop()
         self._answer(event.value)
 
     def on_key(self, event: Key) -> None:
-        """Close on Escape."""
         if event.key == "escape":
             event.stop()
             self._answer(None)

@@ -24,7 +24,6 @@ class CheckpointsPane(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """A row each."""
         if not self.views:
             return [(("label", self.reason),)]
         shown = self.views[:height]
@@ -56,7 +55,6 @@ class CheckpointRows(RowsPane):
     marked: frozenset[str] = frozenset()
 
     def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
-        """Draw them."""
         self.views, self.marked = tuple(views), frozenset(marked)
         complete = sum(v.verdict == "complete" for v in views)
         self.set_title(f"checkpoints · {complete} of {len(views)} complete" if views else "checkpoints")

@@ -49,7 +49,6 @@ class Head(Pane):
     view = EMPTY
 
     def show(self, view: HeaderView) -> None:
-        """Draw it."""
         self.view = view
         self.redraw()
 

@@ -19,7 +19,6 @@ class IncidentsPane(Pane):
     views: tuple[IncidentView, ...] = ()
 
     def show(self, views: tuple[IncidentView, ...]) -> None:
-        """Draw them."""
         self.views = views
         opened = [v for v in views if v.open and not v.acknowledged]
         self.set_title(f"incidents · {len(views)}" if views else "incidents", "[e] explain" if views else "")
@@ -69,7 +68,6 @@ class IncidentRows(RowsPane):
     """Shows IncidentViews, newest first."""
 
     def show_incidents(self, views: Sequence[IncidentView], message: str) -> None:
-        """Draw them."""
         opened = sum(v.open for v in views)
         title = f"incidents · {len(views)}" + (f" · {opened} open" if opened else "") if views else "incidents"
         self.set_title(title)

@@ -19,7 +19,6 @@ class KeyBar(Pane):
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """One line."""
         del height
         if self.message:
             return [(("accent", cut(self.message, width)),)]

@@ -16,7 +16,6 @@ class OffersPane(RowsPane):
     """Shows LaunchOffers, the typed command last."""
 
     def show_offers(self, offers: Sequence[LaunchOffer], typed: str, where: str) -> None:
-        """Draw them."""
         self.set_title(f"start · {where}" if where else "start")
         width = max(0, self.size.width - 2)
         name = min(NAME_MOST, max((len(o.name) for o in offers), default=0), width // 3)

@@ -80,11 +80,9 @@ class PagePane(Pane):
             self.post_message(self.Chosen(self.links[self.link or 0]))
 
     def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
-        """Down."""
         self.scroll(3)
 
     def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
-        """Up."""
         self.scroll(-3)
 
     def _all(self, width: int) -> list[tuple[Line, int | None]]:

@@ -88,7 +88,6 @@ class Pane(Widget, can_focus=False):
             self.pane = pane
 
     def on_click(self, event: Click) -> None:
-        """Post Pressed."""
         del event
         self.post_message(self.Pressed(self))
 

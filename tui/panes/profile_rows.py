@@ -16,7 +16,6 @@ class LadderRows(RowsPane):
     """Shows Rungs, safest first."""
 
     def show_ladder(self, rungs: Sequence[Rung], message: str, *, has_ladder: bool) -> None:
-        """Draw them."""
         self.set_title("ladder · safest first" if has_ladder else "profiles · no ladder is set")
         width = max(0, self.size.width - 2)
         name = max((len(r.name) for r in rungs), default=0)
@@ -50,7 +49,6 @@ class SettingsTable(Pane):
     message = ""
 
     def show(self, rows: Sequence[KeyRow], names: Sequence[str], chosen: int, message: str) -> None:
-        """Draw them."""
         self.rows, self.names, self.chosen, self.message = tuple(rows), tuple(names), chosen, message
         self.redraw()
 

@@ -101,9 +101,7 @@ class RowsPane(Pane):
             self.go(row)
 
     def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
-        """Down."""
         self.move(1)
 
     def on_mouse_scroll_up(self, _: events.MouseScrollUp) -> None:
-        """Up."""
         self.move(-1)

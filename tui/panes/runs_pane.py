@@ -15,7 +15,6 @@ class RunsPane(RowsPane):
     views: tuple[RunRow, ...] = ()
 
     def show_runs(self, views: Sequence[RunRow], message: str) -> None:
-        """Draw them."""
         self.views = tuple(views)
         self.set_title(f"runs of this machine · {len(views)}" if views else "runs of this machine")
         width = max(0, self.size.width - 2)

@@ -22,7 +22,6 @@ class SampleRows(RowsPane):
     """Shows SampleRows."""
 
     def show_samples(self, views: Sequence[SampleRow], message: str) -> None:
-        """Draw them."""
         self.set_title(f"samples · {len(views)}" if views else "samples")
         width = max(0, self.size.width - 2)
         moment = max((len(v.moment) for v in views), default=0)
@@ -59,7 +58,6 @@ class PicturePane(Pane):
         self.post_message(self.Room())
 
     def show(self, picture: Picture | None, message: str) -> None:
-        """Draw it."""
         if picture is not self.picture or message != self.message:
             self.picture, self.message = picture, message
             self._strips.clear()
@@ -113,11 +111,9 @@ class CaptionPane(Pane):
     line: Line = ()
 
     def show(self, line: Line) -> None:
-        """Draw it."""
         self.line = line
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        """The line."""
         del width, height
         return [self.line]

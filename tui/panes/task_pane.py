@@ -17,7 +17,6 @@ class TaskPane(Pane):
     state: LongTaskState | None = None
 
     def show(self, state: LongTaskState | None) -> None:
-        """Draw it."""
         self.state = state
         self.set_title(state.title if state is not None else "", "[Esc] cancel")
         self.redraw()
@@ -42,6 +41,5 @@ class TaskPane(Pane):
         return [(("bar", full), ("bar-rest", rest), ("text", cut(words, max(0, width - cells))))]
 
     def on_click(self, event: Click) -> None:
-        """Cancel it."""
         del event
         self.app.simulate_key("escape")

@@ -58,9 +58,7 @@ class CheckpointsPlace(TaskPlace, Protocol):
     rows: tuple[CheckpointRow, ...]
 
     @property
-    def jobs(self) -> CheckpointJobs | None:
-        """What can be asked."""
-        ...
+    def jobs(self) -> CheckpointJobs | None: ...
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:

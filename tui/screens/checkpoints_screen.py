@@ -83,7 +83,6 @@ class CheckpointsScreen(PlaceScreen):
 
     @property
     def jobs(self) -> CheckpointJobs | None:
-        """What can be asked."""
         return self.session.run.checkpoints
 
     def bodies(self) -> Sequence[Pane]:
@@ -118,7 +117,6 @@ class CheckpointsScreen(PlaceScreen):
         return tuple(reversed(self.now.story.checkpoints))
 
     def show(self) -> None:
-        """All panes."""
         story = self.now.story.checkpoints
         if self._story_seen is not None and story != self._story_seen:
             self.reload()
@@ -191,14 +189,12 @@ class CheckpointsScreen(PlaceScreen):
         self.action_show_state()
 
     def action_move(self, rows: int) -> None:
-        """Choose another."""
         if self.state.report is not None:
             self.state.close()
             self.draw()
         self.table.move(rows)
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll the detail."""
         self.page.scroll(rows)
 
     def action_mark(self) -> None:

@@ -93,7 +93,6 @@ class FocusedPanes(DashboardPanes):
         raise NotImplementedError
 
     def action_pane(self, panes: int) -> None:
-        """To another pane."""
         self.focus_pane(next_pane(self.remembered, self.panes, panes))
 
     def focus_pane(self, name: str | None) -> None:

@@ -83,7 +83,6 @@ class Dashboard(FocusedPanes):
         self.terminal_title.restore()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Place the panes."""
         self.draw(event.size.width, event.size.height)
         self.poll()
 
@@ -228,7 +227,6 @@ class Dashboard(FocusedPanes):
             self.app.push_screen(incident_dialog(self.view.incidents[0]))
 
     def action_help(self) -> None:
-        """The key table."""
         from ..dialogs.info_dialogs import help_dialog
 
         self.app.push_screen(help_dialog(self.context))

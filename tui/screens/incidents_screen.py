@@ -76,7 +76,6 @@ class IncidentsScreen(PlaceScreen):
         self.evidence_spreads: tuple[Spread, ...] | None = None
 
     def bodies(self) -> Sequence[Pane]:
-        """List and detail."""
         self.table = IncidentRows(id="incidents")
         self.page = PagePane(id="detail")
         self.evidence = PagePane(id="kept")
@@ -101,7 +100,6 @@ class IncidentsScreen(PlaceScreen):
         return {"incidents": (0, top, width, rows), "detail": (0, top + rows, width, height - rows)}
 
     def show(self) -> None:
-        """Both panes."""
         self.views = incident_views(self.now)
         at = next((i for i, v in enumerate(self.views) if v.id == self.chosen), 0)
         self.table.cursor = at
@@ -144,7 +142,6 @@ class IncidentsScreen(PlaceScreen):
         self.draw()
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
-        """Another incident."""
         if self.views:
             self.choose(self.views[message.pane.cursor].id)
 
@@ -167,7 +164,6 @@ class IncidentsScreen(PlaceScreen):
         self.page.walk(links)
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll the detail."""
         self.page.scroll(rows)
 
     def action_acknowledge(self) -> None:

@@ -30,9 +30,7 @@ class LaunchPlace(OpenPlace, Protocol):
         ...
 
     @property
-    def order(self) -> LaunchRequest:
-        """What is chosen."""
-        ...
+    def order(self) -> LaunchRequest: ...
 
     @property
     def opens(self) -> str | None:

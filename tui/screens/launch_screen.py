@@ -102,12 +102,10 @@ class LaunchScreen(PlaceScreen):
         }  # fmt: skip
 
     def on_mount(self) -> None:
-        """Read the file."""
         super().on_mount()
         self.action_reload()
 
     def show(self) -> None:
-        """All panes."""
         offers, found = self.offers, self.inquiry
         self.table.show_offers(offers, self.typed, "trainwatch.toml" if offers else "no trainwatch.toml here")
         chosen = self.offer is not None or bool(self.typed)
@@ -162,7 +160,6 @@ class LaunchScreen(PlaceScreen):
         self.inquiry.ask()
 
     def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
-        """Another one."""
         self.profile = None
         self.ask()
 
@@ -174,7 +171,6 @@ class LaunchScreen(PlaceScreen):
             self.show_message("Press Enter to start it.")
 
     def action_move(self, rows: int) -> None:
-        """Choose another."""
         self.table.move(rows)
 
     def action_turn(self) -> None:
@@ -190,7 +186,6 @@ class LaunchScreen(PlaceScreen):
             self.page.scroll(rows)
 
     def action_profile(self, steps: int) -> None:
-        """Another profile."""
         plan = self.inquiry.plan
         if plan is None:
             return
@@ -211,7 +206,6 @@ class LaunchScreen(PlaceScreen):
         self.ask()
 
     def action_type(self) -> None:
-        """Ask for a command."""
         from ..dialogs.type_command import TypeCommand
 
         if self.launcher is None:

@@ -128,7 +128,6 @@ class LogScreen(PlaceScreen):
         return CHORD if self.chord else super().offered()
 
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:
-        """Wheel and pointer."""
         if message.rows:
             self.driver.scroll(message.rows)
         elif message.line is not None:
@@ -143,7 +142,6 @@ class LogScreen(PlaceScreen):
         self.driver.follow(not self.view.following)
 
     def action_move(self, lines: int) -> None:
-        """Move the cursor."""
         self.driver.move(lines)
 
     def action_page(self, screens: int) -> None:
@@ -155,7 +153,6 @@ class LogScreen(PlaceScreen):
         self.driver.to_start()
 
     def action_end(self) -> None:
-        """Follow the end."""
         self.driver.follow(True)
 
     def action_wrap(self) -> None:
@@ -184,7 +181,6 @@ class LogScreen(PlaceScreen):
         self.viewer.ask_search()
 
     def action_match(self, older: bool) -> None:
-        """The next match."""
         self.viewer.next_match(older=older)
 
     def action_filter(self) -> None:

@@ -80,7 +80,6 @@ class PlaceScreen(PanedScreen):
         return (self.tabs, *self.bodies(), self.key_bar)
 
     def on_mount(self) -> None:
-        """Draw."""
         self.draw()
 
     def on_screen_resume(self) -> None:
@@ -88,7 +87,6 @@ class PlaceScreen(PanedScreen):
         self.draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Place the panes."""
         self.draw(event.size.width, event.size.height)
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:

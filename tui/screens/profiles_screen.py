@@ -165,7 +165,6 @@ class ProfilesScreen(PlaceScreen):
         self.draw()
 
     def show(self) -> None:
-        """All panes."""
         run = self.session.run
         self.view = profiles_view(self.now, self.profiles, run.ladder, self.own, self.trials)
         if not self._placed_cursor and self.now.story.seq:
@@ -230,12 +229,10 @@ class ProfilesScreen(PlaceScreen):
         return found
 
     def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
-        """Another profile."""
         self.page.top = 0
         self.draw()
 
     def action_move(self, rows: int) -> None:
-        """Choose another."""
         self.ladder.move(rows)
 
     def action_scroll(self, rows: int) -> None:
@@ -264,7 +261,6 @@ class ProfilesScreen(PlaceScreen):
             self.application.action_leave_place()
 
     def action_switch(self, at_once: bool) -> None:
-        """Ask, then switch."""
         profile = self._profile
         if profile is None:
             self.show_message("No profile is known for this run.")

@@ -64,7 +64,6 @@ class RunsScreen(PlaceScreen):
         self._reading = False
 
     def bodies(self) -> Sequence[Pane]:
-        """The table."""
         self.table, self.page = RunsPane(id="runs"), PagePane(id="about")
         return (self.table, self.page)
 
@@ -141,7 +140,6 @@ class RunsScreen(PlaceScreen):
         self.draw()
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor."""
         self.table.move(rows)
 
     def action_copy(self) -> None:

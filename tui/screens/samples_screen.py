@@ -72,7 +72,6 @@ class SamplesScreen(PlaceScreen):
         self.graphics: Any = None
 
     def bodies(self) -> Sequence[Pane]:
-        """Picture and list."""
         self.caption = CaptionPane(id="caption", classes="-bare")
         self.view, self.table = PicturePane(id="picture", classes="-bare"), SampleRows(id="samples")
         return (self.caption, self.view, self.table)
@@ -149,7 +148,6 @@ class SamplesScreen(PlaceScreen):
         return bool(width <= columns and height <= rows)
 
     def show(self) -> None:
-        """List and picture."""
         samples = self.samples or ()
         self.rows = sample_rows(samples, self.now.now_wall or time())
         chosen = self.chosen

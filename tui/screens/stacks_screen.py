@@ -51,7 +51,6 @@ class StacksScreen(PlaceScreen):
         self._trouble = ""
 
     def bodies(self) -> Sequence[Pane]:
-        """Two columns."""
         self.left, self.right = PagePane(id="left"), PagePane(id="right")
         return (self.left, self.right)
 
@@ -72,7 +71,6 @@ class StacksScreen(PlaceScreen):
         return self.pages[self.page].sheets if self.pages else ()
 
     def on_mount(self) -> None:
-        """Read the folder."""
         super().on_mount()
         source = self.session.run.incident_files if self.session is not None else None
         if source is None:
@@ -109,12 +107,10 @@ class StacksScreen(PlaceScreen):
             self.draw()
 
     def action_scroll(self, rows: int) -> None:
-        """Both together."""
         self.left.scroll(rows)
         self.right.scroll(rows)
 
     def action_back(self) -> None:
-        """To the incident."""
         self.app.pop_screen()
 
 

@@ -19,7 +19,6 @@ def plain(text: str) -> str:
 
 
 def width_of(line: Iterable[Span]) -> int:
-    """Cells of a line."""
     return sum(cell_len(text) for _, text in line)
 
 

@@ -39,7 +39,6 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def until_t(self) -> float:
-        """The right edge."""
         return self.since_t + self.length_s
 
     def series_query(self, metric: str, cells: int) -> SeriesQuery:

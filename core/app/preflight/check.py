@@ -26,7 +26,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def passed(name: str, found: str) -> Check:
-    """The check passed."""
     return Check(name=name, result="pass", found=found)
 
 

@@ -59,7 +59,6 @@ ADVICE: tuple[Advice, ...] = (
 
 
 def check_memory(machine: Machine) -> Check | None:
-    """Available RAM."""
     available = machine.ram_available_bytes
     if available is None:
         return None

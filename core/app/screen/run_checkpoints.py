@@ -56,7 +56,6 @@ class RunCheckpoints:
         )
 
     def show(self, path: str) -> "CheckpointOverview":
-        """What it holds."""
         from ...checkpoints import show
 
         found = _sentence(lambda: show(Path(path)))
@@ -81,7 +80,6 @@ class RunCheckpoints:
         return done.destination
 
     def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":
-        """A dry run."""
         from ...checkpoints import plan_prune
 
         folder, globs = self._folder(), self._preset.checkpoint_globs

@@ -70,7 +70,6 @@ class RunRecorder:
             self._habits.write(habits)
 
     def close(self) -> None:
-        """Flush and close."""
         self._keep_habits()
         self._history.close()
         self._trace.close()

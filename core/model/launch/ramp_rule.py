@@ -51,7 +51,6 @@ class FailedRung(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """For people."""
         return f"{self.profile} {self.end}"
 
     @property

@@ -80,13 +80,11 @@ class CheckpointDirectory:
         return None if self._events is None else self._events.means
 
     def start(self) -> None:
-        """Start the thread."""
         if self._directory is not None:
             self._thread = threading.Thread(target=self._run, name="sense-checkpoints", daemon=True)
             self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
-        """Start a full scan."""
         del target
         self._wake.set()
 

@@ -76,7 +76,6 @@ class GpuList:
         return self.readings()
 
     def readings(self) -> tuple[GpuReading, ...]:
-        """By index."""
         return tuple(self._known[index] for index in sorted(self._known))
 
     def silent(self, trouble: str) -> tuple[GpuReading, ...]:

@@ -86,7 +86,6 @@ class GpuSensor:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="sense-gpu", daemon=True)
         self._thread.start()
 

@@ -103,7 +103,6 @@ class Host(Sampler):
         self._busy: tuple[int, int] | None = None
 
     def sample(self) -> None:
-        """Take one sample."""
         memory = parse_meminfo(self._read("meminfo"))
         limit = self._limit()
         share = trainer_memory(memory, limit)

@@ -44,7 +44,6 @@ class FollowedFile:
         self._ended_looks = 0
 
     def refresh(self) -> Refresh:
-        """Poll the file."""
         first, self._scan_first = self._scan_first, False
         if self._fd is None:
             return self._open(first=first)
@@ -70,7 +69,6 @@ class FollowedFile:
         return data
 
     def close(self) -> None:
-        """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -109,7 +109,6 @@ class LogTail:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="sense-log", daemon=True)
         self._thread.start()
 

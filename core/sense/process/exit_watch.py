@@ -80,7 +80,6 @@ class ExitWatch:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="sense-exit", daemon=True)
         self._thread.start()
 

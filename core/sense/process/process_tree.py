@@ -69,7 +69,6 @@ class ProcessTree(Sampler):
         self._looked_t: float | None = None
 
     def sample(self) -> None:
-        """Take one sample."""
         target = self.target
         if target != self._followed:
             self._followed, self._activity, self._looked_t = target, TreeActivity(), None

@@ -32,11 +32,9 @@ class Work(NamedTuple):
 
     @property
     def ticks(self) -> int:
-        """All CPU time."""
         return self.own_ticks + self.children_ticks
 
     def plus(self, other: "Work") -> "Work":
-        """Sum."""
         return Work(*(a + b for a, b in zip(self, other, strict=True)))
 
     def minus(self, other: "Work") -> "Work":

@@ -80,7 +80,6 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def timeline_view(now: Situation) -> TimelineView:
-    """Project the axis."""
     story = now.story
     over = story.state in {"finished", "given_up", "stopped"}
     now_t = story.state_t if over else max(now.now_t, story.t)

@@ -34,12 +34,10 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Its path."""
         return self.judged.path
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.judged.name
 
     @property

@@ -25,7 +25,6 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kill_price(now: Situation) -> Price:
-    """Kill, key k."""
     lines = [
         f"Ends every process of {_trainer(now)} at once (SIGKILL). It cannot save.",
         _loss_line(now),
@@ -38,7 +37,6 @@ def kill_price(now: Situation) -> Price:
 
 
 def stop_price(now: Situation) -> Price:
-    """Stop, key x."""
     lines = [
         f"Asks {_trainer(now)} to end (INT, then TERM, then KILL) and gives it time to save.",
         "If it saves nothing: " + _lower(_loss_line(now)),
@@ -106,7 +104,6 @@ def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
 
 
 def pause_price(now: Situation) -> Price:
-    """Pause, key P."""
     return Price(
         title="Pause the training?",
         lines=(

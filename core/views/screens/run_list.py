@@ -43,7 +43,6 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """The state as text."""
         return STATE_WORDS[self.card.state] + (", unwatched" if self.unwatched else "")
 
 

@@ -27,7 +27,6 @@ def add_parts(parser: argparse.ArgumentParser) -> Any:
 
 
 def print_list(known: Mapping[str, Profile | Preset], verb: str, *, as_json: bool) -> int:
-    """One line each."""
     if as_json:
         print_json({verb: [msgspec.to_builtins(item) for item in known.values()]})
         return ExitCode.DONE

@@ -10,7 +10,6 @@ RUN_HELP = "name or id of a run (default: this project's, else the one started i
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add RUN."""
     parser.add_argument("run", nargs="?", help=RUN_HELP)
 
 
