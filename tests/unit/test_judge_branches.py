@@ -272,7 +272,7 @@ def test_before_anything_is_saved_only_a_switch_at_once_is_possible(*, now: bool
     """At a checkpoint there would be one that nobody can tell the trainer of."""
     world = run_of(GENERIC, NOWHERE).command("profile", profile="calm", now=now)
     assert len(world.of(StartAttempt)) == (2 if now else 1)
-    assert ("a switch needs a restart, and the command has no way to be told of a checkpoint" in notes(world)) != now
+    assert ("a switch needs a restart, and a checkpoint cannot be passed to the command" in notes(world)) != now
 
 
 def test_a_preset_that_never_resumes_refuses_the_checkpoint_that_a_person_names() -> None:

@@ -112,7 +112,7 @@ def test_command_without_a_place_for_the_resume_path_is_reported_at_launch() -> 
     world = save(running(steps=10), "out/step-8", 8)
     world.answer("start_attempt", told_resume=False, resume="none", order={"resume_from": "out/step-8"})
     crash(world)
-    assert "the command has no way to be told of step-8 (write {resume} where its path belongs)" in _notes(world)
+    assert "step-8 cannot be passed to the command (write {resume} where its path belongs)" in _notes(world)
 
     # When it moves
     world.watch(story(3))

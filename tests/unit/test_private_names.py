@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def on_itself(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
 
 
+@cache
 def sources() -> dict[str, ast.Module]:
     paths = (p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py")))
     return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
@@ -77,6 +79,7 @@ def third_party(cls: type) -> bool:
     return root not in {"trainwatch", "builtins"} and root not in sys.stdlib_module_names
 
 
+@cache
 def names_of(cls: type) -> set[str]:
     """Private names of a class: its own, and those that its methods assign to self."""
     try:

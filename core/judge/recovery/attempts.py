@@ -107,7 +107,7 @@ def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> No
     path = order.get("resume_from") if isinstance(order, dict) else None
     if told is False and isinstance(path, str):
         builder.note(
-            f"the command has no way to be told of {base_name(path)} (write {{resume}} where its path belongs): "
+            f"{base_name(path)} cannot be passed to the command (write {{resume}} where its path belongs): "
             "unless it finds the checkpoint by itself, it starts from the beginning"
         )
     plan, number = machine.plan, builder.state.attempts

@@ -123,7 +123,7 @@ def _profile(state: JudgeState, knowledge: Knowledge, command: Command) -> Comma
         return fulfilled(f"it trains {with_it} already; `trainwatch restart` begins a new attempt like that")
     anew = why_not_resumable(state, knowledge)
     if anew is None and not command.now and cannot_be_told(knowledge):
-        anew = "the command has no way to be told of a checkpoint (write {resume} where its path belongs)"
+        anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if live and anew is not None:
         return refused(f"a switch needs a restart, and {anew}; `trainwatch restart --fresh` begins anew")
     return YES

@@ -102,7 +102,7 @@ def _warn(builder: StepBuilder) -> None:
     why = _why_ignored(builder.state)
     if attempt.told_resume is False:
         why = (
-            f"the command has no way to be told of {_name(attempt.resume_from)} (write {{resume}} where its path "
+            f"{_name(attempt.resume_from)} cannot be passed to the command (write {{resume}} where its path "
             f"belongs): {why}"
         )
     number = builder.open_incident("resume", "started_over", why, severity="warning")
