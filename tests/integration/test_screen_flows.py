@@ -2,6 +2,7 @@
 older checkpoint, the minutes around the hang, leave."""
 
 import re
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -95,7 +96,9 @@ def test_attach_inside_a_users_tmux_switches_there_and_back(world: World) -> Non
     with terminal((120, 40), world.project, world.env) as person:
         person.run("tmux -f /dev/null new-session")
         person.until(lambda text: re.search(r"^\[\d+\] 0:", text, re.MULTILINE), "a tmux of one's own")
-        person.trainwatch()
+        person.run(
+            f"{sys.executable} -m trainwatch"
+        )  # no exec: with the shell the session, and its last line, would end
         person.see("● Training", "a attach")
         person.press("a")
         person.see("1:trainer", "steps:")
