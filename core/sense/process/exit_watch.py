@@ -16,7 +16,6 @@ import msgspec
 from ...model.attempt import ExitRecord
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget, Clock, Inbox
-from ...model.text.json_line import decode_exact
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from ..wakeup import Wakeup
 from .pidfd_watch import PidfdWatch
@@ -151,10 +150,10 @@ class ExitWatch:
     def _recorded(self, target: AttemptTarget) -> Death | None:
         path = Path(target.directory, EXIT_FILE)
         try:
-            record = decode_exact(path.read_bytes(), ExitRecord)
+            record = msgspec.json.decode(path.read_bytes(), type=ExitRecord)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as fault:
+        except (OSError, msgspec.DecodeError) as fault:
             self._problems.report(
                 "exit.json", f"{path} cannot be read ({fault}); how the trainer ended may stay unknown"
             )

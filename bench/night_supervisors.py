@@ -1,0 +1,288 @@
+"""The supervisors that bench/nights.py compares, each really run: one function for each, and the night that it gets."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import night_trainer
+
+from trainwatch.core.model.fact import StateChanged
+from trainwatch.core.store.journal import read_journal
+
+TRAINER = Path(night_trainer.__file__)
+HANGS = frozenset({"deadlock", "deadlock_without_signals", "spin", "hung_loader", "child_deadlock"})
+"""Kinds after which the process lives on without training."""
+SILENT = frozenset({"nan", "nonfinite_later"})
+"""Kinds after which it goes on with damaged weights."""
+
+SETTINGS = """[run]
+name = "night"
+command = [{command}]
+output_dir = "out"
+[watch]
+interval_s = 0.2
+summary_s = 3600
+rescan_s = {rescan_s}
+settle_s = {settle_s}
+[hang]
+min_s = {min_s}
+max_s = {max_s}
+startup_s = {startup_s}
+[restart]
+backoff_s = [0, {ten_s}, {minute_s}, {ten_minutes_s}]
+network_wait_s = [{half_minute_s}, {minute_s}, {five_minutes_s}, {ten_minutes_s}]
+interrupt_grace_s = {interrupt_s}
+terminate_grace_s = {ten_s}
+[tmux]
+enabled = false
+"""
+"""Only times: they are the defaults, divided by the scale. All else is left at its default."""
+
+
+class Night(msgspec.Struct, frozen=True, kw_only=True):
+    """One night: a training with its faults. Times in seconds, already scaled."""
+
+    name: str
+    faults: tuple[tuple[int, str], ...]
+    """(step, kind), in order."""
+    steps: int
+    step_s: float
+    save_every: int
+    scale: float
+    """Seconds of a real night for each second of this one."""
+
+    @property
+    def ideal_s(self) -> float:
+        return self.steps * self.step_s
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a night ended. ``wall_s`` None: it did not end before the limit. ``right``: the final weights."""
+
+    supervisor: str
+    night: str
+    wall_s: float | None
+    right: bool
+    twice: bool
+    lives: int
+    repeated: int
+    gaps: dict[int, "Gap"]
+    folder: str = ""
+
+
+class Gap(NamedTuple):
+    """Time without training after a fault, in seconds: until the process was ended, and from then to the next start.
+
+    ``planned_s``: part of the second that was waited on purpose.
+    """
+
+    dead_s: float
+    start_s: float
+    planned_s: float
+
+
+class Place:
+    """The folder of one night under one supervisor."""
+
+    def __init__(self, night: Night) -> None:
+        self.night = night
+        self.root = Path(tempfile.mkdtemp(prefix="tw-night-"))
+        self.out = self.root / "out"
+        self.log = self.root / "log.txt"
+        self.ledger = night_trainer.Ledger(self.root / "ledger")
+        schedule = [{"step": step, "kind": kind} for step, kind in night.faults]
+        (self.root / "faults.json").write_bytes(msgspec.json.encode(schedule))
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH"))}
+        self.env = inherited | {"TRAINWATCH_HOME": str(self.root / "home"), "TMUX_TMPDIR": str(self.root)}
+
+    def command(self, *resume: str) -> list[str]:
+        """The trainer's command."""
+        night = self.night
+        return [
+            sys.executable, str(TRAINER), "--output-dir", str(self.out), "--ledger", str(self.ledger.folder),
+            "--faults", str(self.root / "faults.json"), "--steps", str(night.steps), "--step-s", str(night.step_s),
+            "--save-every", str(night.save_every), "--outage-s", str(120 / night.scale),
+            "--slow-save-s", str(240 / night.scale), *resume,
+        ]  # fmt: skip
+
+    def spawn(self, command: list[str]) -> "subprocess.Popen[bytes]":
+        """Start a process in a session of its own, with its output in the log."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def clear(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process and its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def finished(place: Place) -> bool:
+    """Whether the training wrote its last checkpoint."""
+    return night_trainer.is_usable(place.out / "final.safetensors")
+
+
+def perfect(place: Place, limit_s: float) -> bool:
+    """Knows of each fault at once, kills at once, restarts at once from the newest usable checkpoint."""
+    until, handled = time.monotonic() + limit_s, set[int]()
+    while time.monotonic() < until:
+        usable = [path for path in night_trainer.newest_first(place.out) if night_trainer.is_usable(path)]
+        trainer = place.spawn(place.command("--resume", str(usable[0]) if usable else "none"))
+        while trainer.poll() is None and time.monotonic() < until:
+            new = {number: kind for number, kind, _ in place.ledger.faults() if number not in handled}
+            handled |= set(new)
+            if HANGS.union(SILENT).intersection(new.values()):
+                break
+            time.sleep(0.005)
+        code = trainer.poll()
+        end(trainer)
+        if code == 0 and finished(place):
+            return True
+        outage_s = 120 / place.night.scale
+        for _, kind, since in place.ledger.faults():
+            if kind == "network_at_start":
+                time.sleep(max(0.0, since + outage_s - time.time()))
+    return False
+
+
+def until_loop(place: Place, limit_s: float) -> bool:
+    """``until train --resume newest; do sleep 1; done``."""
+    return _loop(place, limit_s, silence_s=None)
+
+
+def watchdog(place: Place, limit_s: float) -> bool:
+    """The same loop, and whatever printed nothing for 30 minutes is killed."""
+    return _loop(place, limit_s, silence_s=1800 / place.night.scale)
+
+
+def _loop(place: Place, limit_s: float, *, silence_s: float | None) -> bool:
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        trainer = place.spawn(place.command("--resume", "newest"))
+        size, since = -1, time.monotonic()
+        while trainer.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+            if (now := place.log.stat().st_size) != size:
+                size, since = now, time.monotonic()
+            elif silence_s is not None and time.monotonic() - since > silence_s:
+                break
+        code = trainer.poll()
+        end(trainer)
+        if code == 0:
+            return True
+        time.sleep(1 / place.night.scale)
+    return False
+
+
+def torchrun(place: Place, limit_s: float) -> bool:
+    """``torchrun --max-restarts``, the restart that PyTorch brings; the trainer takes the newest file by itself."""
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1",
+             "--max-restarts", "100", "--no-python"]  # fmt: skip
+    return _wait(place, place.spawn([*words, *place.command("--resume", "newest")]), limit_s)
+
+
+def trainwatch(place: Place, limit_s: float) -> bool:
+    """``trainwatch --headless`` with its default policy."""
+    scale = place.night.scale
+    settings = SETTINGS.format(
+        command=", ".join(f"'{word}'" for word in place.command("--resume", "{resume}")),
+        rescan_s=max(1.0, 30 / scale), settle_s=1 / scale, min_s=90 / scale, max_s=1800 / scale,
+        startup_s=1200 / scale, ten_s=10 / scale, half_minute_s=30 / scale, minute_s=60 / scale,
+        five_minutes_s=300 / scale, ten_minutes_s=600 / scale, interrupt_s=20 / scale,
+    )  # fmt: skip
+    (place.root / "trainwatch.toml").write_text(settings)
+    return _wait(place, place.spawn([sys.executable, "-m", "trainwatch", "--headless"]), limit_s)
+
+
+def _wait(place: Place, supervisor: "subprocess.Popen[bytes]", limit_s: float) -> bool:
+    try:
+        return supervisor.wait(limit_s) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        end(supervisor)
+        _end_trainers(place)
+
+
+def _end_trainers(place: Place) -> None:
+    """Kill what a supervisor left running: the processes that the ledger names."""
+    for path in place.ledger.folder.glob("life-*"):
+        pid = int(path.name.split("-")[2])
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if str(place.ledger.folder).encode() in words:
+                os.kill(pid, signal.SIGKILL)
+        except (OSError, ProcessLookupError):
+            continue
+
+
+SUPERVISORS: dict[str, Callable[[Place, float], bool]] = {
+    "perfect": perfect,
+    "trainwatch": trainwatch,
+    "until loop": until_loop,
+    "watchdog 30 min": watchdog,
+    "torchrun": torchrun,
+}
+
+
+def run(name: str, night: Night, expected: bytes, limit_s: float, *, keep: bool) -> Result:
+    """One night under one supervisor."""
+    place = Place(night)
+    begun = time.monotonic()
+    ended = SUPERVISORS[name](place, limit_s)
+    wall_s = time.monotonic() - begun
+    lives = place.ledger.lives()
+    final = place.out / "final.safetensors"
+    result = Result(
+        supervisor=name,
+        night=night.name,
+        wall_s=wall_s if ended else None,
+        right=final.exists() and final.read_bytes() == expected,
+        twice=(place.ledger.folder / "twice").exists(),
+        lives=len(lives),
+        repeated=sum(last - first for _, first, last in lives) - night.steps,
+        gaps=gaps(place, lives),
+        folder=str(place.root),
+    )
+    if not keep:
+        place.clear()
+    return result
+
+
+def gaps(place: Place, lives: list[tuple[float, int, int]]) -> dict[int, Gap]:
+    """The time without training after each fault that ended a process.
+
+    The moment at which the process was ended is known from trainwatch's journal; without one it is that of the fault.
+    """
+    journals = list((place.root / "home").glob("runs/*/journal.jsonl"))
+    changes = [] if not journals else [
+        (record.wall, record.fact.state) for record in read_journal(journals[0])
+        if isinstance(record.fact, StateChanged)
+    ]  # fmt: skip
+    found = {}
+    for number, kind, at in place.ledger.faults():
+        start = next((began for began, _, _ in lives if began > at), None)
+        if start is None or kind == "slow_save":
+            continue
+        ended = [wall for wall, state in changes if at < wall < start and state in {"cleaning", "backing_off"}]
+        dead = min(ended, default=at)
+        waits = [wall for wall, state in changes if at < wall < start and state == "backing_off"]
+        found[number] = Gap(max(0.0, dead - at), start - dead, start - min(waits) if waits else 0.0)
+    return found
