@@ -21,6 +21,7 @@ from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan
 from .runs.output_owner import require_own_output_to_start
+from .supervise.vitality import Vitality
 from .wiring import build_supervisor, close_view
 
 Listener = Callable[[Sequence[Record]], None]
@@ -61,8 +62,9 @@ def supervise(
         if first is None:
             _require_unsettled(run, story)
         require_own_output_to_start(run)
-        supervisor = build_supervisor(run, story, plan, on_records=listener(story))
-        return _watch(run, supervisor, first, stop_trainer)
+        with Vitality(run) as vitality:
+            supervisor = build_supervisor(run, story, plan, on_records=listener(story), turning=vitality.turn)
+            return _watch(run, supervisor, vitality, first, stop_trainer)
 
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
@@ -86,11 +88,12 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
 def _watch(
     run: RunDirectory,
     supervisor: Supervisor,
+    vitality: Vitality,
     first: Command | None,
     stop_trainer: bool,
 ) -> int:
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer)
-    server = ControlServer(run, lambda request: _answer(supervisor, request), os.environ)
+    server = ControlServer(run, lambda request: _answer(supervisor, vitality, request), os.environ)
     server.start()
     try:
         if first is not None:
@@ -103,10 +106,10 @@ def _watch(
     return ExitCode.INTERRUPTED if interrupted.is_set() else code
 
 
-def _answer(supervisor: Supervisor, request: Request) -> Reply:
+def _answer(supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:
     """Called in the control server's threads."""
     if request.command is None:
-        return Reply(ok=True, message="here", data={"pid": os.getpid()})
+        return Reply(ok=True, message="here", data={"pid": os.getpid(), **vitality.report()})
     try:
         return supervisor.ask(request.command).result(ANSWER_S)
     except TimeoutError:

@@ -58,11 +58,16 @@ from .supervise.run_retention import FolderRetention
 
 
 def build_supervisor(
-    run: RunDirectory, story: RunStory, plan: LaunchPlan | None, *, on_records: Callable[[Sequence[Record]], None]
+    run: RunDirectory,
+    story: RunStory,
+    plan: LaunchPlan | None,
+    *,
+    on_records: Callable[[Sequence[Record]], None],
+    turning: Callable[[], None] = lambda: None,
 ) -> Supervisor:
     """The supervisor of one run, ready to ``run()``. The caller holds the run's lock.
 
-    ``plan``: of the first launch, if it was computed already.
+    ``plan``: of the first launch, if it was computed already. ``turning``: called at each turn of its loop.
     """
     plan = plan if plan is not None else _plan(run, story)
     spec, preset, profiles = plan.spec, plan.preset, plan.profiles
@@ -131,6 +136,7 @@ def build_supervisor(
         learned=_learned(habits, clock.now()) if snapshot is None else None,
         live_order=None if live is None else unwritten_order(run, story, live.number),
         on_records=on_records,
+        turning=turning,
         answer=judge.answer,
     )
     supervisor.sense_with(_sensors(spec, preset.checkpoint_globs, inbox, clock, supervisor.note))

@@ -12,7 +12,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """``now_t`` in run seconds, ``now_wall`` in seconds since the epoch.
 
     ``progress`` (taken at ``progress_t``) is the newest reading; the story's is written about every 30 s.
-    ``supervisor_alive`` None: not checked yet. ``health``: the run's own bounds.
+    ``supervisor_alive`` None: not checked yet. ``frozen``: a sentence about a supervisor that lives but does not
+    respond, else empty. ``health``: the run's own bounds.
     """
 
     story: RunStory = RunStory()
@@ -24,4 +25,5 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     now_t: float = 0.0
     now_wall: float = 0.0
     supervisor_alive: bool | None = None
+    frozen: str = ""
     health: Health = Health()

@@ -65,6 +65,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "supervisor.lock"
 
     @property
+    def life_sign(self) -> Path:
+        """``supervisor.alive``: rewritten by the supervisor's loop about once a second."""
+        return self.path / "supervisor.alive"
+
+    @property
     def control(self) -> Path:
         """``control.json``: where the supervisor listens."""
         return self.path / "control.json"

@@ -59,6 +59,7 @@ class Supervisor:
     ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
     that the attempt began. ``learned``: habits of earlier runs of the command. ``on_records``: called with the records
     that were written. ``answer``: the reply to an operator command in a state of the judge.
+    ``turning``: called at each turn, to show that the loop goes on.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Supervisor:
         live_order: StartAttempt | None = None,
         learned: Learned | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
+        turning: Callable[[], None] = lambda: None,
         answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
             ok=True, message=f"{command.verb}: accepted"
         ),
@@ -99,6 +101,7 @@ class Supervisor:
         self._live_order = live_order
         self._learned = learned
         self._answer = answer
+        self._turning = turning
         self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
         self._exit_code: int | None = None
         self._end_reason = "the run is over"
@@ -155,6 +158,7 @@ class Supervisor:
 
     def _turn(self, observation: Observation) -> None:
         """See the module."""
+        self._turning()
         command = self._commands.pop(id(observation), None)
         if observation.t < self._t:  # a sensor reads the clock before it waits for space in the inbox
             observation = msgspec.structs.replace(observation, t=self._t)
@@ -243,6 +247,7 @@ class Supervisor:
     def _write_last_outcomes(self) -> None:
         """Wait for notices and for a launch in progress: the run's lock is held until its trainer can be found."""
         while self._actions.unfinished:
+            self._turning()
             self._write_outcome(self._inbox.take(LAST_POLL_S))
         self._inbox.close()
         while (observation := self._inbox.take(0.0)) is not None:

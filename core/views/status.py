@@ -1,5 +1,6 @@
 """The output of ``trainwatch status``: the story and the newest samples as one object."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -9,8 +10,12 @@ from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
 from ..model.run import LIVE_STATES
 from ..model.story import RunStory
+from ..model.supervisor_life import SupervisorLife, Trouble
 from .run_progress import over_run
+from .troubles import shown, troubles
 from .words import title_of
+
+NOBODY = SupervisorLife()
 
 
 def status_object(
@@ -23,18 +28,20 @@ def status_object(
     host: HostSample | None,
     progress: Progress | None,
     step_t: float | None = None,
-    supervisor_pid: int | None,
+    supervisor: SupervisorLife = NOBODY,
+    own: Iterable[Trouble] = (),
 ) -> dict[str, Any]:
     """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``wall``: now, epoch seconds.
 
     ``overall``: the step counted over the whole run, if the trainer started its count again after a resume of weights.
     ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
+    ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
     attempt = story.attempt
     newest = story.checkpoints[-1] if story.checkpoints else None
-    shown = progress if progress is not None and attempt is not None else story.progress
-    whole = over_run(story, shown)
+    seen = progress if progress is not None and attempt is not None else story.progress
+    whole = over_run(story, seen)
     now_t = wall - story.wall0 if story.run else 0.0
     return {
         "run": run,
@@ -46,10 +53,10 @@ def status_object(
         "runner_pid": attempt.runner_pid if attempt and attempt.ended_t is None else None,
         "log": attempt.log if attempt else None,
         "uptime_s": _uptime(story, now_t),
-        "progress": msgspec.to_builtins(shown),
+        "progress": msgspec.to_builtins(seen),
         "overall": {"step": whole.step, "total_steps": whole.total_steps},
         "last_step_age_s": None if step_t is None else max(0.0, now_t - step_t),
-        "expected": _expected(story, shown),
+        "expected": _expected(story, seen),
         "health": [msgspec.to_builtins(r) for r in _current(story, host)],
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
@@ -88,7 +95,8 @@ def status_object(
         ],
         "ettr": ettr(story, now_t),
         "wall0": story.wall0,
-        "supervisor": {"pid": supervisor_pid, "alive": supervisor_pid is not None},
+        "supervisor": supervisor.shown(),
+        "troubles": shown(troubles(story, supervisor, own, run_id=run_id, wall=wall)),
     }
 
 

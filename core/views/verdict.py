@@ -37,6 +37,8 @@ def verdict(now: Situation) -> Verdict:
     """The sentence for a situation."""
     if unwatched(now):
         return _unwatched(now)
+    if now.frozen and now.story.state not in TERMINAL_STATES:
+        return _frozen(now)
     return SENTENCES[now.story.state](now)
 
 
@@ -79,6 +81,11 @@ def _unwatched(now: Situation) -> Verdict:
     story = now.story
     seen = f"last seen {STATE_WORDS[story.state]} {quantity.age(now.now_t - story.t)}"
     return Verdict(level="warning", clauses=("No supervisor is running: [S] start one", seen, *where(now)[:1]))
+
+
+def _frozen(now: Situation) -> Verdict:
+    seen = f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - now.story.t)}"
+    return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], seen, *where(now)[:1]))
 
 
 def _idle(_: Situation) -> Verdict:

@@ -53,9 +53,28 @@ def test_a_killed_supervisor_is_replaced_without_a_second_trainer(world: World) 
     goes_on_without_a_gap(world)
     status = world.status()
     assert (status["attempt"], status["pid"], status["state"]) == (1, pid, "running")
-    assert status["supervisor"] == {"pid": second.pid, "alive": True}
+    assert (status["supervisor"]["pid"], status["supervisor"]["alive"]) == (second.pid, True)
+    assert status["supervisor"]["responsive"] is True
     assert status["progress"]["step"] is not None
     assert world.lives() == [pid]
+
+
+def test_a_stopped_supervisor_is_shown_as_frozen_until_it_goes_on(world: World) -> None:
+    world.write(*LONG)
+    watch = world.headless()
+    world.at_step(5)
+    assert world.status()["supervisor"]["responsive"] is True
+    watch.signal(signal.SIGSTOP)
+    try:
+        until(lambda: processes.read_process(watch.pid).state == "T", "it is stopped")  # type: ignore[union-attr]
+        status = world.status()
+    finally:
+        watch.signal(signal.SIGCONT)
+    assert (status["supervisor"]["alive"], status["supervisor"]["responsive"]) == (True, False)
+    assert status["troubles"][0]["kind"] == "supervisor_frozen"
+    assert f"kill -CONT {watch.pid}" in status["troubles"][0]["text"]
+    until(lambda: world.status()["supervisor"]["responsive"], "it responds again")
+    assert world.status()["troubles"] == []
 
 
 def test_a_run_without_supervisor_and_trainer_is_not_shown_as_running(world: World) -> None:

@@ -13,7 +13,7 @@ from .known_runs import all_runs, example_verb, find_run_to_read, here
 def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
     """The object of ``status --json`` of the run that is meant, or of one that the project's file names."""
     try:
-        return read_status(find_run_to_read(name, warn))
+        return read_status(find_run_to_read(name, warn), ask=True)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
@@ -67,30 +67,36 @@ def idle_status(name: str) -> dict[str, Any] | None:
         gpu=None,
         host=None,
         progress=None,
-        supervisor_pid=None,
     )
 
 
-def read_status(run: RunDirectory) -> dict[str, Any]:
-    """The status object of one run, from its journal, its metric history and its lock."""
+def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
+    """The status object of one run, from its journal, its metric history, its lock and its sign of life.
+
+    ``ask``: ask the supervisor for its own troubles, too.
+    """
     from ...store.history import HistoryReader
     from ...store.journal import load_story
-    from ...store.lock import holder_pid
     from ...views.status import status_object
+    from .own_troubles import place_troubles
+    from .supervisor_life import supervisor_life
     from .unwatched import as_found
 
     with HistoryReader(run.history) as history:
         latest = history.latest()
+    spec, story = run.load_spec(), as_found(run, load_story(run.journal))
+    life = supervisor_life(run, ask=ask)
     status = status_object(
-        as_found(run, load_story(run.journal)),
-        run=run.load_spec().name,
+        story,
+        run=spec.name,
         run_id=run.id,
         wall=time.time(),
         gpu=latest.gpu,
         host=latest.host,
         progress=latest.progress.progress if latest.progress else None,
         step_t=latest.progress.step_t if latest.progress else None,
-        supervisor_pid=holder_pid(run.lock),
+        supervisor=life,
+        own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":

@@ -12,8 +12,9 @@ from ...model.settings import Health
 from ...model.situation import Situation
 from ...model.story import RunStory, apply
 from ...store.journal import JournalFollower, JournalTooNew
-from ...store.lock import holder_pid
 from ...store.run_directory import RunDirectory
+from ...views.troubles import frozen_text
+from ..runs.supervisor_life import supervisor_life
 
 if TYPE_CHECKING:
     from ...store.history_reader import HistoryReader
@@ -55,8 +56,8 @@ class StoreFeed:
         latest = self._history.latest()
         wall = time.time()
         zero = story.wall0 if story.run is not None else self._zero
-        pid = holder_pid(self._directory.lock)
-        if pid is None:
+        life = supervisor_life(self._directory)
+        if not life.alive:
             story = self._as_found(self._directory, story)
         return Situation(
             story=story,
@@ -67,7 +68,8 @@ class StoreFeed:
             progress_t=latest.progress.t if latest.progress else 0.0,
             now_t=max(wall - zero, story.t),
             now_wall=wall,
-            supervisor_alive=pid is not None,
+            supervisor_alive=life.alive,
+            frozen=frozen_text(life) if life.frozen else "",
             health=self._health,
         )
 

@@ -35,12 +35,18 @@ def act(args: argparse.Namespace) -> int:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
     for row in shown:
         step = f"step {row['step']:,}" if row["step"] is not None else "no step yet"
-        watched = "watched" if row["supervisor"]["alive"] else "not watched"
+        watched = _watched(row["supervisor"])
         where = printable(row["cwd"])
         print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:16} {watched:12} {where}")
     if len(shown) < len(rows):
         print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
     return ExitCode.DONE
+
+
+def _watched(supervisor: dict[str, Any]) -> str:
+    if not supervisor["alive"]:
+        return "not watched"
+    return "watched" if supervisor["responsive"] else "FROZEN"
 
 
 def _is_ended_example(row: dict[str, Any]) -> bool:

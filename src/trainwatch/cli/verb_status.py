@@ -10,6 +10,8 @@ from .output import print_json, printable, warn
 from .run_argument import add_run
 
 GB = 1e9
+OWN_KINDS = frozenset({"supervisor_frozen", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"})
+"""Troubles that no incident line shows."""
 
 SECTION = "watch"
 HELP = "the state of a run"
@@ -76,6 +78,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
+    lines.extend(f"  {t['level'].upper()}: {t['text']}" for t in status["troubles"] if t["kind"] in OWN_KINDS)
     if status["log"]:
         lines.append(f"  log {status['log']}")
     if status["state"] == "idle" and not alive:

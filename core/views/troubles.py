@@ -1,0 +1,68 @@
+"""What is wrong with a run now, the worst first: the supervisor, trainwatch's own files, and the open incidents."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ..model.run import TERMINAL_STATES
+from ..model.story import RunStory
+from ..model.supervisor_life import SupervisorLife, Trouble
+from . import quantity
+from .words import title_of
+
+ORDER = ("danger", "warning", "info")
+
+
+def troubles(
+    story: RunStory, life: SupervisorLife, own: Iterable[Trouble] = (), *, run_id: str = "", wall: float
+) -> tuple[Trouble, ...]:
+    """All of them. ``own``: troubles of trainwatch's files; of one kind the supervisor's own report counts."""
+    found = [*_of_supervisor(story, life, run_id, wall), *life.troubles]
+    said = {trouble.kind for trouble in found}
+    found += [trouble for trouble in own if trouble.kind not in said]
+    found += _of_incidents(story)
+    return tuple(sorted(found, key=lambda trouble: ORDER.index(trouble.level)))
+
+
+def shown(found: Iterable[Trouble]) -> list[dict[str, Any]]:
+    """The field ``troubles`` of ``status --json``."""
+    return [msgspec.to_builtins(trouble) for trouble in found]
+
+
+def frozen_text(life: SupervisorLife) -> str:
+    """One sentence about a supervisor that is alive and does not respond."""
+    since = "" if life.age_s is None else f" for {quantity.duration(life.age_s)}"
+    if life.stopped:
+        return f"the supervisor (pid {life.pid}) is stopped by a signal{since}: kill -CONT {life.pid} lets it go on"
+    return (
+        f"the supervisor (pid {life.pid or 'unknown'}) does not respond{since}: it is stuck, perhaps in a disk access"
+    )
+
+
+def _of_supervisor(story: RunStory, life: SupervisorLife, run_id: str, wall: float) -> Iterator[Trouble]:
+    if life.frozen:
+        yield Trouble(
+            kind="supervisor_frozen",
+            level="danger",
+            text=f"{frozen_text(life)}; nobody watches the training; else kill it with -9 and start a new one: "
+            f"`trainwatch resume {run_id}`",
+            since=None if life.age_s is None else wall - life.age_s,
+        )
+    elif not life.alive and story.attempts and story.state not in TERMINAL_STATES:
+        yield Trouble(
+            kind="supervisor_dead",
+            level="danger",
+            text=f"no supervisor is running, nobody watches the training: `trainwatch resume {run_id}` starts one",
+            since=story.wall0 + story.t,
+        )
+
+
+def _of_incidents(story: RunStory) -> Iterator[Trouble]:
+    for incident in story.open_incidents:
+        yield Trouble(
+            kind=incident.kind,
+            level=incident.severity,
+            text=f"{title_of(incident)}: {incident.reason}",
+            since=incident.wall,
+        )
