@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.attempt import LaunchOrder
+from ..model.attempt import LaunchOrder, LockOrder
 from ..model.decision import StartAttempt
 from ..model.launch.change import Change
 from ..model.observation import GpuReading
@@ -46,6 +46,7 @@ class AttemptLauncher:
     environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
     attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
     checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
+    ``locks``: the locks that the runner holds while the trainer lives.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class AttemptLauncher:
         planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
+        locks: LockOrder | None = None,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -74,6 +76,7 @@ class AttemptLauncher:
         self._planned = planned
         self._misfit = misfit
         self._remember = remember
+        self._locks = locks
 
     def start(
         self, decision: StartAttempt, launched: Callable[[AttemptTarget, Mapping[int, float]], None]
@@ -109,6 +112,7 @@ class AttemptLauncher:
                 terminal=self._spec.terminal,
                 interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
                 terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
+                locks=self._locks,
             )
             target = launch(order, folder)
         except DeriveError as error:

@@ -20,7 +20,8 @@ from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan
-from .runs.output_owner import require_own_output_to_start
+from .runs.output_claim import OutputClaim
+from .runs.output_owner import require_own_output_to_start, trainer_pid
 from .supervise.vitality import Vitality
 from .wiring import build_supervisor, close_view
 
@@ -40,12 +41,14 @@ def supervise(
     plan: LaunchPlan | None = None,
     first: Command | None = None,
     stop_trainer: bool = False,
+    claim: OutputClaim | None = None,
 ) -> int:
     """Take the run's lock and supervise it to its end: 0 (finished, or left running on request) or 1 (given up).
 
     ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
-    every record as it is written. Raises CliError with exit code 4 if another supervisor owns the run,
+    every record as it is written. ``claim``: the locks of its output folder, if they were taken already.
+    Raises CliError with exit code 4 if another supervisor owns the run or another run has the folder,
     NothingToSuperviseError if the run has ended.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
@@ -61,10 +64,33 @@ def supervise(
     with lock:
         if first is None:
             _require_unsettled(run, story)
-        require_own_output_to_start(run)
-        with Vitality(run) as vitality:
-            supervisor = build_supervisor(run, story, plan, on_records=listener(story), turning=vitality.turn)
-            return _watch(run, supervisor, vitality, first, stop_trainer)
+        claim = claim if claim is not None else OutputClaim(run.load_spec(), run.path.parents[1])
+        unlocked = _take(run, claim)
+        try:
+            with Vitality(run) as vitality:
+                supervisor = build_supervisor(
+                    run, story, plan, claim, on_records=listener(story), turning=vitality.turn
+                )
+                if unlocked is not None:
+                    supervisor.note(unlocked)
+                return _watch(run, supervisor, vitality, first, stop_trainer)
+        finally:
+            claim.release()
+
+
+def _take(run: RunDirectory, claim: OutputClaim) -> str | None:
+    """Take the locks of the output folder. Raises CliError (exit code 4) if a trainer would be started beside another.
+
+    A trainer of this run that lives already is watched in any case; then the sentence about the other run is returned.
+    """
+    require_own_output_to_start(run)
+    try:
+        claim.take()
+    except CliError as taken:
+        if trainer_pid(run) is None:
+            raise
+        return f"{taken}; this run's own trainer is watched, and no attempt is started while the other run is there"
+    return None
 
 
 def _require_unsettled(run: RunDirectory, story: RunStory) -> None:

@@ -51,6 +51,7 @@ from .plan.trainer_values import trainer_values, traits
 from .preflight.checklist import ReadinessCheck
 from .preflight.gpu_checks import interpreter
 from .runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
+from .runs.output_claim import OutputClaim
 from .supervise.first_records import run_created, trace_head
 from .supervise.launch_memory import misfit_of, remember_launch
 from .supervise.recorder import RunRecorder
@@ -61,11 +62,12 @@ def build_supervisor(
     run: RunDirectory,
     story: RunStory,
     plan: LaunchPlan | None,
+    claim: OutputClaim,
     *,
     on_records: Callable[[Sequence[Record]], None],
     turning: Callable[[], None] = lambda: None,
 ) -> Supervisor:
-    """The supervisor of one run, ready to ``run()``. The caller holds the run's lock.
+    """The supervisor of one run, ready to ``run()``. The caller holds the run's lock and ``claim``.
 
     ``plan``: of the first launch, if it was computed already. ``turning``: called at each turn of its loop.
     """
@@ -97,10 +99,11 @@ def build_supervisor(
         gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
-        ready=ReadinessCheck(plan, lambda text: supervisor.note(text)),  # noqa: PLW0108  made below
+        ready=ReadinessCheck(plan, lambda text: supervisor.note(text), claim.refusal),  # noqa: PLW0108  made below
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
+        locks=claim.order,
     )
     actor = RunActor(
         spec=spec,
@@ -139,7 +142,8 @@ def build_supervisor(
         turning=turning,
         answer=judge.answer,
     )
-    supervisor.sense_with(_sensors(spec, preset.checkpoint_globs, inbox, clock, supervisor.note))
+    claim.tell(supervisor.note)
+    supervisor.sense_with([claim, *_sensors(spec, preset.checkpoint_globs, inbox, clock, supervisor.note)])
     return supervisor
 
 

@@ -8,6 +8,19 @@ from .launch.change import Change
 from .run import ProcessIdentity
 
 
+class LockOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Which output locks the runner holds with the supervisor: the run, its folder, its command with working folder.
+
+    ``created``: as in RunSpec; ``home``: the state folder.
+    """
+
+    run: str
+    created: float
+    home: str
+    output_dir: str | None = None
+    command: str | None = None
+
+
 class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What the runner is asked to start (``order.json`` in the attempt's directory; the runner reads only this file).
 
@@ -25,6 +38,7 @@ class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 40
     interrupt_grace_s: float = 20.0
     terminate_grace_s: float = 10.0
+    locks: LockOrder | None = None
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True):

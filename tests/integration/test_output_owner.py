@@ -1,5 +1,7 @@
 """A second training into an output directory in use is refused before any file of it is made."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -109,5 +111,18 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
         assert len(done.err.splitlines()) == 1
     watcher.murder()  # the trainer alone is enough to claim the folder
     assert world.do("run", "--headless", "--output-dir", "out", *command).code == 4
+    other = {"TRAINWATCH_HOME": str(world.short / "other-home")}
+    refused = world.do("run", "--detach", *command, env=other)  # its folder is known from its own flags
+    assert refused.code == 4, refused
+    assert f"in use by run {first.id}" in refused.err
+    assert f"TRAINWATCH_HOME={world.home} trainwatch stop" in refused.err
+    target = world.attempt()
+    assert target.runner is not None
+    os.kill(target.runner.pid, signal.SIGKILL)
+    world.home.rename(world.short / "gone")
+    refused = world.do("run", "--detach", *command)
+    (world.short / "gone").rename(world.home)
+    assert refused.code == 4, refused
+    assert f"end it (kill {target.trainer.pid})" in refused.err
     assert [run.id for run in world.runs()] == [first.id]
     assert len(world.lives()) == 1

@@ -3,7 +3,8 @@
 ``python -P -m trainwatch.core.act.launch.runner ATTEMPT_DIR`` reads ``order.json`` there, detaches itself (own session,
 child of init), starts the trainer with stdout and stderr opened *directly on the log*, and writes ``start.json`` and,
 when the trainer has ended, ``exit.json``. As subreaper it becomes the parent of every orphan of the trainer, and it
-runs as long as one of them does, so that a stop request still reaches them. SIGUSR1: read ``stop.json`` and begin the
+runs as long as one of them does, so that a stop request still reaches them. Until then it holds the locks of the output
+folder: the supervisor may die, and no other run may begin beside the trainer. SIGUSR1: read ``stop.json`` and begin the
 stop sequence. SIGUSR2: read ``stacks.json`` and run py-spy. It ignores SIGHUP, SIGINT and SIGTERM, so that what ends a
 terminal, a login or a supervisor does not end the training. If the runner is killed in file mode, the trainer continues
 writing to its log.
@@ -26,6 +27,8 @@ from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import spawn, spool
+from .lock_file import Taken
+from .runner_locks import RunnerLocks
 
 if TYPE_CHECKING:
     from .trainer_pty import TrainerPty
@@ -61,13 +64,19 @@ def main(arguments: list[str]) -> int:
     if not spool.claim(directory):
         return 3  # the launcher no longer waits for this runner
     runner = Runner(directory, order, wakeup)
+    locks = RunnerLocks(order, directory)
     try:
+        locks.take()
         runner.start()
+        locks.keep(runner.trainer_key)
+    except Taken as taken:
+        runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"nothing was started: {taken}"})
     except spawn.CannotStart as fault:
         runner.write_record(spool.EXIT, {"code": fault.code, "error": str(fault)})
     except OSError as fault:  # no process, no terminal, no file descriptor left
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"cannot start the command: {fault}"})
     runner.watch()
+    locks.release()
     return 0
 
 
@@ -103,6 +112,7 @@ class Runner:
         self._order = order
         self._wakeup = wakeup
         self._trainer = 0
+        self.trainer_key = (0, 0)
         self._trainer_lives = False
         self._pty: TrainerPty | None = None
         self._stop: StopSequence | None = None
@@ -117,6 +127,7 @@ class Runner:
         self._trainer = spawned.pid
         self._trainer_lives = True
         trainer = read_process(spawned.pid)
+        self.trainer_key = (spawned.pid, 0 if trainer is None else trainer.start_ticks)
         own = own_process()
         boot = boot_id()
         if spawned.master is not None:

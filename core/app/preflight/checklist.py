@@ -179,16 +179,22 @@ def require_startable(plan: LaunchPlan) -> None:
 class ReadinessCheck:
     """Implements the actor's ``ready``: the quick checks before every launch.
 
-    ``note`` keeps a sentence in the journal; each warning is noted once, not at every restart.
+    ``note`` keeps a sentence in the journal; each warning is noted once, not at every restart. ``taken``: the sentence
+    about another run that has the output folder.
     """
 
-    def __init__(self, plan: LaunchPlan, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: LaunchPlan, note: Callable[[str], None], taken: Callable[[], str | None] = lambda: None
+    ) -> None:
         self._plan = plan
         self._note = note
+        self._taken = taken
         self._noted: set[str] = set()
 
     def __call__(self, derived: Derived) -> Readiness:
         """Whether this launch can be made now. Never raises: an error in a check does not prevent a launch."""
+        if (taken := self._taken()) is not None:
+            return Readiness(refusal=taken)
         try:
             found, warnings = before_launch(self._plan.with_derived(derived))
         except Exception as error:

@@ -1,4 +1,7 @@
-"""Which live run writes into an output directory: two trainings in one would overwrite each other's checkpoints."""
+"""Which live run writes into an output directory: two trainings in one would overwrite each other's checkpoints.
+
+The runs of this state folder are known by their own records, all others by the locks that they hold.
+"""
 
 import os
 from pathlib import Path
@@ -10,6 +13,8 @@ from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ..errors import CliError, ExitCode
 from .known_runs import all_runs
+from .known_runs import home as known_home
+from .output_claim import lock_rival
 
 
 def trainer_pid(run: RunDirectory) -> int | None:
@@ -25,7 +30,7 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
     Live: a supervisor holds its lock, or its trainer lives. Directories are compared by their real paths.
     """
     if spec.output_dir is None:
-        return None
+        return lock_rival(spec, known_home() if home is None else home)
     wanted = os.path.realpath(spec.output_dir)
     for run in all_runs() if home is None else list_runs(home):
         known = run.load_spec()
@@ -46,7 +51,7 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
             f"time; look at it with `trainwatch status {run.id}`, end its supervisor (kill {supervisor}), or choose "
             "another --output-dir"
         )
-    return None
+    return lock_rival(spec, known_home() if home is None else home)
 
 
 def require_own_output(spec: RunSpec) -> None:

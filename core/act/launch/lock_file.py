@@ -1,0 +1,274 @@
+"""One lock file: which run writes into a folder. Held by the run's supervisor and by its runner, each in its own slot.
+
+Both hold a shared flock on the file. Who wants to begin takes an exclusive one, reads the slots, writes its own and
+shares the lock from then on. The kernel releases a flock when its holder ends, however it ends, so a lock that can be
+taken has no living holder, if flock works there. It does not on every network file system: the slots are judged, too.
+
+* of this boot: the holder, its trainer or a process of its attempt lives, or none does;
+* of an earlier boot of this host, on a local file system: dead;
+* of the same scheduler job (which was started again, here or on another host): this job's own;
+* of any other: watched for WATCH_S. Its holder counts up each BEAT_S; a count that stands still is of a dead one. Times
+  are not used: clocks of hosts differ, and network file systems delay the times of files.
+
+What cannot be read is unknown and counts as held. Standard library only: the runner imports this.
+"""
+# No pathlib here: it keeps the runner small.
+# ruff: noqa: PTH108, PTH116, PTH120
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from . import lock_slots
+from .lock_slots import RUNNER, SUPERVISOR, Holder, Owner, Role, Slots, read_slots, write_slot
+
+BEAT_S = 60.0
+"""Period in which a holder counts up."""
+WATCH_S = 150.0
+"""How long the count of another host must stand still: two and a half periods, as network file systems cache."""
+WATCH_POLL_S = 1.0
+PATIENCE_S = 2.0
+"""How long a lock that another process is just taking or looking at is waited for."""
+RETRY_S = 0.02
+SETTLE_S = 0.3
+"""Without flock: time after which a slot that was written is read again; the last of two writers has it."""
+
+How = Literal["exclusive", "shared", "none"]
+"""How a file is flocked: by us alone; by others, too; not at all, because its file system has no locks."""
+Tell = Callable[[str], None]
+IsNetwork = Callable[[str], bool]
+
+
+class Taken(Exception):  # noqa: N818  named after the condition
+    """Another run holds the lock, or it cannot be told. ``holder`` None: the file cannot be read. ``why``: a clause."""
+
+    def __init__(self, path: str, holder: Holder | None, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path, self.holder, self.why = path, holder, why
+
+
+class CannotLock(Exception):  # noqa: N818  named after the condition
+    """There can be no lock file here. The message is a sentence."""
+
+
+class LockFile:
+    """A lock file as one process of a run holds it.
+
+    ``is_network``: whether other hosts may use a folder; None: the file is for this machine only.
+    """
+
+    def __init__(self, path: str, owner: Owner, role: Role, is_network: IsNetwork | None = None) -> None:
+        self.path = path
+        self._role: Role = role
+        self._me = lock_slots.here(owner, role)
+        self._is_network = is_network
+        self._descriptor: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
+    def take(self, tell: Tell | None = None, watch_s: float = WATCH_S) -> None:
+        """Take the lock, or share it with the other process of the same run. Raises Taken, CannotLock.
+
+        ``tell``: gets a sentence before the lock of another host is watched for ``watch_s``; None: it counts as held.
+        """
+        if self._descriptor is not None:
+            return
+        descriptor, how = _open(self.path, self._me.owner)
+        try:
+            self._judge(descriptor, how, tell, watch_s)
+            write_slot(descriptor, self._role, self._me)
+            if how == "none":
+                self._settle(descriptor)
+            else:
+                self._share(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise CannotLock(f"{self.path} cannot be written ({error.strerror})") from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+
+    def name_trainer(self, trainer: tuple[int, int] | None, directory: str | None) -> None:
+        """Name the trainer and its attempt in the slot."""
+        if (trainer, directory) != (self._me.trainer, self._me.directory):
+            self._me = self._me._replace(trainer=trainer, directory=directory)
+            self.beat()
+
+    def beat(self) -> bool:
+        """Count up. False: the lock is lost, because the file is gone or another run has written itself into it."""
+        if self._descriptor is None:
+            return True
+        holders = read_slots(self._descriptor) if _is_file_at(self._descriptor, self.path) else None
+        if holders is None or any(h is not None and not h.owner.is_same(self._me.owner) for h in holders):
+            os.close(self._descriptor)  # not written over: it is theirs
+            self._descriptor = None
+            return False
+        self._me = self._me._replace(beats=self._me.beats + 1)
+        with contextlib.suppress(OSError):  # on a full disk: the flock is held all the same
+            write_slot(self._descriptor, self._role, self._me)
+        return True
+
+    def release(self) -> None:
+        """Empty the own slot, remove the file if the run's other process does not hold it, and unlock."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        with contextlib.suppress(OSError):
+            holders = read_slots(descriptor)
+            own = None if holders is None else holders[self._role]
+            if holders is not None and own is not None and (own.pid, own.owner) == (self._me.pid, self._me.owner):
+                write_slot(descriptor, self._role, None)
+                other = holders[RUNNER if self._role == SUPERVISOR else SUPERVISOR]
+                alone = other is None or (other.owner.is_same(self._me.owner) and not other.lives)
+                if alone and _flock(descriptor, fcntl.LOCK_EX) is not False and _is_file_at(descriptor, self.path):
+                    os.unlink(self.path)
+        os.close(descriptor)
+
+    def _judge(self, descriptor: int, how: How, tell: Tell | None, watch_s: float) -> None:
+        """Raise Taken if another run holds the lock or may hold it; else empty the slots of other runs."""
+        holders = read_slots(descriptor)
+        unclear = _first_rival(self.path, holders, how, self._me, self._is_network)
+        if unclear is not None:
+            self._watch(unclear, holders, tell, watch_s)
+        roles: tuple[Role, Role] = (SUPERVISOR, RUNNER)
+        for role in roles:
+            holder = None if holders is None else holders[role]
+            if holder is not None and not holder.owner.is_same(self._me.owner):
+                write_slot(descriptor, role, None)
+
+    def _watch(self, holder: Holder, before: Slots | None, tell: Tell | None, watch_s: float) -> None:
+        """Wait whether the count of another host's holder moves. Raises Taken if it does, or without ``tell``."""
+        if tell is None:
+            raise Taken(self.path, holder, f"it is of the host {holder.host} and was not watched")
+        tell(
+            f"{self.path} is the lock of run {holder.owner.run} on the host {holder.host}; watching for "
+            f"{watch_s:.0f} s whether it is alive (it counts up each minute)"
+        )
+        end = time.monotonic() + watch_s
+        while time.monotonic() < end:
+            time.sleep(min(WATCH_POLL_S, watch_s / 10))
+            if _read_anew(self.path) != before:
+                raise Taken(self.path, holder, f"its count moves, so it is alive on the host {holder.host}")
+
+    def _share(self, descriptor: int) -> None:
+        """Exchange the exclusive lock for a shared one; another process may look at it in between."""
+        end = time.monotonic() + PATIENCE_S
+        while not _flock(descriptor, fcntl.LOCK_SH):
+            if time.monotonic() >= end:
+                raise Taken(self.path, None, "another process takes it at this moment")
+            time.sleep(RETRY_S)
+
+    def _settle(self, descriptor: int) -> None:
+        """Without flock: of two that write at the same time the later one has the slot."""
+        time.sleep(SETTLE_S)
+        holders = read_slots(descriptor)
+        own = None if holders is None else holders[self._role]
+        if own is None or not own.owner.is_same(self._me.owner):
+            raise Taken(self.path, own, "another run took it at the same time")
+
+
+def look(path: str, owner: Owner, is_network: IsNetwork | None = None) -> None:
+    """Raise Taken if another run holds the lock, or if that cannot be told. Makes and changes nothing."""
+    try:
+        descriptor, how = _open(path, owner, create=False)
+    except CannotLock:
+        return
+    try:
+        unclear = _first_rival(path, read_slots(descriptor), how, lock_slots.here(owner, SUPERVISOR), is_network)
+    finally:
+        os.close(descriptor)
+    if unclear is not None:
+        raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive")
+
+
+def _first_rival(path: str, holders: Slots | None, how: How, me: Holder, is_network: IsNetwork | None) -> Holder | None:
+    """Raise Taken if another run holds the lock. A holder of which that cannot be told is returned."""
+    if holders is None:
+        raise Taken(path, None, "it is not a lock file that this version of trainwatch can read")
+    others = [h for h in holders if h is not None and not h.owner.is_same(me.owner)]
+    if how == "shared" and (others or not any(holders)):
+        raise Taken(path, next(iter(others), None), "it is locked")
+    unclear = None
+    for holder in others:
+        match _judged(holder, me, path, is_network):
+            case "lives":
+                raise Taken(path, holder, "it lives")
+            case "unknown":
+                unclear = unclear or holder
+            case _:
+                pass
+    return unclear
+
+
+def _judged(holder: Holder, me: Holder, path: str, is_network: IsNetwork | None) -> Literal["lives", "dead", "unknown"]:
+    """Whether the holder of a lock that nobody has flocked lives."""
+    network = is_network is not None and is_network(os.path.dirname(path))
+    if holder.boot == me.boot and holder.pid_space == me.pid_space:
+        return "lives" if holder.lives else "dead"
+    if holder.boot == me.boot:  # its processes cannot be seen, but all containers of a machine share its local flocks
+        return "unknown" if network else "dead"
+    if is_network is None or (holder.job and holder.job == me.job):
+        return "dead"
+    return "dead" if holder.host == me.host and not network else "unknown"
+
+
+def _open(path: str, owner: Owner, *, create: bool = True) -> tuple[int, How]:
+    """The open file and how it is flocked now. Raises CannotLock."""
+    end = time.monotonic() + PATIENCE_S
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+    while True:
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            raise CannotLock(f"{path} cannot be made ({error.strerror})") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise CannotLock(f"{path} is no regular file")
+        alone = _flock(descriptor, fcntl.LOCK_EX)
+        if alone is not False:
+            if _is_file_at(descriptor, path):
+                return descriptor, "none" if alone is None else "exclusive"
+        else:
+            known = [h for h in read_slots(descriptor) or () if h is not None]
+            ours = bool(known) and all(h.owner.is_same(owner) for h in known)
+            if time.monotonic() >= end or (known and not ours) or (ours and _flock(descriptor, fcntl.LOCK_SH)):
+                return descriptor, "shared"
+        os.close(descriptor)  # removed by its last holder, or a process is just taking it or looking at it
+        time.sleep(RETRY_S)
+
+
+def _flock(descriptor: int, kind: int) -> bool | None:
+    """Whether the lock was got; None: this file system has no locks."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return False if error.errno in {errno.EWOULDBLOCK, errno.EACCES} else None
+    return True
+
+
+def _is_file_at(descriptor: int, path: str) -> bool:
+    """Whether the open file is still the one with this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
+
+
+def _read_anew(path: str) -> Slots | None:
+    """The slots through a new descriptor: a network file system reads again what is opened again."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return read_slots(descriptor)
+    finally:
+        os.close(descriptor)

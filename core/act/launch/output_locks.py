@@ -1,0 +1,172 @@
+"""The locks of one run: that of its output folder, and two of this machine.
+
+The lock in the output folder (NAME) is seen by every host and user that writes there. It is made once the folder has
+anything else in it: some trainers refuse a folder that is not new or not empty. Until then, and for a run whose folder
+is not known, there are two lock files in a folder of this user on this machine: one for the path of the output folder,
+one for the command and its working folder. A run whose output folder is not known may write anywhere, so the same
+command cannot be started beside it; two runs of the same command with different known folders can.
+
+A folder that cannot be written has no lock, and the run starts without it: a trainer cannot write there either, and a
+night that is not trained is lost for certain. Standard library only: the runner imports this.
+"""
+# No pathlib here: it keeps the runner small.
+# ruff: noqa: PTH103, PTH118, PTH119, PTH120, PTH208
+
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+
+from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look
+from .lock_slots import Owner, Role
+
+NAME = ".trainwatch.lock"
+"""In the output folder. No state of a trainer, so no list of checkpoints contains it."""
+MACHINE_FOLDER = f"/tmp/trainwatch-{os.geteuid()}/locks"  # noqa: S108  its owner and mode are checked
+
+
+class OutputLocks:
+    """All locks of a run as one of its processes holds them. Not thread-safe."""
+
+    def __init__(self, owner: Owner, role: Role, command: str | None, is_network: IsNetwork) -> None:
+        """``command``: identifies command and working folder (None: no lock for it)."""
+        self._owner, self._role, self._is_network = owner, role, is_network
+        self._trainer: tuple[tuple[int, int] | None, str | None] = (None, None)
+        self._machine = [LockFile(path, owner, role) for path in machine_paths(owner, command)]
+        inside = inside_path(owner)
+        self._inside = None if inside is None else LockFile(inside, owner, role, is_network)
+        self._said: set[str] = set()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the lock in the output folder is held, or there is none to hold."""
+        return self._inside is None or self._inside.held
+
+    def take(self, tell: Tell | None = None) -> list[str]:
+        """Take all that can be taken now. Returns sentences about those that cannot. Raises Taken; then none is held.
+
+        ``tell``: as for ``LockFile.take``.
+        """
+        try:
+            return [*self._take_machine(tell), *self._take_inside(tell, begins=True)]
+        except Taken:
+            self.release()
+            raise
+
+    def name_trainer(self, trainer: tuple[int, int] | None, directory: str | None) -> None:
+        """Name the trainer in all slots: it keeps the folder if supervisor and runner are killed."""
+        self._trainer = trainer, directory
+        for lock in self._all():
+            lock.name_trainer(*self._trainer)
+
+    def keep(self, *, beat: bool) -> list[str]:
+        """Take what can be taken by now; with ``beat`` count up as well. Returns news, as sentences, each once."""
+        lost = [lock.path for lock in self._all() if beat and not lock.beat()]
+        news = [f"{path} is gone or was taken by another run" for path in lost]
+        try:
+            news += [*self._take_machine(None), *self._take_inside(None, begins=False)]
+        except Taken as taken:
+            whose = "another run" if taken.holder is None else f"run {taken.holder.owner.run} ({taken.holder.host})"
+            news.append(
+                f"{taken.path} belongs to {whose}: two trainers may write into {self._owner.output_dir}; "
+                "stop one of them"
+            )
+        fresh = [text for text in news if text not in self._said]
+        self._said.update(fresh)
+        return fresh
+
+    def release(self) -> None:
+        """Release all; a file that the run's other process does not hold is removed."""
+        for lock in self._all():
+            lock.release()
+
+    def _all(self) -> list[LockFile]:
+        return [*self._machine, *([] if self._inside is None else [self._inside])]
+
+    def _take_machine(self, tell: Tell | None) -> list[str]:
+        told = []
+        for lock in self._machine:
+            if lock.held:
+                continue
+            try:
+                os.makedirs(os.path.dirname(lock.path), mode=0o700, exist_ok=True)
+                _require_private(os.path.dirname(lock.path))
+                lock.take(tell)
+                lock.name_trainer(*self._trainer)
+            except Taken as taken:
+                if not _may_share(taken, self._owner):
+                    raise
+            except (CannotLock, OSError) as error:
+                told.append(f"{error}: another run on this machine is seen only by the lock in its output folder")
+        return told
+
+    def _take_inside(self, tell: Tell | None, *, begins: bool) -> list[str]:
+        if self._inside is None or self._inside.held:
+            return []
+        folder = os.path.dirname(self._inside.path)
+        try:
+            entries = os.listdir(folder)
+        except OSError:
+            return []  # not made yet, or not readable
+        if entries in ([], [NAME]) and (not entries or not begins):
+            return []
+        try:
+            self._inside.take(tell)
+            self._inside.name_trainer(*self._trainer)
+        except CannotLock as error:
+            return [f"the output folder is not locked: {error}; start no second trainer into it"]
+        if entries == [NAME]:
+            self._inside.release()  # left by a dead run; the trainer finds its folder empty
+        return []
+
+
+def look_for_rival(owner: Owner, command: str | None, is_network: IsNetwork) -> None:
+    """Raise Taken if another run holds a lock that this one needs, or if that cannot be told. Changes nothing."""
+    inside = inside_path(owner)
+    for path in (*machine_paths(owner, command), *(() if inside is None else (inside,))):
+        try:
+            look(path, owner, is_network if path == inside else None)
+        except Taken as taken:
+            if path == inside or not _may_share(taken, owner):
+                raise
+
+
+def inside_path(owner: Owner) -> str | None:
+    """The lock file in the output folder; None: the folder is not known."""
+    return None if owner.output_dir is None else os.path.join(os.path.realpath(owner.output_dir), NAME)
+
+
+def machine_paths(owner: Owner, command: str | None) -> list[str]:
+    """The lock files of this machine: for the output folder, if it is known, and for the command."""
+    names = [] if owner.output_dir is None else [f"folder-{_digest(os.path.realpath(owner.output_dir))}"]
+    if command is not None:
+        names.append(f"command-{_digest(command)}")
+    return [os.path.join(MACHINE_FOLDER, f"{name}.lock") for name in names]
+
+
+def command_key(command: Sequence[str], cwd: str) -> str:
+    """What tells one command in one working folder from others."""
+    return "\0".join((os.path.realpath(cwd), *command))
+
+
+def _may_share(taken: Taken, owner: Owner) -> bool:
+    """Whether the lock of the same command does not matter, because both runs write into known, different folders."""
+    if not os.path.basename(taken.path).startswith("command-") or taken.holder is None:
+        return False
+    other = taken.holder.owner.output_dir
+    return (
+        other is not None
+        and owner.output_dir is not None
+        and os.path.realpath(other) != os.path.realpath(owner.output_dir)
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
+
+
+def _require_private(folder: str) -> None:
+    """Raise OSError if another user could put files there."""
+    found = os.lstat(os.path.dirname(folder))
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise PermissionError(0, f"{os.path.dirname(folder)} belongs to somebody else or can be written by others")

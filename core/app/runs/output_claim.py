@@ -1,0 +1,199 @@
+"""The supervisor's part of a run's output locks: what is taken before anything is started, and held until the end."""
+
+import os
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ...act import processes
+from ...act.launch.lock_file import BEAT_S, Taken
+from ...act.launch.lock_slots import SUPERVISOR, Holder, Owner
+from ...act.launch.output_locks import OutputLocks, command_key, look_for_rival
+from ...model.attempt import LockOrder
+from ...model.ports import AttemptTarget
+from ...model.run import RunSpec
+from ...sense.host.filesystem_type import is_network_filesystem
+from ..errors import CliError, ExitCode
+
+LOOK_S = 1.0
+"""Period in which an output folder that has no lock yet is looked at."""
+JOIN_S = 2.0
+ANSWER_S = 5.0
+"""How long a look at the locks may take before a launch."""
+SHOWN = 3
+"""Most processes that a sentence names."""
+
+
+class OutputClaim:
+    """The locks of a run, as its supervisor or the command that starts it holds them. A Sensor of the supervisor.
+
+    ``home``: the state folder that the run is kept in.
+    """
+
+    def __init__(self, spec: RunSpec, home: Path) -> None:
+        self.order = lock_order(spec, home)
+        self._spec = spec
+        self._locks = OutputLocks(_owner(self.order), SUPERVISOR, self.order.command, is_network)
+        self._mutex = threading.Lock()
+        self._trainer: tuple[tuple[int, int], str] | None = None
+        self._wake = threading.Event()
+        self._over = False
+        self._thread = threading.Thread(target=self._keep, name="output-lock", daemon=True)
+        self._note: Callable[[str], None] = _print
+        self._unsaid: list[str] = []
+
+    def take(self) -> None:
+        """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told."""
+        try:
+            with self._mutex:
+                self._unsaid += self._locks.take(_print)
+        except Taken as taken:
+            raise CliError(ExitCode.OWNED, f"{sentence(taken, self._spec)}; nothing was started") from None
+
+    def refusal(self) -> str | None:
+        """Why no attempt may be started now: another run has the folder. None: this run has it."""
+        if not self._mutex.acquire(timeout=ANSWER_S):
+            return None  # a file system that does not answer: what is held stays held
+        try:
+            self._locks.take()
+        except Taken as taken:
+            return sentence(taken, self._spec)
+        finally:
+            self._mutex.release()
+        return None
+
+    def tell(self, note: Callable[[str], None]) -> None:
+        """Send news to ``note`` from now on, beginning with what could not be locked."""
+        self._note = note
+        for text in self._unsaid:
+            note(text)
+        self._unsaid.clear()
+
+    def start(self) -> None:
+        """Count up until ``stop``."""
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Name the trainer in the locks: it keeps the folder if both supervisor and runner are killed."""
+        if target is not None:
+            self._trainer = (target.trainer.pid, target.trainer.start_ticks), target.directory
+            self._wake.set()
+
+    def stop(self) -> None:
+        """End the counting; the locks stay held until ``release``."""
+        self._over = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(JOIN_S)
+
+    def release(self) -> None:
+        """Release the locks; the trainer's runner goes on to hold them."""
+        if not self._thread.is_alive():
+            self._locks.release()
+
+    def _keep(self) -> None:
+        """In a thread: a write to a network file system that does not answer must not stop the supervisor."""
+        counted = time.monotonic()
+        while True:
+            self._wake.wait(BEAT_S if self._locks.complete else LOOK_S)
+            self._wake.clear()
+            if self._over:
+                return
+            beat = time.monotonic() - counted >= BEAT_S
+            counted = time.monotonic() if beat else counted
+            with self._mutex:
+                if self._trainer is not None:
+                    self._locks.name_trainer(*self._trainer)
+                news = self._locks.keep(beat=beat)
+            for text in news:
+                self._note(text)
+
+
+def lock_order(spec: RunSpec, home: Path) -> LockOrder:
+    """What identifies the locks of a run."""
+    return LockOrder(
+        run=spec.id,
+        created=spec.created_wall,
+        home=os.path.realpath(home),
+        output_dir=None if spec.output_dir is None else str(Path(spec.cwd, spec.output_dir)),
+        command=command_key(spec.command, spec.cwd),
+    )
+
+
+def lock_rival(spec: RunSpec, home: Path) -> str | None:
+    """A sentence about another run that holds a lock of this one, on any host and with any state folder; else None.
+
+    Changes nothing and waits for nothing.
+    """
+    order = lock_order(spec, home)
+    try:
+        look_for_rival(_owner(order), order.command, is_network)
+    except Taken as taken:
+        return sentence(taken, spec)
+    return None
+
+
+def sentence(taken: Taken, spec: RunSpec) -> str:
+    """Who holds a lock that this run needs, and what to do."""
+    holder = taken.holder
+    where = spec.output_dir or f"the working folder {spec.cwd}"
+    if holder is None:
+        return (
+            f"{where} may be in use: {taken.path}: {taken.why}; if no training writes there, remove that file, "
+            "else choose another --output-dir"
+        )
+    owner = holder.owner
+    known = f"run {owner.run}"
+    ask = f"TRAINWATCH_HOME={shlex.quote(owner.home)} trainwatch"
+    if owner.output_dir is None or spec.output_dir is None:
+        what = (
+            f"{known} runs the same command in {spec.cwd}, and the output folder of one of them is not known, so they "
+            "may write over each other's checkpoints"
+        )
+        other = "or give each of them its own --output-dir"
+    else:
+        what = f"{where} is in use by {known}, and two trainers would write over each other's checkpoints"
+        other = "or choose another --output-dir"
+    if holder.boot != processes.boot_id():
+        return (
+            f"{what}: {taken.why} ({taken.path}, host {holder.host}, pid {holder.pid}); look at it there with "
+            f"`{ask} status {owner.run}`; if that host is gone for good, remove the file; {other}"
+        )
+    if not Path(owner.home, "runs", owner.run).is_dir():
+        pid = holder.pid if holder.trainer is None else holder.trainer[0]
+        return f"{what}: {_processes(holder)}; its state folder {owner.home} is gone; end it (kill {pid}), {other}"
+    return (
+        f"{what}: {_processes(holder)} on the host {holder.host}; look at it with `{ask} status {owner.run}`, "
+        f"end it with `{ask} stop {owner.run}`, {other}"
+    )
+
+
+def is_network(folder: str) -> bool:
+    """Whether other hosts may write into a folder; also if that cannot be told."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    except OSError:
+        return True
+    return is_network_filesystem(os.path.realpath(folder), mounts)
+
+
+def _processes(holder: Holder) -> str:
+    alive = [f"{holder.role} pid {holder.pid}"] if processes.is_alive((holder.pid, holder.start_ticks)) else []
+    if holder.trainer is not None and processes.is_alive(holder.trainer):
+        alive.append(f"trainer pid {holder.trainer[0]}")
+    elif holder.directory is not None:
+        left = processes.marked_with(holder.directory, processes.all_processes().values())
+        alive += [f"{process.name} pid {process.pid}" for process in left[:SHOWN]]
+    return ", ".join(alive) or f"{holder.role} pid {holder.pid}"
+
+
+def _owner(order: LockOrder) -> Owner:
+    return Owner(order.run, order.created, order.home, order.output_dir)
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"trainwatch: {text}\n")
+    sys.stderr.flush()

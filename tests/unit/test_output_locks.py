@@ -1,0 +1,390 @@
+"""Locks of output folders: who holds one, what a dead or unknown holder means, and what is left behind."""
+
+import errno
+import fcntl
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch import lock_file, lock_slots, output_locks
+from trainwatch.core.act.launch.lock_file import CannotLock, LockFile, Taken, look
+from trainwatch.core.act.launch.lock_slots import RUNNER, SUPERVISOR, Holder, Owner, read_slots, write_slot
+from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
+from trainwatch.core.checkpoints import list_checkpoints
+
+MINE = Owner("mine-1", 1.0, "/home/a")
+THEIRS = Owner("theirs-2", 2.0, "/home/b")
+NOBODY = 2**22 + 1
+"""A pid that no process has."""
+
+
+def local(_folder: str) -> bool:
+    return False
+
+
+def network(_folder: str) -> bool:
+    return True
+
+
+def file_of(path: Path, owner: Owner = MINE, role: lock_slots.Role = SUPERVISOR) -> LockFile:
+    return LockFile(str(path), owner, role, local)
+
+
+def left_behind(path: Path, **changed: Any) -> None:
+    """A lock file of a dead process of another run."""
+    holder = lock_slots.here(THEIRS, SUPERVISOR)._replace(pid=NOBODY, start_ticks=1, job="")
+    write(path, holder._replace(**changed))
+
+
+def write(path: Path, holder: Holder) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    write_slot(descriptor, SUPERVISOR, holder)
+    os.close(descriptor)
+
+
+def slots(path: Path) -> tuple[Holder | None, Holder | None]:
+    descriptor = os.open(path, os.O_RDONLY)
+    found = read_slots(descriptor)
+    os.close(descriptor)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / NAME
+
+
+def test_a_second_run_is_refused_and_the_other_process_of_the_same_run_shares_the_lock(path: Path) -> None:
+    first = file_of(path)
+    first.take()
+    with pytest.raises(Taken) as refused:
+        file_of(path, THEIRS).take()
+    assert refused.value.holder is not None
+    assert refused.value.holder.owner == MINE
+    with pytest.raises(Taken):
+        look(str(path), THEIRS, local)
+    runner = file_of(path, MINE, RUNNER)
+    runner.take()
+    first.release()  # the supervisor ends, the runner lives
+    with pytest.raises(Taken):
+        file_of(path, THEIRS).take()
+    again = file_of(path)
+    again.take()  # a new supervisor of the same run
+    runner.release()
+    assert path.exists()
+    again.release()
+    assert not path.exists(), "the last one removes the file"
+
+
+def test_a_run_of_the_same_id_made_after_its_state_folder_was_deleted_is_another_run(path: Path) -> None:
+    first = file_of(path)
+    first.take()
+    with pytest.raises(Taken):
+        file_of(path, MINE._replace(created=9.0)).take()
+    with pytest.raises(Taken):
+        file_of(path, MINE._replace(home="/home/copy")).take()
+    first.release()
+
+
+def test_the_lock_of_a_killed_process_is_taken_over_but_not_while_its_trainer_lives(path: Path) -> None:
+    left_behind(path)
+    lock = file_of(path)
+    lock.take()
+    lock.release()
+    with subprocess.Popen(["sleep", "20"]) as trainer:
+        process = processes.read_process(trainer.pid)
+        assert process is not None
+        left_behind(path, trainer=(trainer.pid, process.start_ticks))
+        with pytest.raises(Taken, match="it lives"):
+            file_of(path).take()
+        left_behind(path, trainer=(trainer.pid, process.start_ticks + 1))  # a reused pid
+        lock = file_of(path)
+        lock.take()
+        lock.release()
+        trainer.kill()
+    left_behind(path, directory=str(path.parent / "attempt"))
+    env = os.environ | {"TRAINWATCH_ATTEMPT": str(path.parent / "attempt")}
+    with subprocess.Popen(["sleep", "20"], env=env) as worker:  # its main process died, a rank goes on
+        with pytest.raises(Taken, match="it lives"):
+            file_of(path).take()
+        worker.kill()
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({"boot": "an earlier boot"}, local),
+        ({"pid_space": "pid:[1]"}, local),
+        ({"boot": "another", "host": "another", "job": "SLURM_JOB_ID:77:0"}, network),
+    ],
+    ids=["an earlier boot of this host", "a container of this machine without a flock", "the same job started again"],
+)
+def test_a_lock_that_cannot_be_alive_is_taken_over_at_once(
+    path: Path, changed: dict[str, str], where: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    left_behind(path, **changed)
+    look(str(path), MINE, where)
+    lock = LockFile(str(path), MINE, SUPERVISOR, where)
+    lock.take()
+    assert lock.held
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({"boot": "another", "host": "another"}, local),
+        ({"boot": "another"}, network),
+        ({"pid_space": "pid:[1]"}, network),
+        ({"boot": "another", "host": "another", "job": "SLURM_JOB_ID:77:1"}, network),
+        ({"boot": "another", "host": "another", "job": "SLURM_JOB_ID:78:0"}, network),
+    ],
+    ids=["another host", "a host of the same name", "a container", "another rank of the job", "another job"],
+)
+def test_the_lock_of_another_host_is_watched(
+    path: Path, changed: dict[str, str], where: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    left_behind(path, **changed)
+    told: list[str] = []
+    with pytest.raises(Taken, match="was not watched"):
+        LockFile(str(path), MINE, SUPERVISOR, where).take()
+    with pytest.raises(Taken, match="a start watches"):
+        look(str(path), MINE, where)
+    assert slots(path)[0].owner == THEIRS  # type: ignore[union-attr]
+    lock = LockFile(str(path), MINE, SUPERVISOR, where)
+    lock.take(told.append, watch_s=0.05)  # its count stands still
+    assert lock.held
+    assert "watching" in told[0]
+    lock.release()
+
+
+def test_the_lock_of_another_host_whose_count_moves_is_left_to_it(path: Path) -> None:
+    holder = lock_slots.here(THEIRS, SUPERVISOR)._replace(boot="another", host="far", pid=7)
+    write(path, holder)
+    os.utime(path, (1.0, 1.0))  # its time says nothing
+
+    def count_up(_text: str) -> None:
+        threading.Timer(0.05, lambda: write(path, holder._replace(beats=1))).start()
+
+    with pytest.raises(Taken, match="alive on the host far"):
+        file_of(path).take(count_up, watch_s=4.0)
+    assert slots(path)[0] == holder._replace(beats=1)
+
+
+@pytest.mark.parametrize("content", [b"notes of mine\n", b'{"trainwatch": 99}\n', b'{"run": "x"}'])
+def test_a_lock_file_that_cannot_be_read_counts_as_held_and_stays_as_it_is(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(Taken) as refused:
+        file_of(path).take()
+    assert refused.value.holder is None
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 4096])
+def test_a_lock_file_that_a_full_disk_or_a_power_cut_left_empty_is_taken(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    lock = file_of(path)
+    lock.take()
+    lock.release()
+
+
+def test_a_link_and_a_folder_of_that_name_are_not_written(tmp_path: Path) -> None:
+    victim = tmp_path / "results.txt"
+    victim.write_text("theirs")
+    (tmp_path / "link").symlink_to(victim)
+    (tmp_path / "folder").mkdir()
+    for name in ("link", "folder"):
+        with pytest.raises(CannotLock):
+            file_of(tmp_path / name).take()
+    assert victim.read_text() == "theirs"
+
+
+def test_a_file_system_without_flock_is_judged_by_the_slots(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_descriptor: int, _kind: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(lock_file, "SETTLE_S", 0.01)
+    first = file_of(path)
+    first.take()
+    with pytest.raises(Taken, match="it lives"):
+        file_of(path, THEIRS).take()
+    runner = file_of(path, MINE, RUNNER)
+    runner.take()
+    first.release()
+    with pytest.raises(Taken, match="it lives"):
+        file_of(path, THEIRS).take()
+    runner.release()
+    assert not path.exists()
+
+
+def test_a_lock_that_was_deleted_or_written_over_is_lost_and_not_written_again(path: Path) -> None:
+    lock = file_of(path)
+    lock.take()
+    assert lock.beat()
+    assert slots(path)[0].beats == 1  # type: ignore[union-attr]
+    left_behind(path)
+    assert not lock.beat()
+    assert slots(path)[0].owner == THEIRS  # type: ignore[union-attr]
+    lock.take()
+    path.unlink()
+    assert not lock.beat()
+    lock.take()
+    assert path.exists()
+    lock.release()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "machine" / "locks"
+    folder.parent.mkdir(mode=0o700)
+    monkeypatch.setattr(output_locks, "MACHINE_FOLDER", str(folder))
+    return folder
+
+
+def locks_of(owner: Owner, command: str | None = None) -> OutputLocks:
+    return OutputLocks(owner, SUPERVISOR, command, local)
+
+
+def test_a_new_or_empty_output_folder_stays_as_the_trainer_expects_it(machine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a" / "out"
+    locks = locks_of(MINE._replace(output_dir=str(out)))
+    assert locks.take() == []
+    assert not out.exists()
+    out.mkdir(parents=True)
+    assert locks.keep(beat=True) == []
+    assert list(out.iterdir()) == [], "trainers refuse a folder that is not empty"
+    rival = THEIRS._replace(output_dir=str(out))
+    with pytest.raises(Taken):
+        locks_of(rival).take()
+    (out / "log.txt").write_text("x")
+    assert locks.keep(beat=False) == []
+    assert (out / NAME).exists()
+    assert locks.complete
+    (tmp_path / "link").symlink_to(out)
+    for folder in (out, tmp_path / "link", tmp_path / "a" / ".." / "a" / "out"):
+        with pytest.raises(Taken):
+            look_for_rival(rival._replace(output_dir=str(folder)), None, local)
+    locks.release()
+    assert [p.name for p in out.iterdir()] == ["log.txt"]
+    assert list(machine.iterdir()) == []
+
+
+def test_the_lock_in_the_folder_holds_where_the_locks_of_the_machine_are_not_seen(
+    machine: Path, tmp_path: Path
+) -> None:
+    owner = MINE._replace(output_dir=str(tmp_path / "out"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.safetensors").write_bytes(b"x")
+    locks = locks_of(owner)
+    locks.take()
+    for path in machine.iterdir():
+        path.unlink()  # another container, another user
+    with pytest.raises(Taken, match=NAME):
+        locks_of(THEIRS._replace(output_dir=str(tmp_path / "out"))).take()
+    assert NAME not in {c.name for c in list_checkpoints(tmp_path / "out").checkpoints}
+    locks.release()
+
+
+def test_a_run_whose_folder_is_not_known_excludes_the_same_command_only(machine: Path, tmp_path: Path) -> None:
+    command = command_key(("python", "t.py"), str(tmp_path))
+    known = locks_of(MINE._replace(output_dir=str(tmp_path / "out")), command)
+    known.take()
+    with pytest.raises(Taken):
+        locks_of(THEIRS, command).take()
+    other = locks_of(THEIRS, command_key(("python", "other.py"), str(tmp_path)))
+    other.take()
+    other.release()
+    elsewhere = locks_of(THEIRS._replace(output_dir=str(tmp_path / "other")), command)
+    assert elsewhere.take() == []
+    look_for_rival(THEIRS._replace(output_dir=str(tmp_path / "other")), command, local)
+    known.release()
+    assert machine.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_does_not_prevent_the_start(machine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / NAME).mkdir(parents=True)  # as root may write anywhere, something else prevents the file
+    (out / "x").write_text("")
+    locks = locks_of(MINE._replace(output_dir=str(out)))
+    (told,) = locks.take()
+    assert "not locked" in told
+    assert locks.keep(beat=True) == [told]
+    assert locks.keep(beat=True) == [], "said once"
+    locks.release()
+
+
+def test_a_conflict_that_becomes_known_later_is_told_once(machine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = locks_of(MINE._replace(output_dir=str(out)))
+    first.take()
+    for path in machine.iterdir():
+        path.unlink()
+    second = locks_of(THEIRS._replace(output_dir=str(out)))
+    second.take()  # on another machine, before the folder exists
+    out.mkdir()
+    (out / "log.txt").write_text("x")
+    assert first.keep(beat=False) == []
+    (news,) = second.keep(beat=False)
+    assert "belongs to run mine-1" in news
+    assert second.keep(beat=False) == []
+
+
+def _compete(path: str, number: int, barrier: "threading.Barrier", won: "multiprocessing.Queue[int]") -> None:
+    lock = LockFile(path, Owner(f"run-{number}", float(number), "/h"), SUPERVISOR, local)
+    barrier.wait()
+    try:
+        lock.take()
+    except Taken:
+        won.put(-1)
+    else:
+        won.put(number)
+    barrier.wait()
+
+
+def test_of_many_that_begin_at_the_same_time_one_gets_the_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    for turn in range(3):
+        barrier, won = context.Barrier(6), context.Queue()
+        rivals = [
+            context.Process(target=_compete, args=(str(tmp_path / f"lock-{turn}"), number, barrier, won))
+            for number in range(6)
+        ]
+        for rival in rivals:
+            rival.start()
+        results = [won.get(timeout=20) for _ in rivals]
+        for rival in rivals:
+            rival.join()
+        assert len([number for number in results if number >= 0]) == 1, results
+
+
+def test_a_killed_holder_leaves_no_lock(path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from trainwatch.core.act.launch.lock_file import LockFile\n"
+        "from trainwatch.core.act.launch.lock_slots import Owner\n"
+        "lock = LockFile(sys.argv[1], Owner('x', 3.0, '/h'), 0)\n"
+        "lock.take(); print('held', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Taken, match="it is locked"):
+            file_of(path).take()
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        lock = file_of(path)
+        lock.take()
+        lock.release()
