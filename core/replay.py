@@ -22,7 +22,7 @@ from .judge.state import JudgeState
 from .judge.step import Judge
 from .judge.text.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
-from .model.fact import IncidentOpened
+from .model.fact import ActionWithheld, IncidentOpened
 from .model.observation import Meta, Observation, Outcome
 from .model.preset import Preset
 from .model.record import Entry
@@ -136,9 +136,15 @@ class Replay:
             for t, e in self.entries
             if isinstance(e, Decision)
         ]
+        withheld = [
+            {"t": round(t, 3), "action": e.action, "would": e.sentence, "why": e.why, "asks": e.asks, "price": e.price}
+            for t, e in self.entries
+            if isinstance(e, ActionWithheld)
+        ]
         return {
             "incidents": incidents,
             "decisions": decisions,
+            **({"withheld": withheld} if withheld else {}),
             "final_state": WORDS[name_of(self.state.machine)],
             "observations": self.observations,
         }

@@ -72,6 +72,7 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None, log
         max_s=f"{defaults.hang.max_s:g}",
         max_restarts=defaults.restart.max_restarts,
         backoff_s=", ".join(f"{s:g}" for s in defaults.restart.backoff_s),
+        act=_text(defaults.restart.act),
         apply=_text(defaults.remedies.apply),
         keep_last=defaults.checkpoints.keep_last,
         bell=str(defaults.screen.bell).lower(),
@@ -147,6 +148,9 @@ max_s = {max_s}
 
 [restart]
 max_restarts = {max_restarts}                        # without new verified progress in between
+# What is done without you: "all" (end a hung trainer, restart a failed one), "ask" (nothing before you answer) or
+# "notify" (nothing: the journal and the report have what would have been done)
+act = {act}
 backoff_s = [{backoff_s}]            # seconds before the n-th restart without progress in between; the last repeats
 
 [remedies]

@@ -8,7 +8,7 @@ import msgspec
 
 from ..model.preset import Preset
 from ..model.run import RunSpec
-from ..model.settings import Settings
+from ..model.settings import Act, Settings
 from .bounds import complaint
 from .detection import detect_preset
 from .document import show
@@ -39,6 +39,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     output_dir: str | None = None
     interval_s: float | None = None
     max_restarts: int | None = None
+    act: str | None = None
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -49,6 +50,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "output_dir": ("--output-dir", "run.output_dir"),
     "interval_s": ("--interval", "watch.summary_s"),
     "max_restarts": ("--max-restarts", "restart.max_restarts"),
+    "act": ("--act", "restart.act"),
 }
 """Field → (option, its key in the file)."""
 
@@ -150,6 +152,8 @@ def settings_with(settings: Settings, overrides: Overrides) -> Settings:
         settings = replace(settings, watch=replace(settings.watch, summary_s=float(overrides.interval_s)))
     if overrides.max_restarts is not None:
         settings = replace(settings, restart=replace(settings.restart, max_restarts=overrides.max_restarts))
+    if overrides.act is not None:
+        settings = replace(settings, restart=replace(settings.restart, act=msgspec.convert(overrides.act, Act)))
     return settings
 
 

@@ -146,7 +146,7 @@ def wake_t(machine: Machine) -> float:
     """Run time at which the state is due although nothing is observed; NEVER for most states."""
     match machine:
         case Hung():
-            return machine.until_t
+            return NEVER if machine.judged else machine.until_t
         case Stopping():
             return NEVER if machine.gone_t is None else machine.gone_t + EXIT_WAIT_S
         case BackingOff():

@@ -17,6 +17,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
     ``need_bytes``: free disk space that the next attempt waits for. ``path``, ``step``: the resume point chosen.
+    ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
     """
 
     reason: str
@@ -30,6 +31,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     need_bytes: float | None = None
     path: str | None = None
     step: int | None = None
+    by: str = ""
 
 
 class Variant(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True):
@@ -64,11 +66,15 @@ class Running(Variant, frozen=True, tag="running"):
 
 
 class Hung(Variant, frozen=True, tag="hung"):
-    """A hang was declared; its evidence is being captured, until run time ``until_t`` at the latest."""
+    """A hang was declared; its evidence is being captured, until run time ``until_t`` at the latest.
+
+    ``judged``: what follows was withheld (recovery/gate.py): the trainer stays as it is.
+    """
 
     incident: int
     capture: int
     until_t: float
+    judged: bool = False
 
 
 Then = Literal["restart", "hold", "finish", "end", "give_up"]

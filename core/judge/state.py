@@ -12,6 +12,7 @@ import msgspec
 from ..model.incident import Incident
 from ..model.progress import Progress
 from ..model.record import Entry
+from ..model.settings import Act
 from ..model.shipped.remedy import AppliedRemedy
 from .attempt_progress import AttemptProgress
 from .failure.log_evidence import DiagnosisState
@@ -29,6 +30,7 @@ from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
 from .recovery.ramp_state import Ramp, SettingsThatRan
+from .recovery.withheld_state import Waiting
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
@@ -94,6 +96,12 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     oom_kills_before: int | None = None
     tight_since: float | None = None
     """Run seconds from which RAM is tight; None = it is not."""
+    act: Act | None = None
+    """What is done without a person, as one chose for this run; None = as the settings say."""
+    withheld: Waiting | None = None
+    """What would have been done and can still be ordered."""
+    kept: tuple[str, ...] = ()
+    """Checkpoints that would have been deleted, and were reported as such."""
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..model.control_messages import Reply
-from ..model.fact import Note
+from ..model.fact import CommandReceived, Note
 from ..model.observation import (
     CheckpointEvent,
     Command,
@@ -36,7 +36,17 @@ from .failure.log_evidence import kernel_evidence
 from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
 from .hang import active_time, liveness, log_activity, step_clock
 from .knowledge import Knowledge
-from .recovery import attempts, command_replies, commands, exits, restart_stages, resume_choice, takeover
+from .recovery import (
+    attempts,
+    command_replies,
+    commands,
+    exits,
+    gate,
+    question,
+    restart_stages,
+    resume_choice,
+    takeover,
+)
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
 from .run_states import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying
@@ -44,6 +54,9 @@ from .state import NOTHING, JudgeState, Result, due
 from .step_builder import StepBuilder
 
 replace = msgspec.structs.replace
+
+SIGNS_ARE_BACK = "signs of life are back: nothing was ended"
+TOO_LATE = f"{SIGNS_ARE_BACK}, and the run is watched as before; `trainwatch restart` ends it all the same"
 
 
 class Judge:
@@ -97,6 +110,9 @@ class Judge:
 
     def answer(self, state: JudgeState, command: Command) -> Reply:
         """Return the reply to a command; ``step`` then acts as the reply announces."""
+        state, _ = _at(state, command.t)
+        if _is_too_late(self.knowledge, state, command):
+            return Reply(ok=False, message=f"{command.verb}: {TOO_LATE}")
         reply = command_replies.reply(state, self.knowledge, command)
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
@@ -108,6 +124,9 @@ class Judge:
         state, entries = self._handlers[type(observation)](self.knowledge, state, observation)
         if state.wake_t is not None and due(state):
             state, more = _on_due(self.knowledge, state)
+            entries = (*entries, *more)
+        if state.withheld is not None and state.withheld.again_t is not None and state.time.t >= state.withheld.again_t:
+            state, more = _on_unanswered(self.knowledge, state)
             entries = (*entries, *more)
         return state, entries
 
@@ -166,7 +185,28 @@ def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Resu
 
 def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Result:
     builder = StepBuilder(knowledge, state)
-    commands.on_command(builder, command)
+    if _is_too_late(knowledge, state, command):
+        builder.fact(CommandReceived(verb=command.verb, by=command.by))
+        question.withdraw(builder, SIGNS_ARE_BACK)
+        builder.note(f"{command.verb}: {TOO_LATE}")
+    else:
+        commands.on_command(builder, command)
+    return builder.state, tuple(builder.entries)
+
+
+def _is_too_late(knowledge: Knowledge, state: JudgeState, command: Command) -> bool:
+    """Whether a command answers the question about a hang that is over by now: it is judged again before it ends."""
+    answers = command.verb in {"restart", "resume"} and question.is_answer(state, command)
+    return answers and hang_check.is_over(knowledge, state)
+
+
+def _on_unanswered(knowledge: Knowledge, state: JudgeState) -> Result:
+    builder = StepBuilder(knowledge, state)
+    assert state.withheld is not None
+    if hang_check.is_over(knowledge, state):
+        question.withdraw(builder, SIGNS_ARE_BACK)
+    else:
+        gate.ask_again(builder, state.withheld)
     return builder.state, tuple(builder.entries)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ..model.decision import Decision, NoticeEvent, NotifyPeople
-from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, StateChanged
+from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, QuestionClosed, StateChanged
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
 from . import run_machine, run_states
@@ -58,6 +58,10 @@ class StepBuilder:
         before, after = run_machine.check_transition(self.state.machine, event, machine)
         wake = run_machine.wake_t(machine)
         self.set(machine=machine, wake_t=None if wake == NEVER else wake)
+        waiting = self.state.withheld
+        if waiting is not None and waiting.state != after:
+            self.set(withheld=None)
+            self.fact(QuestionClosed(why=reason))
         until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
         if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
             self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until))

@@ -20,7 +20,7 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
     incident: int | None = None
 
 
-NoticeEvent = Literal["incident", "recovery", "give_up", "finish", "warning", "restart"]
+NoticeEvent = Literal["incident", "recovery", "give_up", "finish", "warning", "restart", "question", "withheld"]
 """Events that ``[notify]`` sends; see docs/how-to/notifications.md."""
 
 

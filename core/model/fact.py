@@ -3,7 +3,7 @@
 Facts are not performed. ``apply`` in story.py folds them into what screens and reports show.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from .launch.expected_length import ExpectedLength
 from .launch.ramp_rule import Direction, FailedRung
 from .progress import Phase, Progress
 from .run import RunState
+from .settings import Act
 
 
 class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):
@@ -32,6 +33,7 @@ class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     output_dir: str | None = None
     profile: str | None = None
     max_restarts: int = 0
+    act: Act = "all"
     trainwatch_version: str = ""
     expected: ExpectedLength | None = None
     """Estimated length of the whole training, before its first step."""
@@ -215,6 +217,63 @@ class RemediesDropped(FactBase, frozen=True, kw_only=True, tag="remedies_dropped
     why: str
 
 
+Withheld = Literal["stop", "start", "delete", "switch", "save"]
+"""What was not done: a trainer not ended, an attempt not started, a checkpoint not deleted or not asked for …"""
+
+
+class ActionWithheld(FactBase, frozen=True, kw_only=True, tag="withheld"):
+    """What would have been done by itself and was not, because ``restart.act`` is "ask" or "notify".
+
+    ``would``: "restarted" (``ask``: "restart"), ``where``: "from checkpoint-4000 (step 4000)", ``how``: "after ending
+    it". ``why``: what it would have been done for. ``price``: what it costs, and what waiting costs. ``asks``: it is a
+    question that a person may answer; ``answers``: the commands, with ``{run}`` for the run's name. ``lost_steps``:
+    steps that would be repeated.
+    """
+
+    action: Withheld
+    would: str
+    ask: str = ""
+    where: str = ""
+    how: str = ""
+    why: str = ""
+    price: str = ""
+    attempt: int = 0
+    incident: int | None = None
+    checkpoint: str | None = None
+    lost_steps: int | None = None
+    asks: bool = False
+    waits: bool = False
+    """It can still be done, on the order of a person."""
+    answers: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """``restarted from checkpoint-4000 (step 4000), after ending it``: what follows "would have"."""
+        return self._with(self.would)
+
+    @property
+    def question(self) -> str:
+        """``restart from checkpoint-4000 (step 4000), after ending it?``."""
+        return f"{self._with(self.ask)}?"
+
+    def _with(self, verb: str) -> str:
+        place = f"{verb} {self.where}" if self.where else verb
+        return f"{place}, {self.how}" if self.how else place
+
+
+class QuestionClosed(FactBase, frozen=True, kw_only=True, tag="question_closed"):
+    """What was withheld and waited is done, refused, or over. ``why``: for the user."""
+
+    why: str
+
+
+class ActChanged(FactBase, frozen=True, kw_only=True, tag="act"):
+    """What is done without a person from now on: ``restart.act``, as a person changed it for this run."""
+
+    act: Act
+    by: str
+
+
 class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
     """An operator command, with who gave it."""
 
@@ -256,6 +315,9 @@ Fact = (
     | RemedyApplied
     | RemedyProposed
     | RemediesDropped
+    | ActionWithheld
+    | QuestionClosed
+    | ActChanged
     | CommandReceived
     | JudgeSnapshot
     | Note

@@ -12,6 +12,7 @@ from msgspec import field
 
 from .launch.change import Change
 from .launch.habits import Habits
+from .settings import Act
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -162,7 +163,7 @@ class Tick(Base, frozen=True, kw_only=True, tag="tick"):
 class Command(Base, frozen=True, kw_only=True, tag="command"):
     """A key or a verb of the user."""
 
-    verb: Literal["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "shutdown"]
+    verb: Literal["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "act", "shutdown"]
     by: str = "operator"
     checkpoint: str | None = None
     profile: str | None = None
@@ -175,6 +176,8 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     """restart, resume: names of remedies to apply."""
     without_remedies: bool = False
     """restart, resume: drop all that were applied."""
+    act: Act | None = None
+    """act: what is done without a person from now on (``restart.act``)."""
 
 
 class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):

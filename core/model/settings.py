@@ -49,8 +49,20 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     of life must be missing for the whole deadline."""
 
 
+Act = Literal["all", "ask", "notify"]
+"""What is done without a person: everything, nothing before an answer, nothing at all."""
+
+
 class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[restart]``: how often and how fast to restart, and how to end a process."""
+
+    act: Act = "all"
+    """What is done without a person. ``all``: a hung trainer is ended, a failed one restarted. ``ask``: the question is
+    sent with what each answer costs, and nothing is ended, started or deleted before an answer. ``notify``: nothing is
+    ended, started or deleted; the journal and the report have what would have been done. ``trainwatch act`` changes
+    it for a running run."""
+    ask_timeout_s: float = 1800.0
+    """A question without an answer is sent again after this. It is never answered by itself."""
 
     max_restarts: int = 3
     """Restarts without new verified progress in between."""

@@ -8,6 +8,8 @@ from .attempt import AttemptStory
 from .checkpoints.checkpoint import Checkpoint, age_order
 from .decision import Decision, NotifyPeople
 from .fact import (
+    ActChanged,
+    ActionWithheld,
     AttemptEnded,
     AttemptStarted,
     BudgetChanged,
@@ -23,6 +25,7 @@ from .fact import (
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
+    QuestionClosed,
     RampMoved,
     RemediesDropped,
     RemedyApplied,
@@ -40,6 +43,7 @@ from .observation import Outcome
 from .progress import Progress
 from .record import Record
 from .run import RunState
+from .settings import Act
 
 
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +68,13 @@ class RampStep(msgspec.Struct, frozen=True, kw_only=True):
 
     t: float
     move: RampMoved
+
+
+class WithheldAction(msgspec.Struct, frozen=True, kw_only=True):
+    """What would have been done, at ``t`` run seconds."""
+
+    t: float
+    action: ActionWithheld
 
 
 class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +133,12 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     budget_used: int = 0
     budget_max: int = 0
     supervisor_pid: int | None = None
+    act: Act | None = None
+    """What is done without a person, as one changed it; None = as the settings say."""
+    withheld: tuple[WithheldAction, ...] = ()
+    """What would have been done and was not, oldest first, at most ACTIONS."""
+    question: WithheldAction | None = None
+    """The one of them that still waits for a person."""
     notices: tuple[str, ...] = ()
     """The newest sentences for the user, oldest first, at most NOTICES."""
     actions: tuple[ActionStory, ...] = ()
@@ -222,6 +239,15 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case RemediesDropped():
             kept = tuple(r for r in story.remedies if r.name not in fact.names)
             return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
+        case ActionWithheld():
+            held = WithheldAction(t=record.t, action=fact)
+            question = held if fact.waits else story.question
+            told = replace(story, withheld=(*story.withheld, held)[-ACTIONS:], question=question)
+            return _with_notice(told, f"would have {fact.sentence}")
+        case QuestionClosed():
+            return replace(story, question=None)
+        case ActChanged():
+            return replace(story, act=fact.act)
         case CommandReceived():
             return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
         case Note():

@@ -1,5 +1,6 @@
 """The output of ``trainwatch status``: the story and the newest samples as one object."""
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,7 @@ from ..model.health import HealthReading
 from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
 from ..model.run import LIVE_STATES
-from ..model.story import RunStory
+from ..model.story import RunStory, WithheldAction
 from ..model.supervisor_life import SupervisorLife, Trouble
 from .run_progress import over_run
 from .troubles import shown, troubles
@@ -30,10 +31,12 @@ def status_object(
     step_t: float | None = None,
     supervisor: SupervisorLife = NOBODY,
     own: Iterable[Trouble] = (),
+    act: str | None = None,
 ) -> dict[str, Any]:
     """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``wall``: now, epoch seconds.
 
     ``overall``: the step counted over the whole run, if the trainer started its count again after a resume of weights.
+    ``act``: ``restart.act`` of the settings; a person may have changed it for the run.
     ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
     ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
@@ -94,9 +97,42 @@ def status_object(
             for i in story.incidents
         ],
         "ettr": ettr(story, now_t),
+        "act": story.act or act or (story.run.act if story.run else None),
+        "question": _question(story),
+        "withheld": [_withheld(w) for w in story.withheld],
         "wall0": story.wall0,
         "supervisor": supervisor.shown(),
         "troubles": shown(troubles(story, supervisor, own, run_id=run_id, wall=wall)),
+    }
+
+
+def _question(story: RunStory) -> dict[str, Any] | None:
+    """What was not done by itself and waits for a person."""
+    if story.question is None:
+        return None
+    name = shlex.quote(story.run.name) if story.run else "RUN"
+    action = story.question.action
+    commands = [answer.partition(": ") for answer in action.answers]
+    return {
+        **_withheld(story.question),
+        "text": action.question,
+        "asks": action.asks,
+        "commands": {what: command.format(run=name) for what, _, command in commands},
+    }
+
+
+def _withheld(held: WithheldAction) -> dict[str, Any]:
+    action = held.action
+    return {
+        "t": held.t,
+        "action": action.action,
+        "would": action.sentence,
+        "why": action.why,
+        "price": action.price,
+        "lost_steps": action.lost_steps,
+        "checkpoint": action.checkpoint,
+        "incident": action.incident,
+        "attempt": action.attempt,
     }
 
 

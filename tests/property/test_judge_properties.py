@@ -12,6 +12,7 @@ from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import Decision, GiveUp, StartAttempt
+from trainwatch.core.model.fact import ActionWithheld, AttemptStarted, CommandReceived
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     Command,
@@ -22,7 +23,7 @@ from trainwatch.core.model.observation import (
     Start,
     Tick,
 )
-from trainwatch.core.model.settings import Restart, Settings
+from trainwatch.core.model.settings import Checkpoints, Profiles, Restart, Settings
 from trainwatch.core.replay import Replay
 
 
@@ -87,8 +88,10 @@ failing = st.dictionaries(
 SMALL = Settings(restart=Restart(max_restarts=2, backoff_s=(0.0, 5.0)))
 
 
-def played(steps: list[tuple[float, str, object]], outcomes: dict[str, list[bool]]) -> World:
-    world = World(judge(SMALL))
+def played(
+    steps: list[tuple[float, str, object]], outcomes: dict[str, list[bool]], settings: Settings = SMALL
+) -> World:
+    world = World(judge(settings))
     for action, goods in outcomes.items():
         for good in goods:
             world.answer(action, ok=good, retryable=good)
@@ -141,6 +144,52 @@ def test_a_judge_restored_from_its_snapshot_continues_identically(steps: Any, mo
     text = json.dumps(to_snapshot(world.state), allow_nan=False)
     known = from_snapshot(json.loads(text))
     assert known == msgspec.structs.replace(world.state, taken_over=False)
+
+
+DISRUPTIVE = {"stop_attempt", "start_attempt", "end_leftovers", "delete_checkpoint"}
+by_itself = happenings.filter(lambda happening: happening[1] != "command")
+observing = st.sampled_from(["ask", "notify"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(act=observing, steps=st.lists(by_itself, max_size=40), outcomes=failing)
+def test_without_an_order_nothing_is_ended_started_or_deleted_unless_act_is_all(
+    act: Any, steps: Any, outcomes: Any
+) -> None:
+    keeping = Settings(
+        restart=Restart(act=act, max_restarts=2, backoff_s=(0.0, 5.0), ask_timeout_s=30.0),
+        checkpoints=Checkpoints(keep_last=1),
+        profiles=Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",)),
+    )
+    world = played(steps, outcomes, keeping)
+    assert not DISRUPTIVE & set(world.decisions[1:])
+
+
+@settings(max_examples=4, deadline=None)
+@given(act=observing, name=st.sampled_from(["dies_talking", "second_attempt_dies"]))
+def test_no_sick_run_is_ended_unless_act_is_all(act: Any, name: str) -> None:
+    story = SICK[name](1, 5.0, 1).story
+    given_settings = story.settings if story.settings is not None else Settings()
+    watching = msgspec.structs.replace(given_settings, restart=Restart(act=act))
+    fold = Replay(judge(watching))
+    fold.feed_all(story.observations)
+    assert not DISRUPTIVE & {d["decision"] for d in fold.result()["decisions"]}
+    assert any(isinstance(entry, ActionWithheld) for _, entry in fold.entries)
+
+
+@settings(max_examples=60, deadline=None)
+@given(act=observing, steps=st.lists(happenings, max_size=40), outcomes=failing)
+def test_what_is_ended_or_started_was_ordered_unless_act_is_all(act: Any, steps: Any, outcomes: Any) -> None:
+    watching = Settings(restart=Restart(act=act, max_restarts=2, backoff_s=(0.0, 5.0)))
+    world = played(steps, outcomes, watching)
+    ordered = True  # the first launch
+    for _, entry in world.entries:
+        if isinstance(entry, CommandReceived):
+            ordered = ordered or entry.verb in {"stop", "kill", "restart", "resume", "profile"}
+        elif isinstance(entry, AttemptStarted):
+            ordered = False
+        elif isinstance(entry, Decision) and entry.__struct_config__.tag in DISRUPTIVE:
+            assert ordered
 
 
 def test_judge_snapshot_of_another_version_is_not_read() -> None:

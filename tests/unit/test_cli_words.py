@@ -47,7 +47,7 @@ def test_every_operator_verb_accepts_the_yes_option(
     empty = tmp_path_factory.mktemp("empty")
     monkeypatch.setenv("TRAINWATCH_HOME", str(empty))
     monkeypatch.chdir(empty)
-    words = ["balanced"] if verb == "profile" else []
+    words = {"profile": ["balanced"], "act": ["ask"]}.get(verb, [])
     assert main([verb, "--yes", *words]) == 3  # there is no run, which is all that is wrong
 
 

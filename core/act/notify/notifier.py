@@ -81,6 +81,8 @@ KINDS: dict[NoticeEvent, str] = {
     "restart": "info",
     "recovery": "success",
     "finish": "success",
+    "question": "warning",
+    "withheld": "warning",
 }
 """Event → apprise's kind of notice."""
 

@@ -110,6 +110,7 @@ def _differences(known: RunSpec, wanted: RunSpec) -> Iterator[str]:
         if before != after:
             yield f"{name} {_text(after)} (was {_text(before)})"
     for option, before, after in (
+        ("--act", known.settings.restart.act, wanted.settings.restart.act),
         ("--max-restarts", known.settings.restart.max_restarts, wanted.settings.restart.max_restarts),
         ("--interval", known.settings.watch.summary_s, wanted.settings.watch.summary_s),
     ):

@@ -91,6 +91,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
         run=spec.name,
         run_id=run.id,
         wall=time.time(),
+        act=spec.settings.restart.act,
         gpu=latest.gpu,
         host=latest.host,
         progress=latest.progress.progress if latest.progress else None,

@@ -29,6 +29,7 @@ def run_created(plan: LaunchPlan, home: Path) -> RunCreated:
         output_dir=spec.output_dir,
         profile=spec.settings.profiles.use,
         max_restarts=spec.settings.restart.max_restarts,
+        act=spec.settings.restart.act,
         trainwatch_version=__version__,
         expected=expected_of_run(plan, home),
     )

@@ -11,7 +11,9 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
+from ...model.fact import ActionWithheld
 from ...model.observation import Outcome
+from ..recovery import gate
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
 from ..step_builder import StepBuilder
@@ -46,12 +48,34 @@ def on_planned(builder: StepBuilder, outcome: Outcome) -> None:
         return
     for found in _proposed(outcome.data):
         why_not = _objection(builder, found)
-        if why_not is None:
+        if why_not is None and gate.is_closed(builder):
+            _withhold(builder, found)
+        elif why_not is None:
             builder.decide(
                 DeleteCheckpoint,
                 f"delete {found.name}: {builder.knowledge.settings.checkpoints.keep_last} newer verified ones are kept",
                 checkpoint=found,
             )
+
+
+def _withhold(builder: StepBuilder, found: Checkpoint) -> None:
+    """Record once that it would be deleted."""
+    told = builder.state.kept
+    if found.path in told:
+        return
+    there = {known.path for known in builder.state.checkpoints.known}
+    builder.set(kept=(*(path for path in told if path in there), found.path))
+    keep = builder.knowledge.settings.checkpoints.keep_last
+    gate.tell(
+        builder,
+        ActionWithheld(
+            action="delete",
+            ask=f"delete {found.name}",
+            would=f"deleted {found.name}",
+            why=f"{keep} newer verified ones are kept",
+            checkpoint=found.path,
+        ),
+    )
 
 
 def _in_doubt(builder: StepBuilder) -> bool:

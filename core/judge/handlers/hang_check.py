@@ -37,7 +37,15 @@ def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
         return state, entries
-    run = deadlines.HangInput(
+    verdict = detector.judge(_input(knowledge, state, now, period_s), setting)
+    if verdict is None:
+        return state, entries
+    return _declare(knowledge, state, entries, verdict)
+
+
+def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float) -> deadlines.HangInput:
+    setting = knowledge.settings.hang
+    return deadlines.HangInput(
         now=now,
         period_s=period_s,
         clock=state.clock,
@@ -49,10 +57,14 @@ def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
         warmup_beats=setting.warmup_steps,
     )
-    verdict = detector.judge(run, setting)
-    if verdict is None:
-        return state, entries
-    return _declare(knowledge, state, entries, verdict)
+
+
+def is_over(knowledge: Knowledge, state: JudgeState) -> bool:
+    """Whether a hang that waits for an answer would not be declared now: signs of life are back."""
+    if state.withheld is None or not isinstance(state.machine, Hung):
+        return False
+    now = active_time.now(state.time)
+    return detector.judge(_input(knowledge, state, now, state.time.period_s or 1.0), knowledge.settings.hang) is None
 
 
 def _checkpoint_age_s(state: JudgeState) -> float:

@@ -12,10 +12,10 @@ from ...model.fact import BudgetChanged
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index
-from ..run_states import RestartPlan, Stopped
+from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import budget, failure_history, fallback, policy, ramp, remedy_choice, restart_stages
+from . import budget, failure_history, fallback, gate, policy, ramp, remedy_choice, restart_stages
 from .answers import (
     Answer,
     ApplyRemedy,
@@ -32,8 +32,11 @@ from .answers import (
 from .attempts import give_up
 from .failure_history import Cause
 from .resume_choice import choose
+from .withheld_state import Failed
 
 replace = msgspec.structs.replace
+
+GB = 1e9
 
 
 def answer_failure(
@@ -83,7 +86,46 @@ def answer_failure(
         kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
-    apply(builder, failure, policy.choose(failure))
+    answer = policy.choose(failure)
+    if gate.is_closed(builder, plan) and _acts(failure, answer):
+        failed = Failed(
+            cause=cause,
+            incident=incident,
+            reason=reason,
+            retryable=retryable,
+            advice=advice,
+            settings_at_fault=settings_at_fault,
+        )
+        then, how = _in_words(answer)
+        gate.withhold_answer(builder, failed, plan, then=then, how=how)
+        return
+    apply(builder, failure, answer)
+
+
+def _acts(failure: FailureInput, answer: Answer) -> bool:
+    """Whether the answer ends or starts anything. A trainer that crashed and is given up has ended already."""
+    if isinstance(answer, Hold):
+        return False
+    return not isinstance(answer, GiveUpRun) or failure.cause.kind == "hang"
+
+
+def _in_words(answer: Answer) -> tuple[Then, str]:
+    """What would follow, and how, as a clause."""
+    match answer:
+        case Finish():
+            return "finish", "because the training is done"
+        case GiveUpRun():
+            return "give_up", f"because {answer.reason}"
+        case GoBack(to=to):
+            return "restart", f"with the {'profile ' + to.profile if to.profile else 'settings'} of before"
+        case StepDown(rung=rung):
+            return "restart", f"with the profile {rung.below}"
+        case ApplyRemedy(remedy=remedy):
+            return "restart", f"with {remedy.words}"
+        case WaitForRoom(need_bytes=need_bytes):
+            return "restart", f"once {need_bytes / GB:.1f} GB are free"
+        case _:
+            return "restart", ""
 
 
 def _key(cause: Cause) -> str:

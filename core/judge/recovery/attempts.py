@@ -12,7 +12,7 @@ from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import fallback
+from . import fallback, gate
 from .remedies import merged
 
 
@@ -29,6 +29,9 @@ def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     """Start the next attempt."""
+    if gate.is_closed(builder, plan):
+        gate.withhold_start(builder, plan)
+        return
     state = builder.state
     number = state.attempts + 1
     profile = next_profile(state)

@@ -14,6 +14,7 @@ from .. import run_machine, run_states
 from ..knowledge import Knowledge
 from ..run_states import Hung, Paused, Running, Starting, Stopping
 from ..state import JudgeState
+from . import question
 from .resume_choice import cannot_be_told, why_not_resumable
 
 
@@ -59,6 +60,8 @@ def _end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Command
 
 def _restart(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     machine = state.machine
+    if (over := _is_over(state, command)) is not None:
+        return over
     if isinstance(machine, Starting) and not machine.launched:
         return refused("a launch is already under way; wait for it, or stop it")
     return _next_attempt(state, knowledge, command)
@@ -66,11 +69,27 @@ def _restart(state: JudgeState, knowledge: Knowledge, command: Command) -> Comma
 
 def _resume(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     machine = state.machine
+    if (over := _is_over(state, command)) is not None:
+        return over
+    if question.is_answer(state, command):
+        return _next_attempt(state, knowledge, command)
     if isinstance(machine, Paused):
         return refused("it is paused, and its process lives; `trainwatch unpause` lets it go on")
     if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
         return refused(f"the run is going already: {_present(state)}; `trainwatch restart` begins a new attempt")
     return _next_attempt(state, knowledge, command)
+
+
+def _is_over(state: JudgeState, command: Command) -> CommandReply | None:
+    """An answer to a question that does not wait any more must not end or start anything."""
+    if command.incident is None or question.answers(state, command.incident):
+        return None
+    live = run_machine.is_live(state.machine) and not isinstance(state.machine, Stopping)
+    verb = "restart" if live else "resume"
+    return refused(
+        f"incident {command.incident} waits for no answer any more: {_present(state)}; nothing was ended or started "
+        f"(`trainwatch {verb}` without --incident does it all the same)"
+    )
 
 
 def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
@@ -145,6 +164,10 @@ def _wait(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Comman
     return refused(f"nothing is running that could be waited for: {_present(state)}")
 
 
+def _act(_state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandReply:
+    return YES if command.act is not None else refused('say which: "all", "ask" or "notify"')
+
+
 def _shutdown(_state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
     return YES
 
@@ -159,5 +182,6 @@ _VERBS: dict[str, Callable[[JudgeState, Knowledge, Command], CommandReply]] = {
     "profile": _profile,
     "ack": _ack,
     "wait": _wait,
+    "act": _act,
     "shutdown": _shutdown,
 }

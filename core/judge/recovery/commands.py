@@ -1,4 +1,4 @@
-"""Operator commands: stop, kill, restart, resume, pause, unpause, profile, ack, wait, shutdown.
+"""Operator commands: stop, kill, restart, resume, pause, unpause, profile, ack, wait, act, shutdown.
 
 A command is never an error: one that makes no sense in the present state is noted and changes nothing.
 command_replies.py decides that and has the reply that the operator gets.
@@ -9,14 +9,27 @@ from collections.abc import Callable
 import msgspec
 
 from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
-from ...model.fact import BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
+from ...model.fact import ActChanged, BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ...model.observation import Command
 from ...model.profile import NO_PROFILE
 from .. import run_machine
 from ..hang import active_time
-from ..run_states import Hung, Paused, RestartPlan, Running, Starting, Stopped, Stopping
+from ..run_states import (
+    BackingOff,
+    Cleaning,
+    Hung,
+    Paused,
+    RestartPlan,
+    Running,
+    Starting,
+    Stopped,
+    Stopping,
+    Then,
+    Verifying,
+    WaitingForRoom,
+)
 from ..step_builder import StepBuilder
-from . import command_replies, fallback, ramp, remedy_choice, restart_stages, resume_choice
+from . import command_replies, fallback, gate, question, ramp, remedy_choice, restart_stages, resume_choice
 from .budget import Budget
 
 WAIT_S = 600.0
@@ -34,6 +47,7 @@ def on_command(builder: StepBuilder, command: Command) -> None:
             "now" if command.now else None,
             f"with {', '.join(command.remedies)}" if command.remedies else None,
             "without remedies" if command.without_remedies else None,
+            command.act,
         )
         if part is not None
     )
@@ -64,8 +78,10 @@ def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
         else:
             builder.move("command", held, f"{command.verb} by {command.by}: no restart after this")
     elif run_machine.is_live(machine):
+        finishing = builder.state.withheld is not None and builder.state.withheld.follows == "finish"
         _close_hangs(builder, f"ended by {command.by}")
-        restart_stages.stop(builder, "hold", plan, mode="kill" if kill else "gentle", by=command.by)
+        then: Then = "finish" if finishing else "hold"
+        restart_stages.stop(builder, then, plan, mode="kill" if kill else "gentle", by=command.by)
     else:  # between two attempts, or before the first one
         builder.move("hold", Stopped(), f"stopped by {command.by}; held until resume or restart")
 
@@ -79,7 +95,10 @@ def _take_remedies(builder: StepBuilder, command: Command) -> None:
 
 def _restart(builder: StepBuilder, command: Command) -> None:
     machine = builder.state.machine
-    plan = RestartPlan(reason=f"restart by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
+    if question.is_answer(builder.state, command):
+        question.carry_out(builder, command.by)
+        return
+    plan = _ordered(builder, command, "restart")
     if isinstance(machine, Stopping):
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
@@ -93,8 +112,11 @@ def _restart(builder: StepBuilder, command: Command) -> None:
 
 def _resume(builder: StepBuilder, command: Command) -> None:
     machine = builder.state.machine
+    if question.is_answer(builder.state, command):
+        question.carry_out(builder, command.by)
+        return
     if isinstance(machine, Stopping):
-        plan = RestartPlan(reason=f"resume by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
+        plan = _ordered(builder, command, "resume")
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
         return
     _take_profile(builder, command)
@@ -104,12 +126,43 @@ def _resume(builder: StepBuilder, command: Command) -> None:
     if builder.state.budget.used:
         builder.set(budget=Budget(used=0, best=builder.state.budget.best))
         builder.fact(BudgetChanged(used=0, max=builder.knowledge.settings.restart.max_restarts))
-    plan = RestartPlan(reason=f"{command.verb} by {command.by}", wanted=command.checkpoint, fresh=command.fresh)
+    plan = _ordered(builder, command, command.verb)
     if builder.state.attempt.number:
         # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
         restart_stages.clear_and_restart(builder, plan)
     else:
         resume_choice.choose(builder, plan)
+
+
+def _ordered(builder: StepBuilder, command: Command, verb: str) -> RestartPlan:
+    """The next attempt as a person ordered it. A checkpoint with the failure in it is not taken unless it is named."""
+    waiting = builder.state.withheld
+    return RestartPlan(
+        reason=f"{verb} by {command.by}",
+        wanted=command.checkpoint,
+        fresh=command.fresh,
+        before_t=None if waiting is None else waiting.plan.before_t,
+        by=command.by,
+    )
+
+
+def _act(builder: StepBuilder, command: Command) -> None:
+    """Change what is done without a person. What is under way by itself is held; what waited is judged again."""
+    assert command.act is not None  # command_replies.py refuses the command without one
+    builder.set(act=command.act)
+    builder.fact(ActChanged(act=command.act, by=command.by))
+    machine = builder.state.machine
+    if command.act == "all":
+        question.judge_again(builder, command.by)
+    elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
+        held = msgspec.structs.replace(machine, then="hold", by=command.by)
+        builder.move("command", held, f"{command.by} chose act = {command.act}: no restart after this")
+    elif isinstance(machine, Cleaning | Verifying | BackingOff | WaitingForRoom) and gate.is_closed(
+        builder, machine.plan
+    ):
+        gate.withhold_start(builder, machine.plan)
+    else:
+        gate.renew(builder)
 
 
 def _pause(builder: StepBuilder, command: Command) -> None:
@@ -165,8 +218,9 @@ def switch_at_checkpoint(builder: StepBuilder) -> None:
     """A checkpoint is complete: restart with the profile that waits for one."""
     name = builder.state.profile_pending
     if name is not None and isinstance(builder.state.machine, Running):
-        why = "by the ramp" if name == builder.state.ramp.climbing else "as asked"
-        restart_stages.stop(builder, "restart", RestartPlan(reason=f"profile {name} at a checkpoint, {why}"))
+        climbs = name == builder.state.ramp.climbing
+        reason = f"profile {name} at a checkpoint, {'by the ramp' if climbs else 'as asked'}"
+        restart_stages.stop(builder, "restart", RestartPlan(reason=reason), by="" if climbs else "a person")
 
 
 def _ack(builder: StepBuilder, command: Command) -> None:
@@ -176,6 +230,10 @@ def _ack(builder: StepBuilder, command: Command) -> None:
             rest = tuple(known if i.id == known.id else i for i in builder.state.incidents)
             builder.set(incidents=rest)
             builder.fact(IncidentUpdated(incident=known))
+    waiting = builder.state.withheld
+    if waiting is not None and command.incident in {None, waiting.action.incident}:
+        # The answer is no: it stays as it is, and is not asked again.
+        builder.set(withheld=msgspec.structs.replace(waiting, again_t=None))
 
 
 def _wait(builder: StepBuilder, command: Command) -> None:
@@ -215,5 +273,6 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], None]] = {
     "profile": _profile,
     "ack": _ack,
     "wait": _wait,
+    "act": _act,
     "shutdown": _shutdown,
 }

@@ -107,7 +107,7 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
     again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)
     if isinstance(need, int | float):
         fresh = meant.fresh or outcome.data.get("fresh") is True
-        go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh)
+        go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh, by=meant.by)
         restart_stages.wait_for_room(builder, go_on, need)
         return
     why = outcome.detail or "the trainer could not be started"

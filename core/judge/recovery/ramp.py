@@ -7,11 +7,12 @@ held for some hours may still fail; then the run steps back.
 
 import msgspec
 
-from ...model.fact import ProfileChanged, RampMoved
+from ...model.fact import ActionWithheld, ProfileChanged, RampMoved
 from ...model.launch.ramp_rule import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ..hang import active_time
 from ..resume import checkpoint_index
 from ..step_builder import StepBuilder
+from . import gate
 from .ramp_state import Ramp, Rung
 
 replace = msgspec.structs.replace
@@ -45,6 +46,9 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
         return  # an operator or a remedy chose already; or no step was made on this rung, so nothing speaks for it
     spilled = next((i for i in builder.state.incidents if i.kind == "stall" and i.class_ in TOO_MUCH), None)
     if spilled is not None and ramp.climbed and at > 0:
+        if gate.is_closed(builder):
+            _withhold(builder, ladder[at - 1], spilled.reason)
+            return
         _leave(builder, ladder[at - 1], spilled.class_, spilled.reason, spilled.id)
         builder.set(switch=True)
         return
@@ -56,6 +60,9 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     if any(rung.profile == above for rung in ramp.failed):
         return
     why = f"{reached} on {ladder[at]} without trouble"
+    if gate.is_closed(builder):
+        _withhold(builder, above, why)
+        return
     builder.fact(
         RampMoved(
             direction="up", before=ladder[at], after=above, why=why, ran_s=ramp.ran_s, step=builder.state.attempt.step
@@ -63,6 +70,24 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     )
     builder.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
+
+
+def _withhold(builder: StepBuilder, to: str, why: str) -> None:
+    """Record once that the ramp would switch; a person can order it as any switch."""
+    ramp = builder.state.ramp
+    if ramp.withheld == to:
+        return
+    builder.set(ramp=replace(ramp, withheld=to))
+    gate.tell(
+        builder,
+        ActionWithheld(
+            action="switch",
+            ask=f"switch to the profile {to}",
+            would=f"switched to the profile {to}",
+            why=why,
+            answers=(f"yes: trainwatch profile {to} {{run}}",),
+        ),
+    )
 
 
 def rung(builder: StepBuilder) -> Rung | None:

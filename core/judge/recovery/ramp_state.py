@@ -12,7 +12,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``climbed``: the ramp brought the run here. ``climbing``: the rung it is about to go to. ``quiet_s``,
     ``checkpoints``, ``epochs_from``: since the last failure. ``ran_s``: all the time on the rung. ``mark``: active
     second up to which both times are counted. ``failed``: rungs that are not
-    used again automatically.
+    used again automatically. ``withheld``: the rung that it would have switched to, and did not (gate.py).
     """
 
     rung: str | None = None
@@ -23,6 +23,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mark: float = 0.0
     checkpoints: int = 0
     epochs_from: int | None = None
+    withheld: str | None = None
     failed: tuple[FailedRung, ...] = msgspec.field(name="dead", default=())
 
 

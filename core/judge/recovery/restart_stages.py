@@ -13,6 +13,7 @@ from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.observation import Exit, Outcome
 from ..run_states import Cleaning, RestartPlan, Stopped, Stopping, Then, WaitingForRoom
 from ..step_builder import StepBuilder
+from . import gate
 from .attempts import conclude, ended, give_up
 from .resume_choice import choose
 
@@ -29,7 +30,14 @@ def stop(
     by: str = "",
     exited: bool = False,
 ) -> None:
-    """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already."""
+    """End the attempt's processes; ``then`` follows. ``exited``: the main process is gone already.
+
+    ``by``: the operator who asked for it; without one, and without one in the plan, the gate may withhold it.
+    """
+    plan = replace(plan, by=by) if by else plan
+    if gate.is_closed(builder, plan):
+        gate.withhold_stop(builder, then, plan)
+        return
     order = builder.decide(
         StopAttempt, plan.reason, incident=plan.incident, attempt=builder.state.attempt.number, mode=mode
     )
@@ -39,6 +47,9 @@ def stop(
 
 def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
+    if gate.is_closed(builder, plan):
+        gate.withhold_start(builder, plan)
+        return
     reason = f"{plan.reason}: end leftover processes first"
     order = builder.decide(
         EndLeftovers, reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"

@@ -67,6 +67,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         profile=story.profile if story.profile is not None or story.profile_switches else profile,
         profile_pending=(story.profile or NO_PROFILE) if story.profile_pending else None,
         progress_t=None,
+        act=story.act,
     )
 
 

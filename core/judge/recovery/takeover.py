@@ -34,7 +34,9 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import attempts, ramp, restart_stages
+from . import attempts, gate, ramp, restart_stages
+
+replace = msgspec.structs.replace
 
 GO_ON = RestartPlan(reason="continue after an interruption")
 
@@ -44,7 +46,7 @@ def go_on(builder: StepBuilder) -> None:
     machine = builder.state.machine
     match machine:
         case Idle():
-            attempts.launch(builder, RestartPlan(reason="first launch"))
+            attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
         case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
             _lost(builder)
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart")
@@ -60,7 +62,7 @@ def go_on(builder: StepBuilder) -> None:
         case Cleaning(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
             restart_stages.clear_and_restart(builder, plan)
         case Starting(launched=False, plan=plan):
-            meant = GO_ON if plan is None else msgspec.structs.replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh)
+            meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restart_stages.clear_and_restart(builder, meant)
         case Starting() | Running() | Hung() | Paused():
             _lost(builder)
@@ -161,7 +163,7 @@ def _weights_only(builder: StepBuilder, start: Start, machine: run_states.Machin
 def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Machine) -> None:
     """The state of the run with this trainer. A stop that the last supervisor had decided is repeated."""
     how = f"attempt {start.attempt} {'adopted' if start.adopted else 'started'}"
-    if same and isinstance(was, Stopping):
+    if same and isinstance(was, Stopping) and not gate.is_closed(builder, was.plan):
         # The stop of this attempt was decided and is not done.
         restart_stages.stop(builder, was.then, was.plan, mode="kill" if was.kill else "gentle", by=was.by)
         return
@@ -175,4 +177,4 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
     else:
         builder.move("started", Starting(launched=True), how)
     if isinstance(was, Starting) and was.stop_requested:
-        restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"))
+        restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"), by="a person")

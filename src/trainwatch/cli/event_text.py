@@ -5,6 +5,8 @@ from typing import assert_never
 
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import (
+    ActChanged,
+    ActionWithheld,
     AttemptEnded,
     AttemptStarted,
     BudgetChanged,
@@ -20,6 +22,7 @@ from trainwatch.core.model.fact import (
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
+    QuestionClosed,
     RampMoved,
     RemediesDropped,
     RemedyApplied,
@@ -117,6 +120,14 @@ def _fact_text(fact: Fact) -> str | None:
             )
         case RemediesDropped():
             return f"remedies taken back ({', '.join(fact.names)}): {fact.why}"
+        case ActionWithheld():
+            told = f"{fact.question[:1].upper()}{fact.question[1:]}" if fact.asks else f"would have {fact.sentence}"
+            price = f" ({fact.price})" if fact.price else ""
+            return f"{'QUESTION' if fact.asks else 'WITHHELD'}: {told}{price}; because: {fact.why}"
+        case QuestionClosed():
+            return f"nothing waits for an answer any more: {fact.why}"
+        case ActChanged():
+            return f'act = "{fact.act}" from now on, by {fact.by}'
         case CommandReceived():
             return f"{fact.by} requests: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
         case Note():

@@ -1,6 +1,7 @@
 """What ``run`` and ``adopt`` share: the options of a run without a config file, and how it is supervised."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
@@ -24,6 +25,12 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds")
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress in between")
     parser.add_argument(
+        "--act",
+        dest="act_mode",
+        choices=("all", "ask", "notify"),
+        help="what is done without you: all (default), ask first, or notify only: nothing is ended or started",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
     )
     how = parser.add_mutually_exclusive_group()
@@ -45,6 +52,7 @@ def overrides_of(args: argparse.Namespace) -> "Overrides":
         output_dir=getattr(args, "output_dir", None),
         interval_s=getattr(args, "interval", None),
         max_restarts=getattr(args, "max_restarts", None),
+        act=getattr(args, "act_mode", None),
     )
 
 
@@ -53,7 +61,12 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
 
     ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
     """
+    from trainwatch.core.views.act_words import by_itself
+
     run = ready.run
+    print(
+        f"trainwatch: {by_itself(run.load_spec().settings)}", file=sys.stderr if args.json else sys.stdout, flush=True
+    )
     screen = _wants_screen(args)
     if not args.detach and not screen:
         from .event_printer import supervise_and_print

@@ -12,6 +12,9 @@ EXAMPLE = ""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
+    parser.add_argument(
+        "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
+    )
     add_remedies(parser)
     add_operation(parser, asks=False)
 
@@ -21,6 +24,7 @@ def act(args: argparse.Namespace) -> int:
         args,
         starts_supervisor=True,
         fresh=args.fresh,
+        incident=args.incident,
         remedies=tuple(args.remedies),
         without_remedies=args.without_remedies,
     )

@@ -13,6 +13,9 @@ EXAMPLE = "--from outputs/name-000004.safetensors"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="from the beginning, whatever checkpoints there are")
     parser.add_argument("--from", dest="checkpoint", metavar="CHECKPOINT", help="file or directory to resume from")
+    parser.add_argument(
+        "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
+    )
     add_remedies(parser)
     add_operation(parser, asks=False)
 
@@ -22,6 +25,7 @@ def act(args: argparse.Namespace) -> int:
         args,
         starts_supervisor=True,
         fresh=args.fresh,
+        incident=args.incident,
         checkpoint=args.checkpoint,
         remedies=tuple(args.remedies),
         without_remedies=args.without_remedies,

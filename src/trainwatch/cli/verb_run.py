@@ -44,6 +44,7 @@ def act(args: argparse.Namespace) -> int:
 def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
     """Print the launch that would be made."""
     from trainwatch.core.app.preflight.checklist import why_not_start
+    from trainwatch.core.views.act_words import by_itself
 
     spec, derived = plan.spec, plan.derived
     obstacle = why_not_start(plan)
@@ -73,6 +74,7 @@ def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
     for key, value in sorted(added.items()):
         print(f"env      {key}={value}")
+    print(f"then     {by_itself(spec.settings)}")
     print("nothing was started (--dry-run)")
     sys.stdout.flush()
     return ExitCode.DONE

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.views.act_words import ACT_WORDS
 
 from .output import print_json, printable, warn
 from .run_argument import add_run
@@ -65,6 +66,18 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         f"  the ramp fell from {rung['profile']}: {rung['failure']} after {rung['ran_s'] / 3600:.1f} h there"
         for rung in status["ramp"]["dead"]
     )
+    question = status["question"]
+    if question is not None:
+        since = time.strftime("%H:%M", time.localtime(status["wall0"] + question["t"]))
+        asked = (
+            f"asks since {since}: {question['text']}"
+            if question["asks"]
+            else f"{since}: would have {question['would']}"
+        )
+        lines.append(f"  {asked}" + (f" ({question['price']})" if question["price"] else ""))
+        lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
+    if status["act"] not in {None, "all"}:
+        lines.append(f"  {ACT_WORDS[status['act']]}; `trainwatch act all|ask|notify` changes it")
     newest = status["checkpoints"]["newest"]
     if newest:
         age_min = status["checkpoints"]["age_s"] / 60

@@ -1,0 +1,400 @@
+"""``[restart] act``: what is withheld, how it is told, and how a person answers."""
+
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import crash, running, save
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import (
+    ActChanged,
+    ActionWithheld,
+    BudgetChanged,
+    Note,
+    QuestionClosed,
+    RampMoved,
+)
+from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, Start, Tick
+from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
+from trainwatch.core.replay import Replay
+
+VERBS: tuple[Literal["restart", "resume"], ...] = ("restart", "resume")
+DISRUPTIVE = {"stop_attempt", "start_attempt", "end_leftovers", "delete_checkpoint"}
+
+
+def observing(act: Act = "notify", steps: int = 40, **restart: Any) -> World:
+    return running(judge(Settings(restart=Restart(act=act, **restart))), steps=steps)
+
+
+def hung(act: Act = "notify", **restart: Any) -> World:
+    return save(observing(act, steps=100, **restart), "out/checkpoint-80", 80).watch(Story(meta=False).dead(200))
+
+
+def done(world: World) -> list[str]:
+    """The decisions after the first launch that end, start or delete something."""
+    return [kind for kind in world.decisions[1:] if kind in DISRUPTIVE]
+
+
+def notices(world: World, event: str) -> list[NotifyPeople]:
+    return [n for n in world.of(NotifyPeople) if n.event == event]
+
+
+def test_with_notify_a_hang_is_told_and_nothing_is_ended() -> None:
+    world = hung()
+    assert world.word == "hung"
+    assert done(world) == []
+    (held,) = world.of(ActionWithheld)
+    assert held.sentence == "restarted from checkpoint-80 (step 80), after ending it"
+    assert held.lost_steps == 20
+    assert not held.asks
+    assert "would have restarted from checkpoint-80" in notices(world, "withheld")[0].title
+    assert "it repeats 20 steps (about" in held.price
+    assert "each hour of waiting costs" in held.price
+    assert world.incidents[0].open
+
+
+def test_a_hang_under_notify_runs_again_when_steps_come_and_costs_no_restart() -> None:
+    world = hung()
+    again = Story(meta=False)
+    again.step = 100
+    world.watch(again.train(5))
+    assert world.word == "running"
+    assert done(world) == []
+    assert world.of(BudgetChanged) == []
+    assert world.of(QuestionClosed)[-1].why == "training advances"
+    assert not world.incidents[0].open
+    world.watch(Story(meta=False).dead(3000))
+    assert len(world.of(ActionWithheld)) == 2
+
+
+def test_with_notify_a_crash_holds_the_run_and_resume_does_what_would_have_been_done() -> None:
+    world = crash(save(observing(), "out/checkpoint-40", 40))
+    assert world.word == "stopped"
+    assert done(world) == []
+    assert world.of(ActionWithheld)[0].sentence == "restarted from checkpoint-40 (step 40)"
+    world.command("resume")
+    assert done(world) == ["end_leftovers", "start_attempt"]
+    assert world.of(StartAttempt)[-1].resume_from == "out/checkpoint-40"
+    assert world.of(BudgetChanged)[-1].used == 1
+
+
+def test_resume_after_a_nan_crash_goes_behind_the_checkpoint_that_the_failure_is_in() -> None:
+    """Also with a wish of its own: only a checkpoint that is named overrides it."""
+    for extra in ({}, {"without_remedies": True}):
+        world = save(observing(), "out/checkpoint-20", 20)
+        world.wait(5)
+        world.see(LogChunk(t=world.t, text="\rsteps: 1%| | 41/10260 [00:10<10:00, 1.00s/it, avr_loss=nan]"))
+        save(world.wait(5), "out/checkpoint-42", 42)
+        crash(world, "\nloss is nan, stopping\n")
+        world.command("resume", **extra)
+        assert world.of(StartAttempt)[-1].resume_from == "out/checkpoint-20"
+
+
+def test_with_ask_the_question_names_its_price_and_the_commands() -> None:
+    world = hung("ask")
+    (question,) = notices(world, "question")
+    assert question.title == "run: restart from checkpoint-80 (step 80), after ending it?"
+    number = world.incidents[0].id
+    assert f"yes: `trainwatch restart run --incident {number}`" in question.body
+    assert f"no: `trainwatch ack run --incident {number}`" in question.body
+    assert "end it for good: `trainwatch stop run`" in question.body
+    assert "it repeats 20 steps" in question.body
+    assert "nothing is ended or started" in question.body
+    assert done(world) == []
+
+
+def test_a_question_without_an_answer_is_sent_again_and_never_acted_on() -> None:
+    world = hung("ask", ask_timeout_s=600.0).watch(Story(meta=False).dead(2000))
+    assert len(notices(world, "question")) >= 3
+    assert done(world) == []
+    assert world.word == "hung"
+
+
+def test_a_question_about_a_crash_is_sent_again_too() -> None:
+    world = crash(observing("ask", ask_timeout_s=60.0)).wait(200)
+    assert len(notices(world, "question")) == 4
+    assert done(world) == []
+    assert world.word == "stopped"
+
+
+def test_ack_says_no_and_the_question_is_not_sent_again() -> None:
+    world = hung("ask", ask_timeout_s=600.0)
+    world.command("ack", incident=world.incidents[0].id).watch(Story(meta=False).dead(2000))
+    assert len(notices(world, "question")) == 1
+    assert done(world) == []
+    world.command("restart")
+    assert done(world) == ["stop_attempt", "start_attempt"]
+
+
+def test_the_answer_restarts_a_hung_trainer() -> None:
+    for verb in ("restart", "resume"):
+        world = hung("ask")
+        world.command(verb, incident=world.incidents[0].id)
+        assert done(world) == ["stop_attempt", "start_attempt"]
+        assert world.of(StartAttempt)[-1].resume_from == "out/checkpoint-80"
+
+
+def test_the_answer_to_a_hang_that_ended_by_itself_ends_nothing() -> None:
+    world = hung("ask")
+    number = world.incidents[0].id
+    again = Story(meta=False)
+    again.step = 100
+    world.watch(again.train(5))
+    late = Command(t=world.t, verb="restart", incident=number)
+    reply = world.judge.answer(world.state, late)
+    assert not reply.ok
+    assert f"incident {number} waits for no answer any more" in reply.message
+    world.see(late)
+    assert done(world) == []
+    assert world.word == "running"
+
+
+def test_a_hang_is_judged_again_before_an_answer_ends_it() -> None:
+    """No step came, but the trainer works again: a long save, for example."""
+    for verb in VERBS:
+        world = hung("ask")
+        world.watch(Story(meta=False).go(60, cpu=1.5, write_per_s=9e7, read_per_s=9e7))
+        late = Command(t=world.t, verb=verb)
+        reply = world.judge.answer(world.state, late)
+        assert not reply.ok
+        assert "signs of life are back: nothing was ended" in reply.message
+        world.see(late)
+        assert done(world) == []
+        assert world.word == "running"
+        world.command("restart")  # ordered all the same
+        assert done(world) == ["stop_attempt", "start_attempt"]
+
+
+def test_a_question_is_judged_again_before_it_is_sent_again() -> None:
+    world = hung("ask", ask_timeout_s=300.0)
+    world.watch(Story(meta=False).go(400, cpu=1.5, write_per_s=9e7, read_per_s=9e7))
+    assert len(notices(world, "question")) == 1
+    assert world.word == "running"
+    assert world.of(QuestionClosed)[-1].why.startswith("signs of life are back")
+
+
+def test_a_hang_before_the_first_step_is_watched_as_a_start_again() -> None:
+    world = World(judge(Settings(restart=Restart(act="ask", ask_timeout_s=300.0)))).begin()
+    world.watch(Story(meta=False).load(10).dead(1500))
+    assert world.word == "hung"
+    world.watch(Story(meta=False).go(400, cpu=1.5, write_per_s=9e7, read_per_s=9e7))
+    assert world.word == "starting"
+
+
+def test_a_trainer_that_dies_while_its_hang_waits_for_an_answer_asks_a_new_question() -> None:
+    world = crash(hung("ask"))
+    first, second = world.of(ActionWithheld)
+    assert (first.action, second.action) == ("stop", "start")
+    assert world.word == "stopped"
+    assert "trainwatch resume {run}" in second.answers[0]
+    late = Command(t=world.t, verb="restart", incident=first.incident)
+    assert "`trainwatch resume` without --incident" in world.judge.answer(world.state, late).message
+
+
+def test_stop_is_an_answer_too() -> None:
+    world = hung("ask").command("stop")
+    assert done(world) == ["stop_attempt"]
+    assert world.word == "stopped"
+    assert world.state.withheld is None
+
+
+def test_wait_is_an_answer_too() -> None:
+    world = hung("ask").command("wait")
+    assert done(world) == []
+    assert world.word == "running"
+
+
+def test_a_finished_training_that_does_not_exit_is_not_ended_by_itself() -> None:
+    world = World(judge(Settings(restart=Restart(act="notify")))).begin()
+    world.watch(Story(meta=False, total=100).load(10).train(80).finish(words=True).dead(600))
+    assert world.word == "hung"
+    assert done(world) == []
+    assert world.of(ActionWithheld)[0].sentence == "ended its process, because the training is done"
+    world.command("stop")
+    assert world.word == "finished"
+
+
+def test_a_hang_that_no_restart_would_help_is_not_ended_by_itself() -> None:
+    world = hung("notify", max_restarts=0)
+    assert done(world) == []
+    held = world.of(ActionWithheld)[0]
+    assert held.would == "ended it and given the run up"
+    assert held.answers == ("to do it: trainwatch stop {run}",)
+
+
+def test_a_crash_that_no_restart_would_help_is_given_up_as_ever() -> None:
+    world = crash(observing(), "\nAttributeError: x\n")
+    assert world.word == "given_up"
+    assert done(world) == []
+
+
+def test_a_resume_that_was_not_taken_is_told_once_and_the_trainer_goes_on() -> None:
+    world = crash(save(running(judge(Settings()), 60), "out/step-60", 60))
+    world.command("act", act="notify")
+    before = len(done(world))
+    world.watch(Story(meta=False).load(5).train(30))
+    assert world.word == "running"
+    assert len(done(world)) == before
+    assert [w.would for w in world.of(ActionWithheld)] == ["ended it and given the run up"]
+
+
+def test_with_notify_nothing_is_deleted() -> None:
+    settings = Settings(restart=Restart(act="notify"), checkpoints=Checkpoints(keep_last=1))
+    world = running(judge(settings))
+    old = Checkpoint(
+        path="out/step-10", name="step-10", kind="directory", step=10, epoch=None, size_bytes=1, mtime=1.0,
+        verdict="complete", reason=None,
+    )  # fmt: skip
+    for _ in range(2):
+        world.answer("plan_retention", delete=[msgspec.to_builtins(old)])
+    for step in (10, 20, 30):
+        save(world.wait(1), f"out/step-{step}", step)
+    assert world.of(DeleteCheckpoint) == []
+    assert [w.sentence for w in world.of(ActionWithheld)] == ["deleted step-10"]  # told once
+
+
+def test_with_notify_the_ramp_climbs_only_on_order() -> None:
+    ladder = Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",))
+    world = running(judge(Settings(restart=Restart(act="notify"), profiles=ladder), profiles=("low", "high")))
+    for step in (40, 41, 42):
+        save(world.wait(1), f"out/step-{step}", step)
+    assert done(world) == []
+    assert world.of(RampMoved) == []
+    assert [w.sentence for w in world.of(ActionWithheld)] == ["switched to the profile high"]
+    world.command("profile", profile="high")
+    save(world.wait(1), "out/step-43", 43)
+    assert done(world) == ["stop_attempt", "start_attempt"]
+
+
+def test_a_run_whose_trainer_vanished_is_held_by_the_next_supervisor() -> None:
+    world = save(observing("ask"))
+    known = from_snapshot(to_snapshot(world.state))
+    assert known is not None
+    world.state, world.live = known, None
+    world.begin()
+    assert world.word == "stopped"
+    assert done(world) == []
+    world.command("resume")
+    assert done(world) == ["end_leftovers", "start_attempt"]
+
+
+def test_a_failed_launch_is_not_repeated_by_itself() -> None:
+    world = World(judge(Settings(restart=Restart(act="notify"))))
+    world.answer("start_attempt", ok=False, detail="no such file", retryable=True).begin()
+    assert world.decisions == ["start_attempt"]
+    assert world.word == "stopped"
+    world.command("resume")
+    assert world.decisions.count("start_attempt") == 2
+
+
+def test_act_is_changed_while_a_restart_is_under_way() -> None:
+    settings = Settings(restart=Restart(backoff_s=(60.0,)))
+    world = crash(save(running(judge(settings))))
+    assert world.word == "backing_off"
+    world.command("act", act="ask").wait(100)
+    assert world.word == "stopped"
+    assert world.of(ActChanged)[0].act == "ask"
+    assert "start_attempt" not in world.decisions[1:]
+    world.command("act", act="all")
+    world.wait(100)
+    assert world.decisions[-1] == "start_attempt"
+
+
+def test_act_is_changed_while_a_hung_trainer_is_being_ended() -> None:
+    world = World(judge(), silent=("stop_attempt",)).begin().watch(Story(meta=False).load(10).train(100).dead(200))
+    assert world.word == "stopping"
+    world.command("act", act="notify")
+    (order,) = world.of(StopAttempt)
+    world.see(Exit(t=world.t, signal=2), Outcome(t=world.t, decision=order.id, action="stop_attempt", ok=True))
+    assert world.word == "stopped"
+    assert "start_attempt" not in world.decisions[1:]
+
+
+def test_act_all_judges_an_open_hang_again_and_then_acts() -> None:
+    world = hung("ask").command("act", act="all")
+    assert done(world) == []
+    world.watch(Story(meta=False).dead(300))
+    assert done(world) == ["stop_attempt", "start_attempt"]
+
+
+def test_act_all_drops_what_waits_for_a_running_trainer() -> None:
+    world = crash(save(running(judge(Settings()), 60), "out/step-60", 60))
+    world.command("act", act="notify")
+    world.watch(Story(meta=False).load(5).train(30))
+    assert world.state.withheld is not None
+    world.command("act", act="all")
+    assert world.state.withheld is None
+    assert world.command("act", act="all").word == "running"  # type: ignore[unreachable]
+
+
+def test_act_ask_makes_a_question_of_what_was_withheld() -> None:
+    world = hung("notify").command("act", act="ask")
+    assert [n.event for n in world.of(NotifyPeople)][-2:] == ["withheld", "question"]
+    assert world.of(ActionWithheld)[-1].answers[0].startswith("yes: ")
+    world.command("act", act="ask")
+    assert len(notices(world, "question")) == 1
+    world.command("act", act="notify").wait(4000, every_s=60)
+    assert len(notices(world, "question")) == 1
+
+
+def test_act_without_a_value_is_refused() -> None:
+    world = observing()
+    assert not world.judge.answer(world.state, Command(t=world.t, verb="act")).ok
+    world.command("act")
+    assert world.of(ActChanged) == []
+
+
+def test_what_waits_is_in_the_snapshot() -> None:
+    for world in (hung("ask"), crash(observing("ask"))):
+        known = from_snapshot(to_snapshot(world.state))
+        assert known is not None
+        assert known.withheld == world.state.withheld
+
+
+def test_a_new_supervisor_does_not_repeat_a_stop_that_was_decided_before_act_was_changed() -> None:
+    world = World(judge(), silent=("stop_attempt",)).begin().watch(Story(meta=False).load(10).train(100).dead(200))
+    assert world.word == "stopping"
+    world.judge = judge(Settings(restart=Restart(act="notify")))
+    world.see(Start(t=world.t, attempt=1, pid=5001, adopted=True), Tick(t=world.t + 1))
+    assert world.word == "running"
+    assert world.decisions.count("stop_attempt") == 1
+
+
+def test_a_replay_shows_what_would_have_been_done() -> None:
+    story = Story().start().load(10).train(100).checkpoint("out/checkpoint-100", step=100).dead(300)
+    fold = Replay(judge(Settings(restart=Restart(act="notify"))))
+    fold.feed_all(story.observations)
+    result = fold.result()
+    assert result["final_state"] == "hung"
+    assert result["withheld"][0]["would"].startswith("restarted from checkpoint-100")
+    assert not {d["decision"] for d in result["decisions"]} & DISRUPTIVE
+
+
+def test_near_the_end_waiting_costs_no_more_than_what_is_left() -> None:
+    world = running(judge(Settings(restart=Restart(act="ask"))), steps=1)
+    last = Story(meta=False, total=200)
+    last.step = 100
+    crash(world.watch(last.train(60)))
+    assert "waiting delays the last 40 steps (about 100 s of training)" in world.of(ActionWithheld)[0].price
+
+
+def test_a_price_that_is_unknown_is_not_made_up() -> None:
+    world = World(judge(Settings(restart=Restart(act="ask")))).begin()
+    crash(world)
+    assert (
+        world.of(ActionWithheld)[0].price == "how many steps it repeats is unknown; while it waits, nothing is trained"
+    )
+
+
+@pytest.mark.parametrize("act", ["ask", "notify"])
+def test_the_first_launch_and_the_orders_of_a_person_pass(act: Act) -> None:
+    world = observing(act)
+    assert world.decisions == ["start_attempt"]
+    world.command("restart")
+    assert done(world) == ["stop_attempt", "start_attempt"]
+    assert any("restart by" in s.reason for s in world.of(StopAttempt))
+    assert world.of(Note) is not None
