@@ -6,9 +6,9 @@ by a deep verification and by comparisons. Why a package of its own: docs/decisi
 
 from ..model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan, TensorChange
 from .formats.reading_pace import ProgressCallback
-from .inspection import inspect, verify
+from .inspection import inspect, inspect_any, verify
 from .layouts.recognition import is_checkpoint_directory
-from .listing import list_checkpoints
+from .listing import list_checkpoints, not_understood, state_in
 from .manage.backup import Backup, BackupRefusedError, backup
 from .manage.comparison import ComparisonRefusedError, compare
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
@@ -28,9 +28,12 @@ __all__ = [
     "backup",
     "compare",
     "inspect",
+    "inspect_any",
     "is_checkpoint_directory",
     "list_checkpoints",
+    "not_understood",
     "plan_prune",
     "show",
+    "state_in",
     "verify",
 ]

@@ -1,6 +1,5 @@
 """The verdict on one checkpoint: quick from structure and sizes, deep from every byte."""
 
-import re
 import stat
 from contextlib import closing
 from pathlib import Path
@@ -8,31 +7,49 @@ from pathlib import Path
 from ..model.checkpoints.checkpoint import Checkpoint, Holds
 from ..model.checkpoints.checkpoint_names import SHARD, is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
-from .formats.damage import Corrupt, Growing, worst
-from .formats.file_contents import FileContents
-from .formats.pickles.pickle_values import Mapping
+from .formats.damage import Corrupt, Growing, Opaque, worst
 from .formats.reading_pace import Pace, ProgressCallback, idle_io_priority
 from .formats.state_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
 from .layouts.layout_reading import optimizer_in
 from .layouts.members import Members
 from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
-
-_MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
-"""In names of tensors: what optimizers keep."""
+from .unknown_state import UNKNOWN, unknown_state
 
 
-def inspect(path: Path) -> Checkpoint | None:
+def inspect(path: Path, *, layout: str | None = None) -> Checkpoint | None:
     """Quick verdict: structure and sizes, no tensor values.
 
     None: it does not exist, or it is not a checkpoint (a log, an optimizer alone, one shard of a set that has an
     index, an output directory, a file without tensors). A temporary name (``*.tmp``, ``tmp-checkpoint-500``) gives the
-    verdict ``writing``. Nothing in the file makes it raise.
+    verdict ``writing``. Nothing in the file makes it raise. ``layout``: the one that its trainer follows, if its
+    preset says so (``layout``).
     """
     try:
-        subject = subject_of(path)
+        subject = subject_of(path, layout)
         finding = None if subject is None else subject.examine(None)
         return None if subject is None or finding is None or finding.is_bare else conclude(subject, finding)
+    except FileNotFoundError:
+        return None
+
+
+def inspect_any(
+    path: Path, *, layout: str | None = None, rewritten: bool = False, named: bool = False
+) -> Checkpoint | None:
+    """As ``inspect``; what is no checkpoint of a known make, but may be state of a training, is ``opaque``.
+
+    ``rewritten``: it was written again as a whole. ``named``: the preset's ``checkpoint_globs`` name it. Raises OSError
+    other than FileNotFoundError.
+    """
+    try:
+        subject = subject_of(path, layout)
+        finding = None if subject is None else subject.examine(None)
+        if subject is not None and finding is not None and not finding.is_bare:
+            return conclude(subject, finding)
+        if finding is not None and finding.is_compiled:
+            return None
+        part = SHARD.match(path.name) is not None and finding is None
+        return None if part else unknown_state(path, rewritten=rewritten, named=named)
     except FileNotFoundError:
         return None
 
@@ -43,6 +60,7 @@ def verify(
     deep: bool,
     progress: ProgressCallback | None = None,
     rate_limit_bytes_per_s: float | None = None,
+    layout: str | None = None,
 ) -> Checkpoint:
     """Verdict on one checkpoint, asked for by name.
 
@@ -51,7 +69,7 @@ def verify(
     the verification and reaches the caller. Raises FileNotFoundError. A file that is not a checkpoint gets a
     verdict, too.
     """
-    subject = subject_of(path) or _anything(path)
+    subject = subject_of(path, layout) or _anything(path)
     if not deep:
         return conclude(subject, subject.examine(None))
     from .formats.value_scan import Scanner  # numpy, only where values are read
@@ -67,11 +85,11 @@ def verify(
     return conclude(subject, finding)
 
 
-def subject_of(path: Path) -> Subject | None:
+def subject_of(path: Path, layout: str | None = None) -> Subject | None:
     """The checkpoint that the path names, or None if it names none. Raises FileNotFoundError."""
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        return directory_subject(path)
+        return directory_subject(path, layout=layout)
     if not stat.S_ISREG(status.st_mode):
         return None
     if path.name.endswith(INDEX_SUFFIX):
@@ -103,14 +121,13 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         reason=notes if deciding is None else deciding.reason,
         opaque=finding.opaque,
         holds=holding(subject, finding),
+        understood=not damages or any(damage.understood for damage in damages),
     )
 
 
 def has_optimizer(subject: Subject, finding: Finding) -> bool:
     """A member of its own, or inside a file."""
-    return optimizer_in(subject.members) or any(
-        _file_has_optimizer(found.contents) for found in finding.files.values() if found.contents is not None
-    )
+    return optimizer_in(subject.members, finding.files)
 
 
 def holding(subject: Subject, finding: Finding) -> Holds | None:
@@ -121,18 +138,14 @@ def holding(subject: Subject, finding: Finding) -> Holds | None:
         return "weights" if all(f.contents is not None for f in finding.files.values()) and finding.files else None
     if any(name in subject.members.files for name in STATE_FILES):
         return "state"
-    return None if finding.kind == "dcp" else "weights"
-
-
-def _file_has_optimizer(contents: FileContents) -> bool:
-    tree = contents.tree
-    if isinstance(tree, Mapping) and any(key.startswith("optim") for key in tree.keys()):  # noqa: SIM118  no dict
-        return True
-    return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
+    return None if finding.kind in {"dcp", "unknown"} else "weights"
 
 
 def _anything(path: Path) -> Subject:
     """A subject for a path that was asked for but is not a checkpoint by its name."""
+    unknown = unknown_state(path)
+    if unknown is not None:
+        return Subject.unreadable(path, Opaque(unknown.reason or UNKNOWN))
     status = path.stat()
     forced = None
     if stat.S_ISREG(status.st_mode):

@@ -1,6 +1,7 @@
 """What a path names: a file, a set of shards or a directory, and how each is examined."""
 
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             )
         )
 
+    @property
+    def is_compiled(self) -> bool:
+        """A model compiled for inference."""
+        return any(f.contents is not None and TORCHSCRIPT in f.contents.opaque for f in self.files.values())
+
     def with_damage(self, damage: Damage) -> "Finding":
         """A copy with one more damage."""
         return msgspec.structs.replace(self, damages=(*self.damages, damage))
@@ -65,7 +71,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def unreadable(cls, path: Path, damage: Damage) -> "Subject":
         """A path that cannot be read."""
-        members = Members(root=path, files={}, folders=(), strays=())
+        members = Members(root=path, files=_files_at(path), folders=(), strays=())
         finding = Finding(kind="unknown", layout="unknown", counts=read_name(path.name), damages=(damage,))
         return cls(path=path, members=members, mtime=_mtime(path), examine=lambda _: finding)
 
@@ -88,7 +94,7 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
             layout="file",
             counts=read_name(path.name) if contents is None else counts_of(contents, path.name),
             damages=damages,
-            notes=() if contents is None else contents.notes,
+            notes=(*(() if contents is None else contents.notes), *(() if found.note is None else (found.note,))),
             opaque=() if contents is None else contents.opaque,
             files={path.name: found},
         )
@@ -96,12 +102,12 @@ def file_subject(path: Path, *, force: bool = False) -> Subject | None:
     return Subject(path=path, members=members, mtime=status.st_mtime, examine=examine)
 
 
-def directory_subject(path: Path, *, force: bool = False) -> Subject | None:
+def directory_subject(path: Path, *, force: bool = False, layout: str | None = None) -> Subject | None:
     """A directory, or None if it is not a checkpoint. ``force``: take any that holds weights at any depth."""
     if not force and not is_checkpoint_directory(path):
         return None
     try:
-        members = find_members(path)
+        members = find_members(path, layout)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -196,6 +202,7 @@ def _shards_subject(path: Path, members: Members) -> Subject:
             layout="shards",
             counts=read_name(name) if first is None else counts_of(first, name),
             damages=tuple(damages) if findings else (*damages, Corrupt(f"{path.name}: names no files")),
+            notes=tuple(f"{shard}: {found.note}" for shard, found in findings.items() if found.note is not None),
             opaque=tuple(
                 shard for shard, found in findings.items() if found.contents is not None and found.contents.opaque
             ),
@@ -204,6 +211,18 @@ def _shards_subject(path: Path, members: Members) -> Subject:
 
     mtime = max((member.mtime for member in members.files.values()), default=0.0)
     return Subject(path=path, members=members, mtime=mtime, examine=examine)
+
+
+def _files_at(path: Path) -> dict[str, Member]:
+    """The regular files of a path that is not read further; none if that cannot be told."""
+    try:
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode):
+            alone = Member(name=path.name, path=path, size_bytes=status.st_size, mtime=status.st_mtime)
+            return {path.name: alone}
+        return find_members(path).files
+    except OSError:
+        return {}
 
 
 def _mtime(path: Path) -> float:

@@ -52,6 +52,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     checkpoint_globs: tuple[str, ...] = ()
     """Names of its checkpoints directly in the output folder; only these are watched and listed. Empty = every known
     checkpoint name."""
+    layout: Literal["training_state"] | None = None
+    """The members that each of its checkpoint folders must have: ``training_state`` = model.pt, optimizer.pt and
+    training_state.json. None: what a folder must have is told from the files themselves."""
     sample_globs: tuple[str, ...] = ()
     """Paths of its sample images below the output folder (``samples/**/*.png``). If none matches, folders with
     usual names for samples are searched."""

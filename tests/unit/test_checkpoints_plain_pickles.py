@@ -57,11 +57,16 @@ def test_a_state_file_beside_weights_of_another_name_is_complete(tmp_path: Path)
     assert verify(folder, deep=False).verdict == "torn"
 
 
-def test_the_layout_with_its_own_optimizer_needs_its_own_model(tmp_path: Path) -> None:
+def test_a_layout_is_demanded_only_if_the_preset_or_the_files_name_it(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-500"
     folder.mkdir()
     torch.save({"w": torch.ones(4)}, folder / "renamed.pt")
     torch.save({"state": {}, "param_groups": []}, folder / "optimizer.pt")
     (folder / "training_state.json").write_text('{"global_step": 500}')
-    found = verify(folder, deep=False)
-    assert (found.verdict, found.reason) == ("torn", "model.pt is missing: it holds the weights")
+    assert verify(folder, deep=False).verdict == "complete"
+    found = verify(folder, deep=False, layout="training_state")
+    assert (found.verdict, found.reason, found.understood) == (
+        "torn",
+        "model.pt is missing: it holds the weights",
+        False,
+    )

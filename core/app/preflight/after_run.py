@@ -121,13 +121,18 @@ def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
         return [], failed("checkpoints", f"none in {after.folder}", "is run.output_dir where the trainer saves?")
     verified = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(listing.checkpoints)]
     complete = [c for c in verified if c.verdict == "complete"]
-    damaged = [c for c in verified if c.verdict != "complete"]
+    damaged = [c for c in verified if c.verdict != "complete" and c.understood]
     if damaged:
         named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in damaged[:4])
         make = failed if verified[0] in damaged else warned
         rest = "the others are complete" if complete else "none is complete"
         remedy = f"do not use them; {rest}: trainwatch checkpoints list {after.folder}"
         return complete, make("checkpoints", f"{len(damaged)} of {len(verified)} are not complete: {named}", remedy)
+    unclear = [c for c in verified if not c.understood]
+    if unclear:
+        named = "; ".join(f"{c.name}: {c.reason}" for c in unclear[:4])
+        found = f"{len(unclear)} of {len(verified)} are not understood: {named}"
+        return complete, warned("checkpoints", found, "keep them; only the trainer can tell whether they are whole")
     read = min(DEEP, len(verified))
     return complete, passed(
         "checkpoints", f"all {len(verified)} are complete; every byte of the newest {read} was read"

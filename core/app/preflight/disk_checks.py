@@ -101,7 +101,13 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
         return warned(
             "resume point", "checkpoints exist, but none is complete: a restart would train from the beginning", see
         )
-    found = verify(Path(listing.resume_point), deep=True)
+    found = verify(Path(listing.resume_point), deep=True, layout=plan.preset.layout)
+    if found.verdict == "opaque":
+        return warned(
+            "resume point",
+            f"{found.name} is not understood: {found.reason or 'no reason given'}",
+            "a restart gives it to the trainer, if the command has a place for it, and is held if not; " + see,
+        )
     if found.verdict != "complete":
         why = f"{found.name}: {found.verdict} ({found.reason or 'no reason given'})"
         return warned("resume point", f"{why}; an older one would be used", see)

@@ -14,7 +14,7 @@ def list_run_checkpoints(spec: RunSpec, preset: Preset) -> CheckpointListing:
     """Newest first; none if there is no folder (yet). Raises OSError."""
     if spec.output_dir is None or not Path(spec.output_dir).is_dir():
         return CheckpointListing(checkpoints=(), resume_point=None)
-    return list_checkpoints(Path(spec.output_dir), preset.checkpoint_globs)
+    return list_checkpoints(Path(spec.output_dir), preset.checkpoint_globs, layout=preset.layout)
 
 
 def find_run_samples(spec: RunSpec, preset: Preset) -> tuple[Sample, ...]:

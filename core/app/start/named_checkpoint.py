@@ -1,6 +1,7 @@
 """A checkpoint that a person names is verified before the resume command is sent to a supervisor, or one is started.
 
-If it is not complete, the run stays as it is, and the answer contains the reason.
+If it is damaged, the run stays as it is, and the answer contains the reason. What is not understood is for the trainer
+to read: a person who names it decides.
 """
 
 from pathlib import Path
@@ -16,11 +17,12 @@ def unfit(run: RunDirectory, command: Command) -> str | None:
     if command.checkpoint is None:
         return None
     path = Path(command.checkpoint)
+    spec = run.load_spec()
     try:
-        found = verify(path, deep=run.load_spec().settings.checkpoints.verify == "deep")
+        found = verify(path, deep=spec.settings.checkpoints.verify == "deep")
     except OSError as error:
         return f"{path}: {error.strerror or error}"
-    if found.verdict == "complete":
+    if found.verdict == "complete" or not found.understood:
         return None
     return (
         f"{found.name} cannot be resumed from: {found.reason or found.verdict}; nothing was changed "

@@ -17,14 +17,17 @@ class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error o
     """``reason`` is a sentence that names the member and, if known, the byte."""
 
     verdict: ClassVar[Verdict]
+    understood: bool
+    """False: another program may see nothing wrong with it."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, understood: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.understood = understood and self.verdict != "opaque"
 
     def within(self, member: str) -> "Damage":
         """The same finding for a member of a larger checkpoint."""
-        return type(self)(f"{member}: {self.reason}")
+        return type(self)(f"{member}: {self.reason}", understood=self.understood)
 
 
 class Torn(Damage):

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from .byte_range import ByteRange
-from .damage import Corrupt, Torn
+from .damage import Corrupt, Opaque, Torn
 from .elements import SAFETENSORS_ELEMENTS
 from .file_contents import FileContents, Region, Tensor
+from .foreign_formats import HEAD_BYTES, foreign_format
 from .pickles.pickle_values import shown
 
 MAX_HEADER_BYTES = 100_000_000
@@ -28,13 +29,17 @@ class _Entry(msgspec.Struct, frozen=True):
 def read_safetensors(source: ByteRange) -> FileContents:
     """Read and check the header: lengths, types, shapes against offsets, no gap, no overlap, no byte too many.
 
-    Raises Torn or Corrupt.
+    Raises Torn, Corrupt, or Opaque for a file of another format.
     """
     if source.size < 8:
         raise Torn(f"has {source.size} bytes; even the header length takes 8")
     length = int.from_bytes(source.read(0, 8), "little")
     if length > MAX_HEADER_BYTES or length < 2:
-        raise Corrupt(f"has a header length of {length} bytes at byte 0; 2 to {MAX_HEADER_BYTES} are possible")
+        foreign = foreign_format(source.read(0, min(source.size, HEAD_BYTES)), "")
+        if foreign is not None:
+            raise Opaque(f"unknown format ({foreign.words})")
+        impossible = f"has a header length of {length} bytes at byte 0; 2 to {MAX_HEADER_BYTES} are possible"
+        raise Corrupt(impossible, understood=length == 0)
     if 8 + length > source.size:
         raise Torn(f"is cut inside its header: {source.size} bytes of at least {8 + length}")
     entries, metadata = _decode(source.read(8, length))

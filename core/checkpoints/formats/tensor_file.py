@@ -10,6 +10,7 @@ from ...model.checkpoints.checkpoint_suffixes import TensorFormat
 from .byte_range import ByteRange, open_bytes
 from .damage import Corrupt, Damage, Opaque, Torn, worst
 from .file_contents import FileContents
+from .foreign_formats import foreign_format
 from .nonfinite import check_values
 from .pickles.pickle_tensors import whole_number
 from .pickles.pickle_values import Mapping, PickleValue
@@ -22,6 +23,7 @@ from .zip_archive import LOCAL_SIGNATURE
 if TYPE_CHECKING:
     from .value_scan import Scanner
 
+ONLY_ZEROS = "all values of its tensors are zero"
 _SAFETENSORS_STEP_KEYS = ("ss_steps", *STEP_KEYS)
 _SAFETENSORS_EPOCH_KEYS = ("ss_epoch", *EPOCH_KEYS)
 _TAR_MARK = b"ustar"
@@ -31,10 +33,14 @@ _TEXT_PICKLE_STARTS = b"(c]}lNISFVGUX"
 
 
 class FileFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. ``damage`` None: nothing wrong was found. ``contents`` None: it could not be listed."""
+    """What was found. ``damage`` None: nothing wrong was found. ``contents`` None: it could not be listed.
+
+    ``note``: what its values show that is unusual but may be meant.
+    """
 
     contents: FileContents | None
     damage: Damage | None
+    note: str | None = None
 
 
 def examine_file(
@@ -65,11 +71,13 @@ def examine_range(
     if opaque is not None:
         damages.append(opaque)
     if scanner is not None:
+        scanner.only_zeros = None
         try:
             damages.extend(check_values(source, contents, scanner))
         except Damage as damage:
             damages.append(damage)
-    return FileFinding(contents=contents, damage=worst(damages))
+    zeros = scanner is not None and scanner.only_zeros is True
+    return FileFinding(contents=contents, damage=worst(damages), note=ONLY_ZEROS if zeros else None)
 
 
 def read_torch_file(source: ByteRange) -> FileContents:
@@ -87,13 +95,17 @@ def read_torch_file(source: ByteRange) -> FileContents:
         raise Opaque("is a tar file of torch 0.1, which cannot be read")
     if head[0] == 0x80:
         return read_plain_pickle(source)
+    foreign = foreign_format(head, "")
+    if foreign is not None:
+        raise Opaque(f"unknown format ({foreign.words})")
     if head[:1] in {bytes([start]) for start in _TEXT_PICKLE_STARTS}:
         try:
             return read_plain_pickle(source)
         except (Torn, Corrupt) as damage:
-            raise Corrupt(f"is in no format that torch writes ({damage.reason})") from damage
-    what = "begins with zeros" if not head.strip(b"\0") else "is in no format that torch writes"
-    raise Corrupt(f"{what} (byte 0: {head[:8].hex(' ')})")
+            raise Corrupt(f"is in no format that torch writes ({damage.reason})", understood=False) from damage
+    if not head.strip(b"\0"):
+        raise Corrupt(f"begins with zeros (byte 0: {head[:8].hex(' ')})")
+    raise Corrupt(f"is in no format that torch writes (byte 0: {head[:8].hex(' ')})", understood=False)
 
 
 def looks_like_torch(head: bytes) -> bool:

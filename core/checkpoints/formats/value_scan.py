@@ -49,6 +49,8 @@ class Scanner:
         # the checksum takes most of the time; in a second thread it runs beside the reading (zlib releases the GIL)
         self._checksums = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checksum")
         self._mask = np.empty(chunk_bytes, dtype=np.bool_)
+        self.only_zeros: bool | None = None
+        """Whether every value that was tested since this was last set to None is zero; None: none was tested."""
 
     def scan(
         self,
@@ -140,6 +142,8 @@ class Scanner:
     def test(self, chunk: "Array", at: int, check: FiniteCheck, on_bad: BadValues, *, big_endian: bool) -> None:
         """Test the bytes of one chunk, which begins at byte ``at`` of its region."""
         np = self._np
+        if self.only_zeros is not False and len(chunk):
+            self.only_zeros = not chunk.any()
         order = ">" if big_endian else "<"
         if check in _FLOAT_BYTES:
             width = _FLOAT_BYTES[check]

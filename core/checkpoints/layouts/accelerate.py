@@ -8,7 +8,7 @@ import re
 
 from ...model.checkpoints.checkpoint_names import NameCounts
 from ..formats.damage import Damage
-from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
+from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
 from .members import Members
 
 STATE = "train_state.json"
@@ -24,7 +24,7 @@ def read_accelerate(members: Members, _: Findings) -> LayoutReading | None:
     damages: list[Damage] = []
     counts = NameCounts()
     if not any(weights_in(members)):
-        damages.append(missing(members, "model.safetensors", "no file with weights is there"))
+        damages.append(no_weights(members, "model.safetensors", "no file with weights is there"))
     if not optimizer_in(members):
         damages.append(missing(members, "optimizer.bin", "training cannot go on without it"))
     if not any(_LAST.match(name) for name in members.top()):

@@ -19,6 +19,8 @@ LATEST = "latest"
 _MODEL = re.compile(r"^(?:zero_pp_rank_(?P<dp>\d+)_)?mp_rank_(?P<mp>\d+)_model_states\.pt$")
 _OPTIMIZER = re.compile(r"^(?P<kind>bf16_|fp16_)?zero_pp_rank_(?P<dp>\d+)_mp_rank_(?P<mp>\d+)_optim_states\.pt$")
 _MAX_LATEST_BYTES = 4096
+TAG = re.compile(r"^global_step\d+$")
+"""What its tag folders are called if the trainer gives no name."""
 
 
 def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None:
@@ -31,7 +33,7 @@ def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None
         return None
     damages: list[Damage] = []
     if not models:
-        damages.append(Torn("mp_rank_00_model_states.pt is missing: it holds the weights"))
+        damages.append(Torn("mp_rank_00_model_states.pt is missing: it holds the weights", understood=False))
     step: int | None = None
     for name, match in models.items():
         finding = findings.get(name)
@@ -48,13 +50,39 @@ def read_deepspeed(members: Members, findings: Findings) -> LayoutReading | None
     return LayoutReading(layout="deepspeed", damages=tuple(damages), counts=NameCounts(step))
 
 
+def read_deepspeed_save(members: Members, findings: Findings) -> LayoutReading | None:
+    """The folder of the tags, which is what loading is given: what ``latest`` names must be there, with all its ranks.
+
+    Recognised by a tag folder with model or optimizer states, or by ``latest`` with the name of a usual tag.
+    """
+    tags = {
+        name.partition("/")[0]
+        for name in members.files
+        if name.count("/") == 1 and (_MODEL.match(name.partition("/")[2]) or _OPTIMIZER.match(name.partition("/")[2]))
+    }
+    named = _read_latest(members.root / LATEST) if LATEST in members.files else None
+    if not tags and not (named is not None and TAG.match(named)):
+        return None
+    damages = check_latest(members)
+    if damages or named is None:
+        return LayoutReading(layout="deepspeed", damages=tuple(damages))
+    inner = {name.removeprefix(f"{named}/"): found for name, found in findings.items() if name.startswith(f"{named}/")}
+    newest = read_deepspeed(members.under(named), inner)
+    if newest is None:
+        nothing = Torn(f"{named}, which {LATEST} names, holds no states of DeepSpeed", understood=False)
+        return LayoutReading(layout="deepspeed", damages=(nothing,))
+    return LayoutReading(
+        layout="deepspeed", damages=tuple(damage.within(named) for damage in newest.damages), counts=newest.counts
+    )
+
+
 def check_latest(members: Members) -> list[Damage]:
     """A folder that holds tag folders: ``latest`` must name one that is there. Loading reads it first."""
     if LATEST not in members.files:
-        return [Torn("latest is missing: it is written last, so the checkpoint was not finished")]
+        return [Torn("latest is missing: it is written last, so the checkpoint was not finished", understood=False)]
     tag = _read_latest(members.root / LATEST)
     if tag is None or tag not in members.folders:
-        return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist")]
+        return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist", understood=False)]
     return []
 
 
@@ -69,7 +97,7 @@ def _missing_ranks(tree: Mapping, mp: int, optimizers: set[tuple[int, int]], kin
 
 def _missing_rank(rank: tuple[int, int], kind: str) -> Torn:
     name = f"{kind}zero_pp_rank_{rank[0]}_mp_rank_{rank[1]:02d}_optim_states.pt"
-    return Torn(f"{name} is missing: every rank must have saved")
+    return Torn(f"{name} is missing: every rank must have saved", understood=False)
 
 
 def _not_named_latest(root: Path) -> list[Damage]:
@@ -78,7 +106,7 @@ def _not_named_latest(root: Path) -> list[Damage]:
         return []
     named, own = read_name(tag).step, read_name(root.name).step
     if named is not None and own is not None and named < own:
-        return [Torn(f"was not finished: {LATEST} beside it names {shown(tag)}")]
+        return [Torn(f"was not finished: {LATEST} beside it names {shown(tag)}", understood=False)]
     return []
 
 

@@ -16,14 +16,18 @@ from ...model.checkpoints.checkpoint_names import (
     tensor_format,
 )
 from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
+from ...model.checkpoints.other_files import is_other_file
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage, Torn
+from ..formats.foreign_formats import HEAD_BYTES, is_safetensors, is_torch_zip
 from ..formats.tensor_file import FileFinding, counts_of, examine_file, looks_like_torch
+from ..formats.torch_legacy import MAGIC
 from .accelerate import read_accelerate
 from .dcp import check_dcp, is_dcp, read_dcp
-from .deepspeed import read_deepspeed
-from .layout_reading import Findings, LayoutReading, weights_in
+from .deepspeed import read_deepspeed, read_deepspeed_save
+from .layout_reading import Findings, LayoutReading, no_weights, optimizer_in, weights_in
 from .members import Member, Members
+from .older_siblings import missing_beside_older
 from .shards import check_shards
 from .training_state import read_training_state
 from .transformers import read_transformers
@@ -32,12 +36,15 @@ if TYPE_CHECKING:
     from ..formats.value_scan import Scanner
 
 
-def read_weights(members: Members, _: Findings) -> LayoutReading | None:
+def read_weights(members: Members, findings: Findings) -> LayoutReading | None:
     """Everything that no other layout claims, if it is a checkpoint by its name or by known weights."""
-    if any(weights_in(members)):
-        return LayoutReading(layout="weights", notes=("weights only, no optimizer state",))
+    if any(weights_in(members, findings)):
+        whole = optimizer_in(members, findings)
+        return LayoutReading(layout="weights", notes=() if whole else ("weights only, no optimizer state",))
     if is_checkpoint_directory_name(members.root.name) or any(KNOWN_WEIGHTS.match(name) for name in members.top()):
-        return LayoutReading(layout="weights", damages=(Torn("no file with weights is in it"),))
+        other = no_weights(members, "", "")
+        empty = Torn("no file with weights is in it")
+        return LayoutReading(layout="weights", damages=(other if other.verdict == "opaque" else empty,))
     return None
 
 
@@ -47,9 +54,12 @@ _LAYOUTS: tuple[Callable[[Members, Findings], LayoutReading | None], ...] = (
     read_training_state,
     read_accelerate,
     read_transformers,
+    read_deepspeed_save,
     read_weights,
 )
 """Asked in this order; the first that recognises the directory decides."""
+_LOOSE = frozenset({"training_state", "weights"})
+"""Layouts that demand little: an older checkpoint of the same make tells what else belongs to one."""
 
 
 class DirectoryFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +91,8 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
     if reading is None:
         return None
     damages.extend(reading.damages)
+    if reading.layout in _LOOSE and not reading.damages:
+        damages.extend(missing_beside_older(members))
     damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
     damages.extend(check_shards(members, findings))
     damages.extend(_check_inner_dcp(members, reading, scanner))
@@ -88,13 +100,19 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
         layout=reading.layout,
         kind=reading.kind,
         damages=tuple(damages),
-        notes=reading.notes,
+        notes=(*reading.notes, *_zero_weights(members, findings)),
         counts=_counts(members, reading, findings),
         opaque=tuple(
             name for name, finding in findings.items() if finding.contents is not None and finding.contents.opaque
         ),
         files=findings,
     )
+
+
+def _zero_weights(members: Members, findings: Findings) -> list[str]:
+    return [
+        f"{name}: {findings[name].note}" for name in weights_in(members) if name in findings and findings[name].note
+    ]
 
 
 def bytes_to_scan(members: Members) -> int:
@@ -110,17 +128,27 @@ def format_of(member: Member) -> TensorFormat | None:
     """The format in which a member is to be read, or None for what holds no tensors."""
     base = member.name.rpartition("/")[2]
     promised = tensor_format(base)
-    if promised != "maybe_torch":
+    if promised == "maybe_torch":
+        return "torch" if looks_like_torch(_head(member.path, 32)) else None
+    if promised is not None or base.endswith(DCP_SUFFIX) or is_other_file(base):
         return promised
-    return "torch" if _begins_like_torch(member.path) else None
+    return _by_first_bytes(member.path)
 
 
-def _begins_like_torch(path: Path) -> bool:
+def _by_first_bytes(path: Path) -> TensorFormat | None:
+    """The format of a file whose suffix says nothing: ``last.pth.tar`` is a file of torch."""
+    head = _head(path, HEAD_BYTES)
+    if is_torch_zip(head) or head.startswith(MAGIC):
+        return "torch"
+    return "safetensors" if is_safetensors(head) else None
+
+
+def _head(path: Path, size: int) -> bytes:
     try:
         with open_bytes(path) as source:
-            return looks_like_torch(source.read(0, min(source.size, 32)))
+            return source.read(0, min(source.size, size))
     except (OSError, Damage):
-        return False
+        return b""
 
 
 def _check_inner_dcp(members: Members, reading: LayoutReading, scanner: "Scanner | None") -> list[Damage]:

@@ -1,5 +1,6 @@
 """What all directory layouts share: the result of reading one, and which files are weights or optimizer state."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -7,10 +8,17 @@ import msgspec
 from ...model.checkpoints.checkpoint import Kind
 from ...model.checkpoints.checkpoint_names import NameCounts, is_part, tensor_format
 from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
-from ..formats.damage import Corrupt, Damage, Torn
+from ...model.checkpoints.other_files import TEXT_SUFFIXES
+from ..formats.damage import Corrupt, Damage, Opaque, Torn
+from ..formats.file_contents import FileContents
+from ..formats.pickles.pickle_values import Mapping
 from ..formats.state_file import read_state_file
 from ..formats.tensor_file import FileFinding
+from ..unknown_state import UNKNOWN, holds_state
 from .members import Members
+
+_MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
+"""In names of tensors: what optimizers keep."""
 
 Findings = dict[str, FileFinding]
 """What was found in each tensor file, by member name."""
@@ -26,22 +34,29 @@ class LayoutReading(msgspec.Struct, frozen=True, kw_only=True):
     counts: NameCounts = NameCounts()
 
 
-def weights_in(members: Members) -> Iterator[str]:
-    """Names of the files that hold weights, in any folder."""
+def weights_in(members: Members, findings: Findings | None = None) -> Iterator[str]:
+    """Names of the files that hold weights, in any folder. ``findings``: what they hold, for those of other names."""
     for name in members.files:
         base = name.rpartition("/")[2]
-        is_weights = (
-            tensor_format(base) in {"safetensors", "torch"} and not is_part(base) and not base.startswith("ema")
-        )
+        found = None if findings is None else findings.get(name)
+        tensors = found is not None and found.contents is not None and bool(found.contents.tensors)
+        named = tensor_format(base) in {"safetensors", "torch"}
+        is_weights = (named or tensors) and not is_part(base) and not base.startswith("ema")
         if is_weights or base.endswith((DCP_SUFFIX, "_model_states.pt")):
             yield name
 
 
-def optimizer_in(members: Members) -> bool:
-    """Whether there is optimizer state of any make: a file, FSDP's folder, DeepSpeed's ranks."""
+def optimizer_in(members: Members, findings: Findings | None = None) -> bool:
+    """Whether there is optimizer state of any make: a file, FSDP's folder, DeepSpeed's ranks.
+
+    ``findings``: what the files hold, for those that keep model and optimizer together.
+    """
+    held = () if findings is None else findings.values()
+    if any(file_has_optimizer(found.contents) for found in held if found.contents is not None):
+        return True
     for name in members.files:
         base = name.rpartition("/")[2]
-        if base.startswith("optimizer") and tensor_format(base) is not None:
+        if base.startswith("optim") and "." + base.rpartition(".")[2] not in TEXT_SUFFIXES:
             return True
         if base.endswith("_optim_states.pt"):
             return True
@@ -50,11 +65,25 @@ def optimizer_in(members: Members) -> bool:
     return False
 
 
+def file_has_optimizer(contents: FileContents) -> bool:
+    """Whether one file holds optimizer state beside its weights."""
+    tree = contents.tree
+    if isinstance(tree, Mapping) and any(key.startswith("optim") for key in tree.keys()):  # noqa: SIM118  no dict
+        return True
+    return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
+
+
+def no_weights(members: Members, name: str, why: str) -> Damage:
+    """The finding for a folder without weights of a known make: they may be there in an unknown one."""
+    found = holds_state(members.root)
+    return missing(members, name, why) if found is None else Opaque(f"{UNKNOWN} ({found})")
+
+
 def missing(members: Members, name: str, why: str) -> Torn:
-    """The finding for a member that should be there."""
+    """The finding for a member that should be there, by the rules of a layout that its trainer may not follow."""
     if name in members.strays:
-        return Torn(f"{name} is a link out of the directory, or not a regular file")
-    return Torn(f"{name} is missing: {why}")
+        return Torn(f"{name} is a link out of the directory, or not a regular file", understood=False)
+    return Torn(f"{name} is missing: {why}", understood=False)
 
 
 def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCounts:

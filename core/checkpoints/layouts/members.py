@@ -22,12 +22,16 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of a directory. ``strays``: links out of it, and what is not a regular file; never opened."""
+    """All files of a directory. ``strays``: links out of it, and what is not a regular file; never opened.
+
+    ``layout``: the layout that its trainer is known to follow (``layout`` of a preset).
+    """
 
     root: Path
     files: dict[str, Member]
     folders: tuple[str, ...]
     strays: tuple[str, ...]
+    layout: str | None = None
 
     def top(self) -> Iterator[str]:
         """Names of the files that lie directly in the directory."""
@@ -57,7 +61,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return sum(member.size_bytes for member in self.files.values())
 
 
-def find_members(root: Path) -> Members:
+def find_members(root: Path, layout: str | None = None) -> Members:
     """Walk a directory. Files that are removed during the walk are left out. Raises FileNotFoundError for the root."""
     real_root = root.resolve(strict=True)
     files: dict[str, Member] = {}
@@ -85,7 +89,7 @@ def find_members(root: Path) -> Members:
                 strays.append(name)
             else:
                 files[name] = member
-    return Members(root=root, files=files, folders=tuple(folders), strays=tuple(strays))
+    return Members(root=root, files=files, folders=tuple(folders), strays=tuple(strays), layout=layout)
 
 
 def _regular(entry: "os.DirEntry[str]", name: str, real_root: Path) -> Member | None:

@@ -12,6 +12,7 @@ from ...model.checkpoints.checkpoint_names import (
 )
 from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.state_file import STATE_FILES
+from .deepspeed import LATEST, TAG
 from .members import MAX_MEMBERS
 
 _TYPICAL = re.compile(
@@ -24,23 +25,26 @@ _TYPICAL = re.compile(
 def is_checkpoint_directory(folder: Path) -> bool:
     """Whether a directory is one checkpoint, by its name or by what lies directly in it; nothing is opened.
 
-    One that holds checkpoints of its own is an output directory.
+    One that holds checkpoints of its own is an output directory, unless they are the tags of a DeepSpeed save with
+    ``latest`` beside them.
     """
     if is_checkpoint_directory_name(folder.name) or is_checkpoint_directory_name(folder.name.removeprefix("tmp-")):
         return True
     counted = is_counted_directory_name(folder.name)
-    found = False
+    found = tags = False
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
                 if number > MAX_MEMBERS:
                     return False
                 if entry.is_dir(follow_symlinks=False):
-                    if is_checkpoint_directory_name(entry.name):
+                    if TAG.match(entry.name):
+                        tags = True
+                    elif is_checkpoint_directory_name(entry.name):
                         return False  # an output directory of its own
                     continue
                 known = entry.name in STATE_FILES or _TYPICAL.search(entry.name) or KNOWN_WEIGHTS.match(entry.name)
                 found = found or bool(known) or (counted and tensor_format(entry.name) is not None)
     except OSError:
         return False
-    return found
+    return (folder / LATEST).is_file() if tags else found

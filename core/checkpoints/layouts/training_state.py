@@ -1,40 +1,65 @@
-"""``model.pt``, ``optimizer.pt``, ``training_state.json``, and ``scheduler.pt`` and ``ema_model.pt`` if in use."""
+"""``model.pt``, ``optimizer.pt``, ``training_state.json``, and ``scheduler.pt`` and ``ema_model.pt`` if in use.
+
+Other trainers keep files of these names in folders of their own making. What the layout demands is demanded only if the
+preset names the layout, or if the folder holds what only its trainer writes together.
+"""
 
 import re
 
-from ...model.checkpoints.checkpoint_names import NameCounts, is_checkpoint_directory_name
-from ..formats.damage import Damage
-from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
+from ...model.checkpoints.checkpoint_names import NameCounts
+from ..formats.damage import Corrupt, Damage
+from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
 from .members import Members
 
+LAYOUT = "training_state"
 STATE = "training_state.json"
 MODEL = "model.pt"
 OPTIMIZER = "optimizer.pt"
+SCHEDULER = "scheduler.pt"
+EMA = "ema_model.pt"
 _MODEL = re.compile(r"^(pytorch_)?model")
 
 
-def read_training_state(members: Members, _: Findings) -> LayoutReading | None:
+def read_training_state(members: Members, findings: Findings) -> LayoutReading | None:
     """Recognised by its state file or model.
 
     Without the state file the trainer counts on from the name; with it the optimizer must be there, too.
     """
     if not members.has(STATE, MODEL):
         return None
+    made_so = members.layout == LAYOUT or _is_own_make(members)
     damages: list[Damage] = []
     notes: list[str] = []
     counts = NameCounts()
     if STATE in members.files:
-        counts = read_counts(members, STATE, damages)
-    else:
+        found: list[Damage] = []
+        counts = read_counts(members, STATE, found)
+        damages += [damage for damage in found if made_so or not _is_without_counts(damage)]
+    elif made_so or _named_like_it(members):
         notes.append(f"{STATE} is missing: step and epoch are taken from the name")
-    weights = [name.rpartition("/")[2] for name in weights_in(members)]
+    contents = None if made_so else findings  # its trainer goes by the names
+    weights = [name.rpartition("/")[2] for name in weights_in(members, contents)]
     # Others keep such a state file beside weights of their own names, and an optimizer that is not this layout's.
-    foreign = STATE in members.files and not members.has(OPTIMIZER)
-    if not any(foreign or _MODEL.match(name) for name in weights):
-        damages.append(missing(members, MODEL, "it holds the weights"))
-    if not optimizer_in(members):
-        if STATE in members.files or is_checkpoint_directory_name(members.root.name):
+    foreign = STATE in members.files and not (made_so and members.has(OPTIMIZER))
+    if not weights or not (foreign or any(_MODEL.match(name) for name in weights)):
+        damages.append(no_weights(members, MODEL, "it holds the weights"))
+    if not optimizer_in(members, contents):
+        if made_so:
             damages.append(missing(members, OPTIMIZER, "training cannot go on without it"))
         else:
-            notes.append("weights only, no optimizer state")
-    return LayoutReading(layout="training_state", damages=tuple(damages), notes=tuple(notes), counts=counts)
+            notes.append("no optimizer state of a known name is in it")
+    return LayoutReading(layout=LAYOUT, damages=tuple(damages), notes=tuple(notes), counts=counts)
+
+
+def _is_own_make(members: Members) -> bool:
+    """Whether it holds together what only the trainer of this layout writes."""
+    return members.has(STATE) and (members.has(EMA) or (members.has(MODEL) and members.has(SCHEDULER)))
+
+
+def _named_like_it(members: Members) -> bool:
+    return members.has(SCHEDULER, EMA, OPTIMIZER)
+
+
+def _is_without_counts(damage: Damage) -> bool:
+    """A state file in order that holds neither a step nor an epoch under the names that are known."""
+    return isinstance(damage, Corrupt) and "neither a step nor an epoch" in damage.reason

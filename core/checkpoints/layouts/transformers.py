@@ -9,11 +9,12 @@ import re
 from ...model.checkpoints.checkpoint_names import NameCounts
 from ..formats.damage import Damage
 from .deepspeed import check_latest
-from .layout_reading import Findings, LayoutReading, missing, optimizer_in, read_counts, weights_in
+from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
 from .members import Members
 
 STATE = "trainer_state.json"
-_TRACES = re.compile(r"^(training_args\.bin|rng_state.*\.pth|optimizer\.pt|scheduler\.pt|scaler\.pt)$")
+_TRACES = re.compile(r"^(training_args\.bin|rng_state.*\.pth)$")
+"""What only this trainer writes. Any trainer may call its files ``optimizer.pt`` and ``scheduler.pt``."""
 _RESUMABLE = re.compile(r"^(rng_state.*\.pth|optimizer\.(pt|bin)|scheduler\.pt|scaler\.pt)$")
 
 
@@ -25,7 +26,7 @@ def read_transformers(members: Members, _: Findings) -> LayoutReading | None:
     notes: list[str] = []
     counts = NameCounts()
     if not any(weights_in(members)):
-        damages.append(missing(members, "model.safetensors", "no file with weights is there"))
+        damages.append(no_weights(members, "model.safetensors", "no file with weights is there"))
     resumable = any(_RESUMABLE.match(name) for name in members.top())
     deepspeed = any(folder.startswith("global_step") for folder in members.folders)
     if deepspeed:

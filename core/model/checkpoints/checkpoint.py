@@ -1,6 +1,6 @@
 """A checkpoint and its verdict."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -10,7 +10,7 @@ from .checkpoint_suffixes import INDEX_SUFFIX, TensorFormat
 
 Verdict = Literal["complete", "writing", "torn", "corrupt", "nonfinite", "opaque"]
 """complete: resume from it. writing: still growing. torn: cut off. corrupt: damaged. nonfinite: NaN/Inf inside.
-opaque: cannot be listed without running code."""
+opaque: cannot be listed without running code, or of a format that is not known."""
 
 Kind = Literal["safetensors", "torch_file", "directory", "dcp", "unknown"]
 KIND_OF: dict[TensorFormat, Kind] = {"safetensors": "safetensors", "torch": "torch_file", "maybe_torch": "torch_file"}
@@ -27,7 +27,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     ``mtime`` in seconds since the epoch; ``step`` and ``epoch`` as stored in the state file, else the metadata, else
     the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict. ``holds`` None:
-    not known.
+    not known. ``understood`` False: the verdict says what cannot be told, not that it is bad: it is opaque, or damaged
+    only by rules that its trainer may not follow. No attempt may start from the beginning over it.
     """
 
     path: str
@@ -41,10 +42,16 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     opaque: tuple[str, ...] = ()
     holds: Holds | None = None
+    understood: bool = True
+
+    @property
+    def unknown_make(self) -> bool:
+        """Whether neither its name nor its bytes are those of a known make."""
+        return self.kind == "unknown" and self.verdict == "opaque"
 
 
 class CheckpointListing(msgspec.Struct, frozen=True, kw_only=True):
-    """Checkpoints of one directory, newest first, and the one to resume from (newest complete)."""
+    """Checkpoints of one directory, newest first, and the one to resume from (``newest_resumable``)."""
 
     checkpoints: tuple[Checkpoint, ...]
     resume_point: str | None
@@ -68,3 +75,12 @@ def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> t
 def newest_complete(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
     """The checkpoint to resume from: the newest complete one whose path is not in ``skipped``, or None."""
     return next((c for c in newest_first if c.verdict == "complete" and c.path not in skipped), None)
+
+
+def newest_resumable(newest_first: Sequence[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
+    """What a launch would take: the newest that is complete, or opaque and left to the trainer to read.
+
+    One of an unknown make only if there is no other.
+    """
+    usable = [c for c in newest_first if c.verdict in {"complete", "opaque"} and c.path not in skipped]
+    return next((c for c in usable if not c.unknown_make), usable[0] if usable else None)

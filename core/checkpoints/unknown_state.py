@@ -1,0 +1,194 @@
+"""State of a training of a make that is not known: told by what it is not, since no list of makes is complete.
+
+A file or folder that is no checkpoint of a known make, and that is not known as log, sample, cache, config or event
+file either, may be all that a trainer saved. It gets the verdict ``opaque``, reason "unknown format …". Known false
+alarms: data and tokenizers that a trainer writes into its output folder; the judge leaves out what was written before
+the first step and never again.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..model.checkpoints.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint_names import is_checkpoint_directory_name, is_temporary, read_name
+from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ..model.checkpoints.other_files import (
+    TEXT_SUFFIXES,
+    is_log_folder,
+    is_other_file,
+    is_other_folder,
+    says_checkpoint,
+    says_state,
+)
+from .formats.byte_range import open_bytes
+from .formats.damage import Damage
+from .formats.foreign_formats import HEAD_BYTES, foreign_format
+
+UNKNOWN = "unknown format"
+"""How the reason begins."""
+_DEPTH = 4
+"""``lightning_logs/version_0/checkpoints/last.ckpt`` is three folders deep."""
+_ENTRIES = 5000
+"""Most entries of one folder that are read."""
+_ORBAX = frozenset({"_CHECKPOINT_METADATA", "manifest.ocdbt", "_METADATA"})
+
+
+def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -> Checkpoint | None:
+    """The verdict on an entry of an output folder that is no checkpoint of a known make; None if it is no state.
+
+    ``rewritten``: it was written again as a whole, as logs are not. ``named``: the preset names it as a checkpoint.
+    Raises OSError.
+    """
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        found = None if is_temporary(path.name) else _what_folder(path, named=named)
+        size, mtime = _size_and_time(path, status) if found is not None else (0, 0.0)
+    elif stat.S_ISREG(status.st_mode) and status.st_size:
+        found = _what_file(path, likely=rewritten or named) if named or not is_other_file(path.name) else None
+        size, mtime = status.st_size, status.st_mtime
+    else:
+        return None
+    if found is None:
+        return None
+    counts = read_name(path.name)
+    step = int(path.name) if counts.is_final and path.name.isdecimal() and len(path.name) < 16 else counts.step
+    return Checkpoint(
+        path=str(path),
+        name=path.name,
+        kind="unknown",
+        step=step,
+        epoch=counts.epoch,
+        size_bytes=size,
+        mtime=mtime,
+        verdict="opaque",
+        reason=f"{UNKNOWN} ({found}): only its trainer can tell whether it is whole",
+        understood=False,
+    )
+
+
+def is_named_state(found: Checkpoint) -> bool:
+    """Whether the name or the bytes alone say that it is the state of a model, without knowing who wrote it."""
+    if says_checkpoint(found.name) or is_checkpoint_directory_name(found.name):
+        return True
+    path = Path(found.path)
+    if path.is_dir():
+        return any((path / name).exists() for name in _ORBAX)
+    return _model_format(path)
+
+
+def _model_format(path: Path) -> bool:
+    head = _head(path)
+    known = None if head is None else foreign_format(head, path.name)
+    return known is not None and known.of_models
+
+
+def _what_file(path: Path, *, likely: bool) -> str | None:
+    """What a file is, in words; None for text that does not speak of a state by its name."""
+    head = _head(path)
+    if head is None:
+        return "cannot be read"
+    known = foreign_format(head, path.name)
+    if known is not None:
+        return known.words if known.may_be_state else None
+    if not _is_text(head):
+        return "binary"
+    if likely or (says_state(path.name) and _suffix_is_unknown(path.name)) or says_checkpoint(path.name):
+        return "text"
+    return None
+
+
+def _suffix_is_unknown(name: str) -> bool:
+    suffix = "." + name.rpartition(".")[2].lower()
+    return "." in name and suffix not in TEXT_SUFFIXES
+
+
+def _what_folder(path: Path, *, named: bool) -> str | None:
+    """What a folder is, in words; None if nothing in it may be the state of a training."""
+    if is_other_folder(path.name) and not named:
+        return None
+    orbax = next((name for name in _ORBAX if (path / name).exists()), None)
+    if orbax is not None:
+        return "orbax"
+    for inner, strict in _walk(path, strict=is_log_folder(path.name)):
+        if strict and not (has_checkpoint_suffix(inner.name) or says_state(inner.name)):
+            continue
+        try:
+            what = _state_inside(inner)
+        except OSError:
+            continue
+        if what:
+            return f"a folder with {inner.relative_to(path)}"
+    return None
+
+
+def _state_inside(path: Path) -> bool:
+    if is_other_file(path.name) or not path.stat().st_size:
+        return False
+    return has_checkpoint_suffix(path.name) or _what_file(path, likely=False) is not None
+
+
+def holds_state(folder: Path) -> str | None:
+    """What of an unknown make is in a checkpoint folder and may be its weights, in words; else None."""
+    if any((folder / name).exists() for name in _ORBAX):
+        return "orbax"
+    for inner, _ in _walk(folder, strict=False):
+        try:
+            if not has_checkpoint_suffix(inner.name) and _state_inside(inner):
+                return f"a folder with {inner.relative_to(folder)}"
+        except OSError:
+            continue
+    return None
+
+
+def _walk(root: Path, *, strict: bool) -> Iterator[tuple[Path, bool]]:
+    """(regular file, whether it lies below a folder of logs), breadth first. Links are not followed."""
+    pending: list[tuple[Path, int, bool]] = [(root, 1, strict)]
+    seen = 0
+    while pending:
+        folder, depth, strict = pending.pop(0)
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if seen > _ENTRIES:
+                return
+            if entry.is_dir(follow_symlinks=False):
+                if depth < _DEPTH and not is_other_folder(entry.name):
+                    pending.append((Path(entry.path), depth + 1, strict or is_log_folder(entry.name)))
+            elif entry.is_file(follow_symlinks=False):
+                yield Path(entry.path), strict
+
+
+def _size_and_time(root: Path, status: os.stat_result) -> tuple[int, float]:
+    """Bytes of all files, and when the newest was written."""
+    size, newest = 0, status.st_mtime
+    for path, _ in _walk(root, strict=False):
+        try:
+            inner = path.stat()
+        except OSError:
+            continue
+        size, newest = size + inner.st_size, max(newest, inner.st_mtime)
+    return size, newest
+
+
+def _head(path: Path) -> bytes | None:
+    try:
+        with open_bytes(path) as source:
+            return source.read(0, min(source.size, HEAD_BYTES))
+    except (OSError, Damage):
+        return None
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether it begins like text: UTF-8 without control characters."""
+    if b"\0" in head:
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start >= len(head) - 3  # a character cut at the end
+    return True

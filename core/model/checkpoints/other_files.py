@@ -1,0 +1,107 @@
+"""What an output folder holds beside checkpoints: logs, metrics, configs, samples, events and caches.
+
+Whatever is not in these tables may be the state of a training, of a make that is not known. Names decide here; nothing
+is opened.
+"""
+
+import re
+
+from .checkpoint_names import is_part, is_temporary, read_name
+
+
+def _suffixes(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+TEXT_SUFFIXES = _suffixes(
+    ".log .txt .out .err .json .jsonl .ndjson .yaml .yml .toml .ini .cfg .conf .properties .env .gin .csv .tsv .md .rst"
+    " .tex .html .htm .xml .css .js .py .pyi .sh .bash .bat .ps1 .ipynb .c .h .cc .cpp .cu .cuh .diff .patch .jinja"
+    " .jinja2 .j2 .prototxt .pbtxt .sha256 .md5 .lock .pid .done .flag .stamp .sbatch .slurm"
+)
+"""Logs, metrics, configs, code and marks: text by convention."""
+_PICTURE_SUFFIXES = _suffixes(
+    ".png .jpg .jpeg .webp .gif .bmp .tif .tiff .svg .pdf .eps .ps .ico .exr .hdr .mp4 .webm .avi .mov .mkv .wav .mp3"
+    " .flac .ogg .opus .m4a .obj .ply .glb .gltf"
+)
+"""Samples, plots, audio and models to look at."""
+_RECORD_SUFFIXES = _suffixes(
+    ".wandb .prof .pstats .nsys-rep .qdrep .ncu-rep .perfetto-trace .pyc .pyo .so .o .whl .arrow .parquet .feather"
+    " .lmdb .mdb .tfrecord .tfrecords .webdataset .idx .vocab .bpe .tiktoken .ttf .db-wal .db-shm .db-journal"
+    " .sqlite-wal .sqlite-shm .sqlite-journal .sqlite3-wal .sqlite3-shm .sqlite3-journal"
+)
+"""Profiles, compiled code, data sets, vocabularies, journals of databases."""
+_EVENTS = re.compile(r"tfevents|\.log(\.|$)|^(stdout|stderr|nohup|slurm)([-_.\d]|$)|^core(\.\d+)?$", re.IGNORECASE)
+
+
+def _words(words: str) -> re.Pattern[str]:
+    """Finds one of the words, whole: ``samples`` in ``val_samples_3``, but no ``log`` in ``catalog``."""
+    return re.compile(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", re.IGNORECASE)
+
+
+_CLOSED_WORDS = _words(
+    "samples?|previews?|images?|img|grids?|generated|cached?|caches|tokenizers?|vocab|spiece|sentencepiece|mlflow"
+    "|mlruns|optuna|wandb|aim|profiler?|profiles|plots?|figures?|code|src|datasets?|latents?|embeds?|hub|pretrained"
+    "|readme|license|predictions?|preds"
+)
+"""Samples, caches, data, code and trackers, which keep copies of their own."""
+_LOG_WORDS = _words(
+    "logs?|logging|metrics?|history|events?|configs?|cfg|args|hparams|settings|tensorboard|tb|runs|traces?|results?"
+    "|validation|reports?|hydra"
+)
+"""Logs, metrics and configs. Many trainers put their checkpoints below such a folder, too."""
+_STATE_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?|weights?|models?|states?|params?|optim|optimizer|ema")
+_CHECKPOINT_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?")
+_PLACE_WORDS = _words("last|latest|best|final|newest|current|resume|epochs?|steps?|iters?")
+_NUMBER = re.compile(r"\d+")
+
+
+def is_other_file(name: str) -> bool:
+    """Whether a file of that name is known as something else than the state of a training."""
+    if is_temporary(name) or is_part(name) or _EVENTS.search(name):
+        return True
+    suffix, stem = _suffix(name), _stem(name)
+    if suffix in _PICTURE_SUFFIXES or suffix in _RECORD_SUFFIXES:
+        return True
+    by_words = _CLOSED_WORDS.search(name) is not None or _LOG_WORDS.search(name) is not None
+    if suffix in TEXT_SUFFIXES:
+        return by_words or _CHECKPOINT_WORDS.search(stem) is None
+    return by_words and _STATE_WORDS.search(stem) is None
+
+
+def is_other_folder(name: str) -> bool:
+    """Whether a folder of that name is known to hold samples, caches, data or code, and no state of this training."""
+    if is_temporary(name) or name.startswith("__"):
+        return True
+    return _CLOSED_WORDS.search(name) is not None and _STATE_WORDS.search(name) is None
+
+
+def is_log_folder(name: str) -> bool:
+    """Whether a folder of that name holds logs or results first of all."""
+    return _LOG_WORDS.search(name) is not None and _STATE_WORDS.search(name) is None
+
+
+def says_state(name: str) -> bool:
+    """Whether a name speaks of the state of a training: a word for it, a place in a series, a step or an epoch."""
+    stem = _stem(name)
+    worded = _STATE_WORDS.search(stem) is not None or _PLACE_WORDS.search(stem) is not None
+    return worded or name.isdecimal() or not read_name(name).is_final
+
+
+def says_checkpoint(name: str) -> bool:
+    """Whether a name calls it a checkpoint."""
+    return _CHECKPOINT_WORDS.search(_stem(name)) is not None
+
+
+def kind_of_name(name: str) -> str:
+    """A name without its numbers: what the saves of one training have in common."""
+    return _NUMBER.sub("#", name)
+
+
+def _suffix(name: str) -> str:
+    return "." + name.rpartition(".")[2].lower() if "." in name.lstrip(".") else ""
+
+
+def _stem(name: str) -> str:
+    """The name without its last suffix."""
+    stem, dot, _ = name.rpartition(".")
+    return stem if dot and stem else name
