@@ -13,7 +13,7 @@ from trainwatch.core.judge.run_states import WORDS, State
 PAGE = Path(__file__).parent / "run-states.md"
 GROUPS: dict[str, tuple[State, ...]] = {
     "trainer_exists": ("starting", "running", "hung", "paused"),
-    "next_attempt": ("cleaning", "verifying", "backing_off", "held"),
+    "next_attempt": ("cleaning", "listing", "verifying", "backing_off", "held"),
     "ended": ("stopped", "interrupted", "finished", "given_up"),
 }
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
@@ -23,8 +23,8 @@ Written by `python docs/make_states.py` from the table in `core/judge/run_machin
 compares them. `StepBuilder.move(event, state, reason)` is the only way to another state: it looks the event up
 in the row of the current state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
 
-A restart goes `stopping` → `cleaning` → `verifying` → `backing_off` → `starting`. Each state waits for the outcome of
-one decision; a stage that is not needed (no checkpoint, no wait) is left out.
+A restart goes `stopping` → `cleaning` → `listing` → `verifying` → `backing_off` → `starting`. Each state waits for the
+outcome of one decision; a stage that is not needed (no checkpoint, no wait) is left out.
 """
 
 

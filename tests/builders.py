@@ -22,6 +22,7 @@ from trainwatch.core.model.decision import (
     EndLeftovers,
     EndWatch,
     GiveUp,
+    ListCheckpoints,
     NotifyPeople,
     StartAttempt,
     StopAttempt,
@@ -593,6 +594,8 @@ def _line(entry: Entry) -> str | None:
             return f"note      {entry.text}"
         case NotifyPeople():
             return f"tell      {entry.event}: {entry.title}"
+        case ListCheckpoints():
+            return None  # before every choice of a resume point, and after its verification
         case _ if isinstance(entry, Decision):
             return f"decide    {entry.__struct_config__.tag}: {entry.reason}"
         case _:

@@ -15,6 +15,7 @@ from ..model.decision import (
     DeleteCheckpoint,
     EndLeftovers,
     GiveUp,
+    ListCheckpoints,
     NotifyPeople,
     PauseAttempt,
     PlanRetention,
@@ -41,7 +42,8 @@ class RunActor:
     ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``: newest
     readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``: the last
     lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop trainers
-    with the longer graces of WSL2.
+    with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of seconds (and
+    whether checkpoints are expected there); returns None, or why the list is not complete.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class RunActor:
         verify: Callable[[Path, bool], Checkpoint],
         gpus_now: Callable[[], Sequence[GpuReading] | None],
         base_env: Mapping[str, str],
+        list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
         kernel_tail: KernelTail = no_kernel_log,
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
@@ -64,6 +67,7 @@ class RunActor:
         self._verify = verify
         self._gpus_now = gpus_now
         self._base_env = base_env
+        self._list = list_checkpoints
         self._kernel_tail = kernel_tail
         self._wsl = wsl
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
@@ -76,6 +80,7 @@ class RunActor:
             StopAttempt: ("stop_attempt", self._stop),
             EndLeftovers: ("end_leftovers", self._stop),
             ClearGpu: ("clear_gpu", self._clear),
+            ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
             VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
             StartAttempt: ("start_attempt", self._start),
             PauseAttempt: ("pause_attempt", self._pause),
@@ -153,11 +158,17 @@ class RunActor:
         report = clear_gpus(self._spec, self._baseline, self._gpu_help, self._base_env)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
+    def _list_checkpoints(self, decision: ListCheckpoints) -> Performed:
+        why_not = self._list(decision.limit_s, decision.expected)
+        return why_not is None, why_not or "", {}
+
     def _verify_checkpoint(self, decision: VerifyCheckpoint) -> Performed:
         try:
             found = self._verify(Path(decision.path), decision.deep)
+        except FileNotFoundError:
+            return False, f"{decision.path}: no such file or directory", {"verdict": "gone"}
         except OSError as error:
-            return False, f"{decision.path}: {error.strerror or error}", {"verdict": "torn"}
+            return False, f"{decision.path}: {error.strerror or error}", {}
         detail = f"{found.name}: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found.verdict == "complete", detail, msgspec.to_builtins(found)
 

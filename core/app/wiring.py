@@ -90,6 +90,16 @@ def build_supervisor(
     )
     snapshot = latest_snapshot(run.journal)
     judge = Judge(_knowledge(spec, preset, profiles))
+    state = judge.start(story, snapshot.state if snapshot is not None else None)
+    known = [each.path for each in state.checkpoints.known]
+    checkpoints = _checkpoint_sensor(
+        spec,
+        preset.checkpoint_globs,
+        inbox,
+        clock,
+        known=known,
+        on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
+    )
     live = live_attempt(run, story)
     launcher = AttemptLauncher(
         spec=spec,
@@ -112,6 +122,7 @@ def build_supervisor(
         verify=lambda path, deep: verify(path, deep=deep),
         gpus_now=recorder.gpus_now,
         base_env=os.environ,
+        list_checkpoints=lambda limit_s, expected: checkpoints.list_all(limit_s, expected=expected),
         retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
@@ -126,7 +137,7 @@ def build_supervisor(
         actor.follow(newest)  # also a dead one: workers that it left are ended before the next attempt starts
     supervisor = Supervisor(
         judge=judge,
-        state=judge.start(story, snapshot.state if snapshot is not None else None),
+        state=state,
         snapshot=to_snapshot,
         snapshot_version=SNAPSHOT_VERSION,
         journal=journal,
@@ -143,7 +154,7 @@ def build_supervisor(
         answer=judge.answer,
     )
     claim.tell(supervisor.note)
-    supervisor.sense_with([claim, *_sensors(spec, preset.checkpoint_globs, inbox, clock, supervisor.note)])
+    supervisor.sense_with([claim, *_sensors(spec, checkpoints, inbox, clock, supervisor.note)])
     return supervisor
 
 
@@ -191,8 +202,34 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
     return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles)
 
 
+def _checkpoint_sensor(
+    spec: RunSpec,
+    globs: Sequence[str],
+    inbox: Inbox,
+    clock: RunClock,
+    *,
+    known: Sequence[str],
+    on_problem: Callable[[str], None],
+) -> CheckpointDirectory:
+    return CheckpointDirectory(
+        inbox=inbox,
+        clock=clock,
+        watch=spec.settings.watch,
+        directory=spec.output_dir,
+        inspect=inspect,
+        list_directory=lambda folder: list_checkpoints(folder, globs).checkpoints,
+        globs=globs,
+        known=known,
+        on_problem=on_problem,
+    )
+
+
 def _sensors(
-    spec: RunSpec, checkpoint_globs: Sequence[str], inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
+    spec: RunSpec,
+    checkpoints: CheckpointDirectory,
+    inbox: Inbox,
+    clock: RunClock,
+    on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
     catalogue = _catalogue(spec)
@@ -201,16 +238,6 @@ def _sensors(
         clock=clock,
         logs=spec.logs,
         is_news=lambda line: is_news(line, catalogue),
-        on_problem=on_problem,
-    )
-    checkpoints = CheckpointDirectory(
-        inbox=inbox,
-        clock=clock,
-        watch=watch,
-        directory=spec.output_dir,
-        inspect=inspect,
-        list_directory=lambda folder: list_checkpoints(folder, checkpoint_globs).checkpoints,
-        globs=checkpoint_globs,
         on_problem=on_problem,
     )
 

@@ -4,7 +4,7 @@
 a row is a bug in the judge and raises ``ImpossibleTransitionError``. The values of the states are in run_states.py.
 The diagram in docs/run-states.md is generated from the table (docs/make_states.py).
 
-A restart goes through stopping, cleaning, verifying and backing off to starting. Each of these states waits for the
+A restart goes through stopping, cleaning, listing, verifying and backing off to starting. Each of them waits for the
 outcome of one decision, so no stage is decided twice; there is one run state only, so two attempts never live at once.
 """
 
@@ -18,6 +18,7 @@ from .run_states import (
     Hung,
     Idle,
     Interrupted,
+    Listing,
     Machine,
     Paused,
     Running,
@@ -36,7 +37,7 @@ EXIT_WAIT_S = 2.0
 
 Event = Literal[
     "started", "training", "launch", "launched", "step", "hang", "pause", "command", "stop", "kill", "exit",
-    "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "verify", "back_off", "hold", "lost", "finish",
+    "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "verify", "back_off", "hold", "lost", "finish",
     "give_up",
 ]  # fmt: skip
 
@@ -56,6 +57,7 @@ EVENTS: dict[Event, str] = {
     "clear_leftovers": "the trainer has ended; processes that it left behind are to be ended",
     "clear_gpu": "the GPU memory of the ended processes is to be released",
     "no_room": "the disk is too full for the next attempt",
+    "list": "the output folder is to be listed before a resume point is chosen",
     "verify": "a resume point is chosen and is to be verified",
     "back_off": "the next attempt is to wait",
     "hold": "no restart until an operator asks for one",
@@ -78,7 +80,7 @@ _LIVE: dict[Event, State] = {
 """While a trainer process exists."""
 _NEXT_ATTEMPT: dict[Event, State] = {
     **FROM_ANY_STATE,
-    "verify": "verifying",
+    "list": "listing",
     "launch": "starting",
     "give_up": "given_up",
 }
@@ -116,6 +118,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "give_up": "given_up",
     },
     "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
+    "listing": {**_ENDED, "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "backing_off": {**_ENDED, "hold": "stopped"},
     "held": {**_ENDED, "hold": "stopped"},
@@ -156,6 +159,7 @@ def wake_t(machine: Machine) -> float:
             | Starting()
             | Running()
             | Cleaning()
+            | Listing()
             | Verifying()
             | WaitingForRoom()
             | Paused()

@@ -18,6 +18,8 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
     ``need_bytes``: free disk space that the next attempt waits for. ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
+    ``verified``: the path that was verified last, and its modification time before that. ``newer``: how often a newer
+    one came meanwhile. ``unread``: how often it could not be read.
     """
 
     reason: str
@@ -32,6 +34,9 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     path: str | None = None
     step: int | None = None
     by: str = ""
+    verified: tuple[str, float | None] | None = None
+    newer: int = 0
+    unread: int = 0
 
 
 class Variant(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True):
@@ -106,6 +111,14 @@ class Cleaning(Variant, frozen=True, tag="cleaning"):
     plan: RestartPlan
 
 
+class Listing(Variant, frozen=True, tag="listing"):
+    """The output folder is being listed, so that the newest checkpoint is known. ``held``: it takes long."""
+
+    order: int
+    plan: RestartPlan
+    held: bool = False
+
+
 class Verifying(Variant, frozen=True, tag="verifying"):
     """The resume point is being verified."""
 
@@ -156,6 +169,7 @@ Machine = (
     | Hung
     | Stopping
     | Cleaning
+    | Listing
     | Verifying
     | BackingOff
     | WaitingForRoom
@@ -167,8 +181,8 @@ Machine = (
 )
 
 State = Literal[
-    "idle", "starting", "running", "hung", "paused", "stopping", "cleaning", "verifying", "backing_off", "held",
-    "stopped", "interrupted", "finished", "given_up",
+    "idle", "starting", "running", "hung", "paused", "stopping", "cleaning", "listing", "verifying", "backing_off",
+    "held", "stopped", "interrupted", "finished", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
 
@@ -180,6 +194,7 @@ WORDS: dict[State, RunState] = {
     "paused": "paused",
     "stopping": "stopping",
     "cleaning": "cleaning",
+    "listing": "cleaning",
     "verifying": "cleaning",
     "backing_off": "backing_off",
     "held": "backing_off",

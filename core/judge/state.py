@@ -31,6 +31,7 @@ from .recovery.budget import Budget
 from .recovery.failure_history import History
 from .recovery.ramp_state import Ramp, SettingsThatRan
 from .recovery.withheld_state import Waiting
+from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
@@ -122,8 +123,9 @@ def due(state: JudgeState) -> bool:
 
 
 def to_snapshot(state: JudgeState) -> dict[str, Any]:
-    """Return the state in plain JSON types."""
-    built: dict[str, Any] = msgspec.to_builtins(state)
+    """Return the state in plain JSON types; of the checkpoints the newest only."""
+    short = msgspec.structs.replace(state, checkpoints=checkpoint_index.abridged(state.checkpoints))
+    built: dict[str, Any] = msgspec.to_builtins(short)
     return {"version": SNAPSHOT_VERSION, **built}
 
 

@@ -49,7 +49,7 @@ from .recovery import (
 )
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
-from .run_states import BackingOff, Cleaning, Hung, Paused, Starting, Stopping, Verifying
+from .run_states import BackingOff, Cleaning, Hung, Listing, Paused, Starting, Stopping, Verifying
 from .state import NOTHING, JudgeState, Result, due
 from .step_builder import StepBuilder
 
@@ -223,6 +223,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
             restart_stages.on_stop_outcome(builder, machine, outcome)
         case Cleaning(order=order) as machine if order == outcome.decision:
             restart_stages.on_clear_outcome(builder, machine, outcome)
+        case Listing(order=order) as machine if order == outcome.decision:
+            resume_choice.on_listed(builder, machine, outcome)
         case Verifying(order=order) as machine if order == outcome.decision:
             resume_choice.on_verify_outcome(builder, machine, outcome)
         case Starting(order=order, launched=False) as machine if order == outcome.decision and not outcome.ok:
@@ -248,5 +250,5 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
             restart_stages.on_status_lost(builder, machine)
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
-            attempts.launch(builder, machine.plan)
+            resume_choice.after_delay(builder, machine.plan)
     return builder.state, tuple(builder.entries)

@@ -61,6 +61,17 @@ class ClearGpu(DecisionBase, frozen=True, kw_only=True, tag="clear_gpu"):
     attempt: int
 
 
+class ListCheckpoints(DecisionBase, frozen=True, kw_only=True, tag="list_checkpoints"):
+    """List the whole output folder before a resume point is chosen.
+
+    Every change is in the inbox before the outcome. Not ok: the list is not complete after ``limit_s``; the detail says
+    why. ``expected``: the run has checkpoints there, so a missing folder is waited for.
+    """
+
+    limit_s: float
+    expected: bool = False
+
+
 class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_checkpoint"):
     """Verify a resume point. Outcome data: ``verdict``, ``reason``, ``step``, ``epoch``."""
 
@@ -126,6 +137,7 @@ Decision = (
     | StopAttempt
     | EndLeftovers
     | ClearGpu
+    | ListCheckpoints
     | VerifyCheckpoint
     | StartAttempt
     | PauseAttempt

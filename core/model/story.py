@@ -1,5 +1,6 @@
 """The fold over the journal that screens, status, reports and tests share: ``apply(story, record) -> story``."""
 
+from bisect import insort
 from typing import assert_never
 
 import msgspec
@@ -350,15 +351,12 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnde
 
 def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunStory:
     known = fact.checkpoint
-    others = tuple(c for c in story.checkpoints if c.path != known.path)
-    checkpoints = (
-        others
-        if fact.removed
-        else tuple(sorted((*others, known), key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch)))
-    )
+    others = [c for c in story.checkpoints if c.path != known.path]
+    if not fact.removed:
+        insort(others, known, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
     times = {known.path: t, **story.checkpoint_times}
     before = next((c for c in story.checkpoints if c.path == known.path), None)
     aside = story.set_aside
     if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
         aside = {path: other for path, other in aside.items() if path != known.path}
-    return msgspec.structs.replace(story, checkpoints=checkpoints, checkpoint_times=times, set_aside=aside)
+    return msgspec.structs.replace(story, checkpoints=tuple(others), checkpoint_times=times, set_aside=aside)

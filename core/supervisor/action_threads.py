@@ -11,6 +11,7 @@ from ..model.decision import (
     Decision,
     DeleteCheckpoint,
     EndLeftovers,
+    ListCheckpoints,
     NotifyPeople,
     PlanRetention,
     StartAttempt,
@@ -27,7 +28,8 @@ class ActionThreads:
 
     - notices have a thread of their own, and stay in order among themselves;
     - stacks, and stops in mode "kill", start at once;
-    - retention runs beside everything, one at a time, and may be cut off at the end.
+    - retention runs beside everything, one at a time, and may be cut off at the end;
+    - a list of the output folder may wait for a disk that does not answer: beside everything, too.
     """
 
     def __init__(self, actor: Actor, inbox: Inbox, clock: Clock) -> None:
@@ -53,6 +55,8 @@ class ActionThreads:
             case PlanRetention() | DeleteCheckpoint():
                 # A daemon thread: a verification of many GB must not delay the end of the supervisor.
                 threading.Thread(target=self._retain, args=(decision,), name="retention", daemon=True).start()
+            case ListCheckpoints():
+                threading.Thread(target=self._perform, args=(decision,), name="list", daemon=True).start()
             case CaptureStacks() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))

@@ -205,10 +205,12 @@ def test_an_output_directory_may_appear_late_vanish_and_return(make: Make, inbox
     (out / "a.pt").write_bytes(WHOLE)
     wait_for(inbox, "a.pt", "complete/complete")
     shutil.rmtree(out)
-    wait_for(inbox, "a.pt", "removed")
+    wait_until(lambda: sensor.means is None, "the folder to be missing")
+    assert "removed" not in [event.event for event in inbox.of(CheckpointEvent)]  # its disk may only be unmounted
     out.mkdir()
     (out / "b.pt").write_bytes(WHOLE)
     wait_for(inbox, "b.pt", "complete/complete")
+    wait_for(inbox, "a.pt", "removed")
 
 
 @pytest.mark.parametrize("kind", ["9p", "nfs4", "fuse.sshfs"])
@@ -381,3 +383,70 @@ def test_only_names_that_match_checkpoint_globs_are_watched(
     (out / "after.weights").write_bytes(WHOLE)
     wait_for(inbox, "after.weights", "complete/complete")
     assert {Path(e.path).name for e in inbox.of(CheckpointEvent)} == {"before.weights", "after.weights"}
+
+
+def test_a_list_is_complete_when_it_returns(make: Make, inbox: ListInbox, out: Path) -> None:
+    """No matter how the folder is ordered and what was changed in the last moment."""
+    for step in range(40):
+        (out / f"step-{step}.pt").write_bytes(WHOLE)
+        age(out / f"step-{step}.pt")
+    sensor = make(known=[str(out / "step-7.pt"), str(out / "step-99.pt"), "/elsewhere/step-98.pt"])
+    (out / "step-40.pt").write_bytes(WHOLE)
+    assert sensor.list_all(20.0, expected=True) is None
+    complete = {Path(e.path).name for e in inbox.of(CheckpointEvent) if e.event == "complete"}
+    assert complete == {f"step-{step}.pt" for step in range(41)}
+    removed = [Path(e.path).name for e in inbox.of(CheckpointEvent) if e.event == "removed"]
+    assert removed == ["step-99.pt"]
+
+
+def test_a_missing_folder_is_no_list_if_checkpoints_are_expected(make: Make, inbox: ListInbox, out: Path) -> None:
+    out.rmdir()
+    sensor = make(known=[str(out / "step-7.pt")])
+    assert sensor.list_all(5.0, expected=False) is None
+    assert "is missing (is its disk mounted?)" in str(sensor.list_all(0.5, expected=True))
+    assert inbox.of(CheckpointEvent) == []
+    out.mkdir()
+    assert sensor.list_all(20.0, expected=True) is None
+    assert [e.event for e in inbox.of(CheckpointEvent)] == ["removed"]
+
+
+def test_a_list_with_a_checkpoint_that_cannot_be_read_is_not_complete(
+    make: Make, inbox: ListInbox, structure: Structure, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (out / "a.pt").write_bytes(WHOLE)
+    (out / "b.pt").write_bytes(WHOLE)
+    age(out / "a.pt")
+    look, failed = structure.inspect, {"b.pt"}
+
+    def failing(path: Path) -> Checkpoint | None:
+        if path.name in failed:
+            raise OSError(116, "Stale file handle")
+        return look(path)
+
+    monkeypatch.setattr(structure, "inspect", failing)
+    sensor = make(WATCH)
+    why = sensor.list_all(1.5, expected=True)
+    assert why is not None
+    assert "b.pt: cannot be inspected (Stale file handle)" in why
+    assert story(inbox, "a.pt")[-1] == "complete/complete"
+    failed.clear()
+    assert sensor.list_all(20.0, expected=True) is None
+    assert story(inbox, "b.pt")[-1] == "complete/complete"
+
+
+def test_an_entry_that_cannot_be_read_now_is_not_removed(
+    make: Make, inbox: ListInbox, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (out / "a.pt").write_bytes(WHOLE)
+    sensor = make(WATCH)
+    wait_for(inbox, "a.pt", "complete/complete")
+
+    def failing(path: Path, *, shallow: bool = False) -> object:
+        del path, shallow
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trainwatch.core.sense.files.checkpoint_scan.signature", failing)
+        assert "Input/output error" in str(sensor.list_all(0.5, expected=True))
+    assert sensor.list_all(20.0, expected=True) is None
+    assert story(inbox, "a.pt")[-1] == "complete/complete"

@@ -79,7 +79,15 @@ def test_stop_with_nothing_running_is_noted() -> None:
 
 def test_restart_goes_through_the_whole_order_uncharged() -> None:
     world = save(running()).command("restart")
-    assert world.decisions == ["start_attempt", "stop_attempt", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert world.decisions == [
+        "start_attempt",
+        "stop_attempt",
+        "clear_gpu",
+        "list_checkpoints",
+        "verify_checkpoint",
+        "list_checkpoints",
+        "start_attempt",
+    ]
     assert world.of(BudgetChanged) == []
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
@@ -183,7 +191,7 @@ def test_restart_while_stopping_too() -> None:
 
 
 def test_resume_before_the_first_launch_starts() -> None:
-    assert World().command("resume").decisions == ["start_attempt"]
+    assert World().command("resume").decisions == ["list_checkpoints", "start_attempt"]
 
 
 def test_a_paused_run_is_no_hang_and_goes_on() -> None:

@@ -39,7 +39,7 @@ def test_a_full_disk_holds_the_restart_until_there_is_room() -> None:
 def test_a_new_supervisor_holds_it_too() -> None:
     new = taken_over(full(), live=False)
     assert new.decisions == []
-    assert free(new, 9 * GB).decisions == ["verify_checkpoint", "start_attempt"]
+    assert free(new, 9 * GB).decisions == ["list_checkpoints", "verify_checkpoint", "list_checkpoints", "start_attempt"]
 
 
 def test_a_person_may_go_on_or_stop_while_it_is_held() -> None:

@@ -37,7 +37,14 @@ def test_given_a_crash_then_the_order_is_stop_clear_verify_start() -> None:
     world = crash(save(running()))
     first, evidence, *rest = world.decisions
     assert (first, evidence) == ("start_attempt", "capture_stacks")
-    assert rest == ["end_leftovers", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert rest == [
+        "end_leftovers",
+        "clear_gpu",
+        "list_checkpoints",
+        "verify_checkpoint",
+        "list_checkpoints",
+        "start_attempt",
+    ]
     start = world.of(StartAttempt)[-1]
     assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
 
@@ -202,9 +209,9 @@ def test_one_that_stands_still_and_is_not_whole_is_told_when_its_writer_is_gone(
 
 
 def test_without_a_good_checkpoint_it_starts_over() -> None:
-    world = save(running(), "out/step-40", 40).answer("verify_checkpoint", ok=False, detail="no such file")
+    world = save(running(), "out/step-40", 40).answer("verify_checkpoint", ok=False, verdict="gone")
     crash(world)
-    assert world.of(StartAttempt)[-1].resume_from is None
+    assert [s.resume_from for s in world.of(StartAttempt)] == [None, None]
 
 
 def test_or_gives_up_where_starting_over_is_switched_off() -> None:

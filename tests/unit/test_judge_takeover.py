@@ -65,7 +65,14 @@ def test_a_trainer_that_was_never_seen_is_adopted_as_its_own_attempt() -> None:
 def test_a_vanished_trainer_is_resumed_uncharged() -> None:
     new = taken_over(save(running()), live=False)
     assert new.of(AttemptEnded)[0].how == "lost"
-    assert new.decisions == ["end_leftovers", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert new.decisions == [
+        "end_leftovers",
+        "clear_gpu",
+        "list_checkpoints",
+        "verify_checkpoint",
+        "list_checkpoints",
+        "start_attempt",
+    ]
     assert new.of(StartAttempt)[0].attempt == 2
     assert new.state.budget.used == 0
 
@@ -76,7 +83,14 @@ def test_what_the_last_supervisor_waited_for_is_taken_up_again() -> None:
         world.silent = {waiting}
         crash(world)
         new = taken_over(world, live=False)
-        assert new.decisions == ["end_leftovers", "clear_gpu", "verify_checkpoint", "start_attempt"], waiting
+        assert new.decisions == [
+            "end_leftovers",
+            "clear_gpu",
+            "list_checkpoints",
+            "verify_checkpoint",
+            "list_checkpoints",
+            "start_attempt",
+        ], waiting
     backing = crash(running(judge(quick(backoff_s=(60.0,)))))
     assert backing.word == "backing_off"
     assert [type(d) for d in taken_over(backing, live=False).of(ClearGpu)] == [ClearGpu]
@@ -113,7 +127,12 @@ def test_an_unfinished_restart_goes_on() -> None:
     world = running()
     world.silent = {"stop_attempt"}
     world.command("restart")
-    assert taken_over(world, live=False).decisions == ["end_leftovers", "clear_gpu", "start_attempt"]
+    assert taken_over(world, live=False).decisions == [
+        "end_leftovers",
+        "clear_gpu",
+        "list_checkpoints",
+        "start_attempt",
+    ]
 
 
 def test_an_unfinished_end_of_a_finished_training() -> None:
@@ -196,7 +215,14 @@ def from_journal(world: World, snapshot: Any = None) -> World:
 
 def test_without_a_snapshot_the_journal_says_where_the_run_stands() -> None:
     new = from_journal(save(running()), {"version": 999}).begin()
-    assert new.decisions == ["end_leftovers", "clear_gpu", "verify_checkpoint", "start_attempt"]
+    assert new.decisions == [
+        "end_leftovers",
+        "clear_gpu",
+        "list_checkpoints",
+        "verify_checkpoint",
+        "list_checkpoints",
+        "start_attempt",
+    ]
     start = new.of(StartAttempt)[0]
     assert (start.attempt, start.resume_from, start.resume_step) == (2, "out/step-40", 40)
     assert start.id > 3

@@ -29,6 +29,7 @@ def test_replay_reports_a_hang_and_the_decisions() -> None:
         "capture_stacks",
         "stop_attempt",
         "clear_gpu",
+        "list_checkpoints",
         "start_attempt",
     ]
     assert all(d["reason"] for d in result["decisions"])

@@ -31,6 +31,7 @@ from trainwatch.core.judge.run_states import (
     Hung,
     Idle,
     Interrupted,
+    Listing,
     Machine,
     Paused,
     RestartPlan,
@@ -57,6 +58,7 @@ STATES: dict[str, Machine] = {
         Paused(order=1),
         Stopping(order=1, then="restart", plan=PLAN),
         Cleaning(order=1, plan=PLAN),
+        Listing(order=1, plan=PLAN),
         Verifying(order=1, plan=PLAN),
         BackingOff(until_t=60.0, plan=PLAN),
         WaitingForRoom(need_bytes=2e9, plan=PLAN),
@@ -167,7 +169,7 @@ def test_a_plan_names_its_fields() -> None:
 
 def test_a_paused_trainer_that_ends_while_no_supervisor_runs_is_restarted() -> None:
     new = taken_over(running().command("pause"), live=False)
-    assert new.decisions == ["end_leftovers", "clear_gpu", "start_attempt"]
+    assert new.decisions == ["end_leftovers", "clear_gpu", "list_checkpoints", "start_attempt"]
     assert new.word == "starting"
 
 

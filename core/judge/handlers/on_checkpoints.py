@@ -72,7 +72,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if event.event != "complete" or known is None:
         return check_hang(knowledge, state, NOTHING)
     builder = StepBuilder(knowledge, state)
-    news = before is None or not before.complete or before.t != known.t or before.bad != known.bad
+    news = _is_news(before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
     if news:
         verdict = resume_choice.verdict_of(event.verdict)
         builder.fact(CheckpointKnown(checkpoint=checkpoint_index.as_checkpoint(known, knowledge.created_wall, verdict)))

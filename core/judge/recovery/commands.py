@@ -18,6 +18,7 @@ from ..run_states import (
     BackingOff,
     Cleaning,
     Hung,
+    Listing,
     Paused,
     RestartPlan,
     Running,
@@ -157,7 +158,7 @@ def _act(builder: StepBuilder, command: Command) -> None:
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
         builder.move("command", held, f"{command.by} chose act = {command.act}: no restart after this")
-    elif isinstance(machine, Cleaning | Verifying | BackingOff | WaitingForRoom) and gate.is_closed(
+    elif isinstance(machine, Cleaning | Listing | Verifying | BackingOff | WaitingForRoom) and gate.is_closed(
         builder, machine.plan
     ):
         gate.withhold_start(builder, machine.plan)

@@ -1,8 +1,8 @@
 """The stages of a restart up to the choice of the resume point.
 
-stop → no process left → GPU memory released → resume point chosen and verified → back-off → launch → first step.
-resume_choice.py and attempts.py have the stages from the resume point on, restart_success.py the last one. Every stage
-is a state of the run that waits for the outcome of one decision.
+stop → no process left → GPU memory released → output folder listed → resume point chosen and verified → back-off →
+launch → first step. resume_choice.py and attempts.py have the stages from the list on, restart_success.py the last one.
+Every stage is a state of the run that waits for the outcome of one decision.
 """
 
 from typing import Literal, assert_never

@@ -121,7 +121,8 @@ def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProg
 def _checkpoints(learned: CheckpointIndex, story: RunStory) -> tuple[KnownCheckpoint, ...]:
     known = {k.path: k for k in learned.known}
     for checkpoint in story.checkpoints:
-        if checkpoint.path not in known:
+        before = known.get(checkpoint.path)
+        if before is None or (before.mtime is not None and before.mtime != checkpoint.mtime):
             known[checkpoint.path] = _known(checkpoint, story)
     return tuple(known.values())
 
@@ -131,7 +132,7 @@ def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:
     aside = story.set_aside.get(checkpoint.path)
     return KnownCheckpoint(
         path=checkpoint.path,
-        t=story.checkpoint_times.get(checkpoint.path, 0.0),
+        t=max(0.0, min(story.t, checkpoint.mtime - story.wall0)),
         mtime=checkpoint.mtime,
         size_bytes=float(checkpoint.size_bytes),
         step=checkpoint.step,

@@ -1,26 +1,40 @@
 """Which checkpoint the next attempt resumes from, and what follows if there is none.
 
-The newest usable one is chosen and verified; one that turns out bad is not taken again, and the next older one is
-chosen. A command that cannot be given a path would begin anew and write over the checkpoints of the run, so nobody
-starts it by accident: no restart does by itself, nor does an operator's "resume". Known false alarm: a trainer that
-finds its newest checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
+The output folder is listed first: what is known or was found so far need not be all. The newest usable one is chosen
+and verified, and the folder is listed again: a newer one may have become complete meanwhile. One that turns out bad is
+not taken again, and the next older one is chosen; one that cannot be read at that moment is read again later.
+
+A command that cannot be given a path would begin anew and write over the checkpoints of the run, so nobody starts it by
+accident: no restart does by itself, nor does an operator's "resume". Known false alarm: a trainer that finds its newest
+checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 """
 
 import msgspec
 
 from ...model.checkpoints.checkpoint import Verdict
-from ...model.decision import VerifyCheckpoint
+from ...model.decision import ListCheckpoints, VerifyCheckpoint
 from ...model.fact import CheckpointKnown
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..run_states import RestartPlan, Stopped, Verifying
+from ..run_states import Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from .attempts import give_up, launch_after_delay
 
 replace = msgspec.structs.replace
+
+LISTING_S = 60.0
+"""How long a launch waits for the list of the output folder before it is held and people are notified."""
+HELD_LISTING_S = 600.0
+"""The same while it is held: the list is asked for again then."""
+NEWER_AT_MOST = 5
+"""How often a launch verifies once more because a newer one came: another writer must not hold it back for ever."""
+UNREAD = "unread"
+"""The verification itself failed: no verdict."""
+UNREAD_WAITS_S = (10.0, 60.0, 300.0)
+"""Waits before a resume point that could not be read is verified again; the last one repeats."""
 
 NOT_RESUMABLE = (
     "write {resume} into the command where the path of a checkpoint belongs, as in --resume {resume}",
@@ -40,11 +54,46 @@ _VERDICTS: dict[str, Verdict] = {
 
 
 def choose(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Choose a resume point and have it verified; without one, start over or give up, as the settings say."""
-    state, knowledge = builder.state, builder.knowledge
-    if plan.fresh or knowledge.preset.resume == "none":
+    """Have the output folder listed, then choose a resume point; a launch that resumes from nothing needs neither."""
+    if plan.fresh or builder.knowledge.preset.resume == "none":
         launch_after_delay(builder, replace(plan, path=None, step=None))
         return
+    _list(builder, plan, LISTING_S)
+
+
+def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: bool = False) -> None:
+    reason = "list the checkpoints before the launch"
+    order = builder.decide(
+        ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
+    )
+    builder.move("list", Listing(order=order, plan=plan, held=held), "listing the checkpoints in the output folder")
+
+
+def _has_saved(state: JudgeState) -> bool:
+    """Whether the run has written a checkpoint."""
+    return state.budget.best is not None or any(k.own and k.complete for k in state.checkpoints.known)
+
+
+def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
+    """The folder is listed: choose. Or it cannot be listed: a person may name a checkpoint, a restart waits."""
+    plan = machine.plan
+    if outcome.ok or plan.wanted is not None:
+        if machine.held:
+            builder.note("the output folder is listed again")
+        _choose_from_list(builder, plan)
+        return
+    why = outcome.detail or "no reason given"
+    if not machine.held:
+        reason = f"held: the checkpoints cannot be listed, so the newest is not known: {why}"
+        how = "it goes on when they can be; `trainwatch resume --from CHECKPOINT` or `--fresh` does not wait"
+        builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
+        builder.note(reason)
+    _list(builder, plan, HELD_LISTING_S, held=True)
+
+
+def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Choose a resume point and have it verified; without one, start over or give up, as the settings say."""
+    state, knowledge = builder.state, builder.knowledge
     first = state.attempt.resume_from
     path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
     if path is None:
@@ -61,8 +110,14 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     ):
         path = first  # what the attempt itself resumed from, outside the watched directory
     if path is None:
-        _start_over(builder, plan)
+        _start_over(builder, replace(plan, verified=None))
         return
+    if plan.verified is not None:
+        if plan.verified == (path, None if known is None else known.mtime) or plan.newer >= NEWER_AT_MOST:
+            launch_after_delay(builder, plan)
+            return
+        builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
+        plan = replace(plan, verified=None, newer=plan.newer + 1)
     if (
         plan.wanted is None
         and known is not None
@@ -77,8 +132,8 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
         path=path,
         deep=knowledge.settings.checkpoints.verify == "deep",
     )
-    step = known.step if known is not None else None
-    verifying = Verifying(order=order, plan=replace(plan, path=path, step=step))
+    step, mtime = (known.step, known.mtime) if known is not None else (None, None)
+    verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, mtime)))
     builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
 
 
@@ -99,16 +154,25 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
-    """Launch from the verified resume point, or choose the next older one."""
-    plan = machine.plan
-    assert plan.path is not None
-    verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else "corrupt"))
+    """Launch from the verified resume point unless a newer one came; choose another one if it is bad or gone."""
+    plan, path = machine.plan, machine.plan.path
+    assert path is not None
+    verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else UNREAD))
     step = outcome.data.get("step")
     if outcome.ok and verdict == "complete":
-        launch_after_delay(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
+        _verified(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
+        return
+    plan = replace(plan, verified=None)
+    if plan.wanted is None and verdict == "gone":
+        builder.note(f"{base_name(path)} was removed")
+        builder.set(checkpoints=checkpoint_index.without(builder.state.checkpoints, path))
+        choose(builder, replace(plan, path=None, step=None))
+        return
+    if plan.wanted is None and verdict in {UNREAD, "writing"}:
+        _read_later(builder, plan, str(outcome.detail or verdict))
         return
     why = str(outcome.data.get("reason") or outcome.detail or verdict)
-    number, reason = _set_bad(builder, plan.path, verdict, why, "skipped" if plan.wanted is None else "refused")
+    number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
         builder.close_incident(plan.incident, "held: the requested checkpoint cannot be used")
         builder.move("hold", Stopped(), reason)
@@ -116,6 +180,34 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
     choose(builder, replace(plan, path=None, step=None))
+
+
+def _verified(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Wait if the plan says so; then list again, because a newer one may have become complete meanwhile."""
+    if plan.delay_s > 0.0:
+        launch_after_delay(builder, plan)
+    else:
+        _list(builder, plan, LISTING_S)
+
+
+def after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
+    """The wait before the launch is over: list again, because a newer one may have become complete meanwhile."""
+    choose(builder, replace(plan, delay_s=0.0))
+
+
+def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
+    """The resume point cannot be read now, which says nothing about it: wait, and choose again."""
+    assert plan.path is not None
+    delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
+    reason = f"held: {base_name(plan.path)} cannot be verified now: {why}"
+    if plan.unread == 0:
+        how = "it is attempted again; `trainwatch resume --from CHECKPOINT` takes another one"
+        builder.notify(
+            "warning", "held: the resume point cannot be verified", f"{reason}\n{how}", incident=plan.incident
+        )
+    builder.note(reason)
+    again = replace(plan, path=None, step=None, unread=plan.unread + 1, delay_s=max(delay_s, plan.delay_s))
+    launch_after_delay(builder, again)
 
 
 def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None) -> None:

@@ -24,6 +24,7 @@ from ..run_states import (
     Hung,
     Idle,
     Interrupted,
+    Listing,
     Paused,
     RestartPlan,
     Running,
@@ -59,8 +60,8 @@ def go_on(builder: StepBuilder) -> None:
         case Stopping(plan=plan):
             _lost(builder)
             restart_stages.clear_and_restart(builder, plan)
-        case Cleaning(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
-            restart_stages.clear_and_restart(builder, plan)
+        case Cleaning(plan=plan) | Listing(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
+            restart_stages.clear_and_restart(builder, msgspec.structs.replace(plan, verified=None))
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restart_stages.clear_and_restart(builder, meant)

@@ -14,8 +14,12 @@ from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.launch.resume_support import ResumeSupport
 from ...model.observation import CheckpointEvent
 
-KEPT = 64
-"""Checkpoints remembered, the newest ones."""
+AT_MOST = 4096
+"""Checkpoints remembered. Beyond it those go first that no launch can choose, then weights alone, then the oldest."""
+SLACK = 256
+"""So many more before some are forgotten: sorting at each event would be slow."""
+IN_SNAPSHOT = 64
+"""Checkpoints in a snapshot, the newest ones. The journal has a record of every complete one."""
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
@@ -78,10 +82,9 @@ def with_event(
     ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
     start) is not the run's own.
     """
-    others = tuple(k for k in index.known if k.path != event.path)
-    if event.event == "removed":
-        return msgspec.structs.replace(index, known=others)
     before = find(index, event.path)
+    if event.event == "removed":
+        return without(index, event.path)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
     old = event.mtime is not None and event.mtime < created_wall
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
@@ -113,7 +116,27 @@ def with_event(
             left=before.left,
             aside=before.aside,
         )
-    return msgspec.structs.replace(index, known=(*others, entry)[-KEPT:])
+    others = without(index, event.path).known if before is not None else index.known
+    return msgspec.structs.replace(index, known=_bounded((*others, entry)))
+
+
+def without(index: CheckpointIndex, path: str) -> CheckpointIndex:
+    """Return the index without this path: it does not exist any more."""
+    return msgspec.structs.replace(index, known=tuple(k for k in index.known if k.path != path))
+
+
+def _bounded(known: tuple[KnownCheckpoint, ...]) -> tuple[KnownCheckpoint, ...]:
+    if len(known) <= AT_MOST + SLACK:
+        return known
+    ranked = sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", _age_order(k)))
+    return tuple(ranked[-AT_MOST:])
+
+
+def abridged(index: CheckpointIndex) -> CheckpointIndex:
+    """Return the index as a snapshot has it: the newest ones. The journal tells of the others."""
+    if len(index.known) <= IN_SNAPSHOT:
+        return index
+    return msgspec.structs.replace(index, known=tuple(sorted(index.known, key=_age_order)[-IN_SNAPSHOT:]))
 
 
 def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:

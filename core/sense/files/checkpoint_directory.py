@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ...model.checkpoints.checkpoint import Checkpoint
@@ -29,10 +29,12 @@ class CheckpointDirectory:
 
     created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
     growing: its size changes. complete: it has not changed for ``watch.settle_s`` and its structure is complete.
-    removed: it was deleted. Existing checkpoints are reported at once. The structure is checked by ``inspect`` (None:
-    not a checkpoint) and for the first scan by ``list_directory``; both may raise OSError. ``globs``: names to watch;
-    empty: all that may be checkpoints. Scans are caused by file events; a full scan every ``watch.rescan_s``, and a
-    second scan of what changed, need no events.
+    removed: it was deleted. Existing checkpoints are reported at once, and as removed those of ``known`` (paths that an
+    earlier supervisor saw) that are not there any more; a missing directory says nothing about them.
+
+    The structure is checked by ``inspect`` (None: not a checkpoint) and for the first scan by ``list_directory``; both
+    may raise OSError. ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a
+    full scan every ``watch.rescan_s``, and a second scan of what changed, need no events.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class CheckpointDirectory:
         inspect: Callable[[Path], Checkpoint | None],
         list_directory: Callable[[Path], tuple[Checkpoint, ...]],
         globs: Sequence[str] = (),
+        known: Iterable[str] = (),
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
@@ -62,6 +65,7 @@ class CheckpointDirectory:
             globs=self._globs,
             problems=self._problems,
             stopping=lambda: self._stopping,
+            known=[path.name for path in map(Path, known) if path.parent == self._directory],
         )
         self._mountinfo = mountinfo
         self._events: DirectoryEvents | None = None
@@ -71,6 +75,7 @@ class CheckpointDirectory:
         self._wake = threading.Event()
         self._drained = threading.Condition()
         self._drains_asked = self._drains_done = 0
+        self._incomplete: str | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -101,6 +106,24 @@ class CheckpointDirectory:
             self._wake.set()
             return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
 
+    def list_all(self, limit_s: float, *, expected: bool) -> str | None:
+        """Drain, and return None if the list is complete then, else why not.
+
+        ``expected``: there are checkpoints, so a missing directory is waited for.
+        """
+        if self._directory is None:
+            return None
+        end = time.monotonic() + limit_s
+        while True:
+            if not self.drain(max(0.0, end - time.monotonic())):
+                return f"{self._directory} does not answer within {limit_s:.0f} s"
+            why = "the supervisor ends" if self._stopping else self._incomplete
+            if why is None and expected and self._events is None:
+                why = f"{self._directory} is missing (is its disk mounted?)"
+            if why is None or self._stopping or time.monotonic() + LATE_S > end:
+                return why
+            time.sleep(LATE_S)
+
     def stop(self) -> None:
         """End the thread and join it."""
         self._stopping = True
@@ -118,6 +141,7 @@ class CheckpointDirectory:
             now = time.monotonic()
             asked = self._drains_asked
             drains = asked > self._drains_done
+            incomplete: str | None = None
             try:
                 if not self._is_open():
                     self._open()
@@ -131,13 +155,13 @@ class CheckpointDirectory:
                     self._scan.scan(self._taken() | self._scan.unsettled | hot)
                 if drains:
                     self._scan.scan(self._scan.unsettled, settle_s=0.0)
+                incomplete = self._scan.unread
                 self._problems.clear("directory")
             except Exception as fault:
-                self._problems.report(
-                    "directory",
-                    f"{self._directory}: checkpoints cannot be read ({fault}); retrying",
-                )
+                incomplete = f"{self._directory}: checkpoints cannot be read ({fault}); retrying"
+                self._problems.report("directory", incomplete)
             with self._drained:
+                self._incomplete = incomplete
                 self._drains_done = asked
                 self._drained.notify_all()
             self._wait(min(rescan_due, hot_due) if self._scan.newest_directories else rescan_due)
@@ -175,7 +199,7 @@ class CheckpointDirectory:
         if self._directory_key() == self._inode:
             return True
         self._close()
-        self._scan.remove_all()
+        self._scan.begin_again()
         return False
 
     def _directory_key(self) -> tuple[int, int] | None:
@@ -199,7 +223,11 @@ class CheckpointDirectory:
                 f"{self._directory}: no file events ({fault.strerror or fault}); it is scanned every "
                 f"{self._watch.rescan_s:g} s (sysctl fs.inotify.max_user_instances may be too low)",
             )
-        self._scan.scan_first()
+        try:
+            self._scan.scan_first()
+        except BaseException:
+            self._close()
+            raise
 
     def _close(self) -> None:
         if self._events is not None:

@@ -48,8 +48,8 @@ def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
                 possible = is_candidate(entry.name, is_directory=is_directory, globs=globs)
                 if possible and not (entry.is_symlink() and leaves(entry)):
                     found[entry.name] = is_directory
-            except OSError:
-                continue  # it vanished, or its file system does not answer
+            except FileNotFoundError:
+                continue  # it vanished
     return found
 
 
@@ -63,13 +63,16 @@ def leaves(entry: os.DirEntry[str]) -> bool:
 
 
 def signature(path: Path, *, shallow: bool = False) -> Signature | None:
-    """Signature of a file, or of a directory with its content (``shallow``: without). None: it does not exist."""
+    """Signature of a file, or of a directory with its content (``shallow``: without). None: it does not exist.
+
+    Raises OSError if that cannot be told.
+    """
     try:
         top = path.stat()
         if not path.is_dir():
             return Signature(top.st_size, top.st_mtime_ns, 1, top.st_ino)
         size, newest, files = (0, top.st_mtime_ns, 0) if shallow else _contents(path, DEPTH, top.st_mtime_ns)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return Signature(size, newest, files, top.st_ino)
 

@@ -1,7 +1,7 @@
 """The entries of a checkpoint directory from scan to scan, and the CheckpointEvents of their changes."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -35,7 +35,8 @@ class _Entry(msgspec.Struct):
 class CheckpointScan:
     """Compares a directory with its last scan and puts CheckpointEvents for what differs. Not thread-safe.
 
-    ``settle_s``: an entry that has not changed for this long is inspected. ``stopping``: ends a long scan.
+    ``settle_s``: an entry that has not changed for this long is inspected. ``known``: names of checkpoints that were
+    there before; one that the first scan does not find is reported as removed. ``stopping``: ends a long scan.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class CheckpointScan:
         globs: Sequence[str],
         problems: ProblemReport,
         stopping: Callable[[], bool],
+        known: Iterable[str] = (),
     ) -> None:
         self._directory = directory
         self._inbox = inbox
@@ -61,6 +63,13 @@ class CheckpointScan:
         self._problems = problems
         self._stopping = stopping
         self._entries: dict[str, _Entry] = {}
+        self._known = set(known)
+        self._unread: dict[str, str] = {}
+
+    @property
+    def unread(self) -> str | None:
+        """Why the last scan is not complete: an entry that cannot be read, or None."""
+        return next(iter(self._unread.values()), None)
 
     @property
     def unsettled(self) -> set[str]:
@@ -73,16 +82,17 @@ class CheckpointScan:
         directories = [(entry.signature.mtime_ns, name) for name, entry in self._entries.items() if entry.is_directory]
         return {name for _, name in sorted(directories)[-HOT_DIRECTORIES:]}
 
-    def remove_all(self) -> None:
-        """Report all checkpoints as removed, because the directory is another one or was deleted."""
-        for name in list(self._entries):
-            self._remove(name)
+    def begin_again(self) -> None:
+        """The directory is gone or is another one: the next first scan tells which of its checkpoints are left."""
+        self._known |= {entry.checkpoint.name for entry in self._entries.values() if entry.checkpoint is not None}
+        self._entries.clear()
+        self._unread.clear()
 
     def scan_first(self) -> None:
         """Report existing checkpoints. Those that changed within the settle time are reported as usual."""
         present = candidates(self._directory, self._globs)
-        signatures = {name: signature(self._directory / name) for name in present}
-        known = {checkpoint.name: checkpoint for checkpoint in self._list_directory(self._directory)}
+        signatures = {name: self._read_signature(name) for name in present}
+        listed = self._list()
         recent_ns = (self._clock.wall() - 2 * self._settle_s) * 1e9
         for name, found in signatures.items():
             if found is None:
@@ -91,14 +101,26 @@ class CheckpointScan:
                 self._add(name, found, is_directory=present[name])
                 continue
             entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
-            self._settle(name, entry, known.get(name))
+            self._settle(name, entry, self._inspect_entry(name) if listed is None else listed.get(name))
+        for name in self._known - present.keys():
+            self._report_removed(name)
+        self._known.clear()
+
+    def _list(self) -> dict[str, Checkpoint] | None:
+        """All at once; None if one of them cannot be read: each is inspected by itself then."""
+        try:
+            return {checkpoint.name: checkpoint for checkpoint in self._list_directory(self._directory)}
+        except OSError:
+            return None
 
     def scan(self, names: set[str] | None, settle_s: float | None = None) -> None:
         """Scan the named entries, or if None all existing and known ones. ``settle_s``: instead of the setting."""
         present: dict[str, bool] | None = None
         if names is None or not names.issubset(self._entries):
             present = candidates(self._directory, self._globs)
-            names = {*present, *self._entries} if names is None else names
+        if names is None:
+            names = {*(present or ()), *self._entries}
+            self._read_again()
         for name in names:
             if self._stopping():
                 return
@@ -108,7 +130,7 @@ class CheckpointScan:
             elif entry is not None:
                 self._check_entry(name, entry, self._settle_s if settle_s is None else settle_s)
             elif present is not None:
-                found = signature(self._directory / name)
+                found = self._read_signature(name)
                 if found is not None:
                     self._add(name, found, is_directory=present[name])
 
@@ -116,14 +138,27 @@ class CheckpointScan:
         found = self._signature(name, entry)
         now = time.monotonic()
         if found is None:
-            self._remove(name)
+            self._vanished(name)
         elif found != entry.signature:
             self._change(name, entry)
         elif not entry.judged and now - entry.changed_s >= settle_s:
             self._settle(name, entry, self._inspect_entry(name))
 
     def _signature(self, name: str, entry: _Entry) -> Signature | None:
-        return signature(self._directory / name, shallow=entry.judged and entry.checkpoint is None)
+        return self._read_signature(name, shallow=entry.judged and entry.checkpoint is None)
+
+    def _read_signature(self, name: str, *, shallow: bool = False) -> Signature | None:
+        """None: it does not exist, or that cannot be told: then it is in ``_unread``."""
+        try:
+            return signature(self._directory / name, shallow=shallow)
+        except OSError as fault:
+            self._cannot_read(name, fault)
+            return None
+
+    def _cannot_read(self, name: str, fault: OSError) -> None:
+        text = f"{self._directory / name}: cannot be inspected ({fault.strerror or fault}); it is not resumed from"
+        self._unread[name] = text
+        self._problems.report(name, text)
 
     def _add(self, name: str, found: Signature, *, is_directory: bool) -> None:
         entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False)
@@ -136,7 +171,7 @@ class CheckpointScan:
         was_judged, entry.judged = entry.judged, False
         found = self._signature(name, entry)
         if found is None:
-            self._remove(name)
+            self._vanished(name)
             return
         grew = found.size_bytes != entry.signature.size_bytes
         entry.signature, entry.changed_s = found, now
@@ -155,10 +190,23 @@ class CheckpointScan:
         else:
             self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
 
+    def _read_again(self) -> None:
+        for name in self._unread:
+            if name in self._entries:
+                self._entries[name].judged = False
+        self._unread.clear()
+
+    def _vanished(self, name: str) -> None:
+        if name not in self._unread:
+            self._remove(name)
+
     def _remove(self, name: str) -> None:
         entry = self._entries.pop(name, None)
         if entry is not None and entry.checkpoint is not None:
-            self._report(entry, "removed", entry.checkpoint)
+            self._report_removed(entry.checkpoint.name)
+
+    def _report_removed(self, name: str) -> None:
+        self._inbox.put(CheckpointEvent(t=self._clock.now(), path=str(self._directory / name), event="removed"))
 
     def _inspect_entry(self, name: str) -> Checkpoint | None:
         path = self._directory / name
@@ -167,9 +215,7 @@ class CheckpointScan:
         except FileNotFoundError:
             return None
         except OSError as fault:
-            self._problems.report(
-                name, f"{path}: cannot be inspected ({fault.strerror or fault}); it is not resumed from"
-            )
+            self._cannot_read(name, fault)
             return None
         self._problems.clear(name)
         return checkpoint
@@ -194,7 +240,7 @@ class CheckpointScan:
                 t=self._clock.now(),
                 path=str(self._directory / checkpoint.name),
                 event=event,
-                size_bytes=None if event == "removed" else float(size),
+                size_bytes=float(size),
                 step=checkpoint.step,
                 epoch=checkpoint.epoch,
                 verdict=verdict,

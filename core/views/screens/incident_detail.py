@@ -25,6 +25,7 @@ ACTION_WORDS: dict[str, str] = {
     "stop_attempt": "ended the processes",
     "end_leftovers": "ended left-over processes",
     "clear_gpu": "waited for the GPU",
+    "list_checkpoints": "listed the checkpoints",
     "verify_checkpoint": "verified the checkpoint",
     "start_attempt": "started the next attempt",
     "pause_attempt": "paused it",
