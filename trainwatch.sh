@@ -3,7 +3,7 @@
 #
 #   ./trainwatch.sh demo [OPTIONS]    a real small training with scripted trouble, on the screen (about a minute)
 #   ./trainwatch.sh test [PYTEST…]    the test suite, PyTorch part included
-#   ./trainwatch.sh test --all        the same with every fault in every framework (minutes longer)
+#   ./trainwatch.sh test --all        the same and the slow ones: every fault in every framework … (minutes longer)
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
 #   ./trainwatch.sh clean             remove .venv and caches (never a run's state, never your files)

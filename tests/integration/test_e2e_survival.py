@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive, settle_launch
@@ -374,6 +375,7 @@ def test_a_resume_missing_from_the_journal_is_recognised_by_its_order(world: Wor
     assert len(world.lives()) == 2
 
 
+@SECOND_TIER
 def test_repeated_kills_of_the_supervisor_lose_no_step_and_no_checkpoint(world: World) -> None:
     world.write("--steps", "160", "--save-every", "20", "--crash-at", "50", "--crash-at", "110")
     codes = []

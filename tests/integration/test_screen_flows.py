@@ -9,15 +9,16 @@ import pytest
 
 from tests.fakes.e2e_world import World, until, world
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
 pytestmark = [pytest.mark.tmux, NO_TMUX]
 
-SIZES = ((200, 50), (80, 24))
+SIZES = (pytest.param((200, 50), id="200x50"), pytest.param((80, 24), id="80x24", marks=SECOND_TIER))
 
 
-@pytest.fixture(params=SIZES, ids=["200x50", "80x24"])
+@pytest.fixture(params=SIZES)
 def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
     """Sits at a terminal of this size, in the project."""
     profiles = world.project / "profiles"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
@@ -102,6 +103,7 @@ def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, re
     assert mean == pytest.approx(50 + 50 / (2 * HOUR))
 
 
+@SECOND_TIER
 def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
     """Two samples a bucket of the tier that each time ends in give the rows (with all extremes) that 1 Hz gives.
 
