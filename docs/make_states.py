@@ -12,7 +12,7 @@ from trainwatch.core.judge.run_states import WORDS, State
 
 PAGE = Path(__file__).parent / "run-states.md"
 GROUPS: dict[str, tuple[State, ...]] = {
-    "trainer_exists": ("starting", "running", "hung", "paused"),
+    "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
     "next_attempt": ("cleaning", "listing", "verifying", "backing_off", "held"),
     "ended": ("stopped", "interrupted", "finished", "given_up"),
 }

@@ -201,8 +201,12 @@ class Story:
         logs: Iterable[tuple[float, str]] = (),
         see_gpu: bool = True,
         see_process: bool = True,
+        **process: Any,
     ) -> "Story":
-        """Let time pass; ``logs`` are (seconds from now, text). ``cpu`` may be a function of the run's time."""
+        """Let time pass; ``logs`` are (seconds from now, text). ``cpu`` may be a function of the run's time.
+
+        ``process``: further fields of the process samples.
+        """
         begin, end = self.t, self.t + seconds
         pending = sorted(logs)
         at = 0
@@ -214,7 +218,9 @@ class Story:
                 at += 1
             self.t = t
             if self.telemetry:
-                self._sample(gpu, cpu, read_per_s, write_per_s, states, procs, see_gpu=see_gpu, see_process=see_process)
+                self._sample(
+                    gpu, cpu, read_per_s, write_per_s, states, procs, process, see_gpu=see_gpu, see_process=see_process
+                )
             self._next_sample_t += self.period_s
         for after, text in pending[at:]:
             self.t = begin + after
@@ -230,6 +236,7 @@ class Story:
         write_per_s: float,
         states: dict[str, int] | None,
         procs: int | None,
+        process: dict[str, Any],
         *,
         see_gpu: bool,
         see_process: bool,
@@ -278,6 +285,7 @@ class Story:
                     write_bytes=self.written,
                     procs=count,
                     states=states if states is not None else {"S": count - 1, "R": 1} if cores > 0.3 else {"S": count},
+                    **process,
                 )
             )
 
@@ -303,6 +311,7 @@ class Story:
         line: Callable[[int], str] | None = None,
         see_gpu: bool = True,
         see_process: bool = True,
+        states: dict[str, int] | None = None,
     ) -> "Story":
         """Steps are made. ``every``: a line each so many; ``line``: its text, else the bar."""
         usual = step_s if step_s is not None else self.step_s
@@ -316,7 +325,15 @@ class Story:
                 logs.append((at, say(self.step)))
         cores = cpu if cpu is not None else 1.3 * max(1, self.gpus)
         return self.go(
-            at, gpu=gpu, cpu=cores, read_per_s=4e6, write_per_s=1e4, logs=logs, see_gpu=see_gpu, see_process=see_process
+            at,
+            gpu=gpu,
+            cpu=cores,
+            read_per_s=4e6,
+            write_per_s=1e4,
+            states=states,
+            logs=logs,
+            see_gpu=see_gpu,
+            see_process=see_process,
         )
 
     def dead(

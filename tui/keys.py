@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..core.model.run import LIVE_STATES
+from ..core.model.run import HALTED_STATES, LIVE_STATES
 from ..core.model.situation import Situation
 
 
@@ -76,7 +76,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         key="u", shown="u", action="unpause", label="continue", help="continue after a pause",
-        when=lambda c: c.state == "paused" and c.watched, acts=True, first=lambda c: c.state == "paused",
+        when=lambda c: c.state in HALTED_STATES and c.watched, acts=True, first=lambda c: c.state in HALTED_STATES,
     ),
     Key(
         key="a", shown="a", action="attach", label="attach", help="go to the trainer's terminal, and come back",
@@ -189,4 +189,4 @@ def why_not(action: str, context: KeyContext) -> str:
         return "No supervisor is running: S starts one."
     if action in MISSING:
         return MISSING[action]
-    return "It is paused: u continues." if context.state == "paused" else "No trainer is running now."
+    return "It is paused: u continues." if context.state in HALTED_STATES else "No trainer is running now."

@@ -26,6 +26,7 @@ from .run_states import (
     State,
     Stopped,
     Stopping,
+    Suspended,
     Verifying,
     WaitingForRoom,
     name_of,
@@ -36,8 +37,9 @@ EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
 
 Event = Literal[
-    "started", "training", "launch", "launched", "step", "hang", "pause", "command", "stop", "kill", "exit",
-    "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "verify", "back_off", "hold", "lost", "finish",
+    "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "command", "stop", "kill",
+    "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "verify", "back_off", "hold", "lost",
+    "finish",
     "give_up",
 ]  # fmt: skip
 
@@ -49,6 +51,7 @@ EVENTS: dict[Event, str] = {
     "step": "the step number advanced",
     "hang": "a hang is declared",
     "pause": "an operator pauses the trainer",
+    "suspend": "every computing process was stopped by a signal that is not ours",
     "command": "an operator changes what follows this state",
     "stop": "the trainer's processes are to be ended",
     "kill": "the gentle stop failed",
@@ -98,12 +101,14 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "step": "running",
         "hang": "hung",
         "pause": "paused",
+        "suspend": "suspended",
         "back_off": "backing_off",
         "no_room": "held",
     },
-    "running": {**_LIVE, "hang": "hung", "pause": "paused"},
+    "running": {**_LIVE, "hang": "hung", "pause": "paused", "suspend": "suspended"},
     "hung": {**_LIVE, "step": "running", "pause": "paused"},
     "paused": _LIVE,
+    "suspended": {**_LIVE, "step": "running", "pause": "paused"},
     "stopping": {
         **FROM_ANY_STATE,
         "stop": "stopping",
@@ -163,6 +168,7 @@ def wake_t(machine: Machine) -> float:
             | Verifying()
             | WaitingForRoom()
             | Paused()
+            | Suspended()
             | Stopped()
             | Interrupted()
             | Finished()
@@ -178,7 +184,7 @@ def is_live(machine: Machine) -> bool:
     match machine:
         case Starting():
             return machine.launched
-        case Running() | Hung() | Paused():
+        case Running() | Hung() | Paused() | Suspended():
             return True
         case Stopping():
             return machine.gone_t is None and not machine.exited
@@ -191,7 +197,7 @@ def is_watched(machine: Machine) -> bool:
     match machine:
         case Starting():
             return machine.launched
-        case Running() | Hung():
+        case Running() | Hung() | Suspended():
             return True
         case _:
             return False

@@ -146,6 +146,10 @@ class Paused(Variant, frozen=True, tag="paused"):
     order: int
 
 
+class Suspended(Variant, frozen=True, tag="suspended"):
+    """Every computing process was stopped by a signal that is not ours (state T), until somebody continues it."""
+
+
 class Stopped(Variant, frozen=True, tag="stopped"):
     """No trainer, and no restart until an operator asks for one."""
 
@@ -174,6 +178,7 @@ Machine = (
     | BackingOff
     | WaitingForRoom
     | Paused
+    | Suspended
     | Stopped
     | Interrupted
     | Finished
@@ -181,7 +186,8 @@ Machine = (
 )
 
 State = Literal[
-    "idle", "starting", "running", "hung", "paused", "stopping", "cleaning", "listing", "verifying", "backing_off",
+    "idle", "starting", "running", "hung", "paused", "suspended", "stopping", "cleaning", "listing", "verifying",
+    "backing_off",
     "held", "stopped", "interrupted", "finished", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
@@ -192,6 +198,7 @@ WORDS: dict[State, RunState] = {
     "running": "running",
     "hung": "hung",
     "paused": "paused",
+    "suspended": "suspended",
     "stopping": "stopping",
     "cleaning": "cleaning",
     "listing": "cleaning",

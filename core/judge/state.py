@@ -24,6 +24,7 @@ from .findings.slow import Stall
 from .hang.active_time import ActiveTime
 from .hang.liveness import Liveness
 from .hang.log_activity import LogActivity
+from .hang.pauses import Pause
 from .hang.phase_times import PhaseTimes
 from .hang.step_clock import StepClock
 from .progress.log_progress import START, ProgressState
@@ -69,6 +70,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     liveness: Liveness = Liveness()
     log_activity: LogActivity = LogActivity()
     phase_times: PhaseTimes = PhaseTimes()
+    pause: Pause = Pause()
     loss: Loss = Loss()
     pace: Pace = Pace()
     stall: Stall = Stall()

@@ -103,6 +103,10 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     procs: int | None = None
     states: dict[str, int] = field(default_factory=dict)
     rss_bytes: float | None = None
+    computing: int | None = None
+    """Processes that compute: those with at least a tenth of the busiest one's CPU time lately."""
+    held: int | None = None
+    """Those of them that are stopped (state T), or wait for a parent that is."""
     asks: Literal["yes", "maybe"] | None = None
     """It waits for input at its terminal; "maybe": if the kernel does not show it for certain."""
 

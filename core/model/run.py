@@ -16,6 +16,7 @@ RunState = Literal[
     "cleaning",
     "backing_off",
     "paused",
+    "suspended",
     "stopped",
     "interrupted",
     "finished",
@@ -24,7 +25,9 @@ RunState = Literal[
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "given_up"})
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
-LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused"})
+LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended"})
+HALTED_STATES: frozenset[str] = frozenset({"paused", "suspended"})
+"""The trainer lives and does not run: nobody can tell when it will be done."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):

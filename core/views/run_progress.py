@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ..model.progress import Progress
+from ..model.run import HALTED_STATES
 from ..model.situation import Situation
 from ..model.story import RunStory
 from .level import Bounds, bounds_of
@@ -16,7 +17,7 @@ def live_progress(now: Situation) -> Progress:
     newest = now.story.progress
     if now.progress is not None and (attempt is None or now.progress_t >= attempt.t):
         newest = now.progress
-    return msgspec.structs.replace(newest, eta_s=eta_s(newest))
+    return msgspec.structs.replace(newest, eta_s=None if now.story.state in HALTED_STATES else eta_s(newest))
 
 
 def run_progress(now: Situation) -> Progress:

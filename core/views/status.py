@@ -9,7 +9,7 @@ import msgspec
 from ..model.health import HealthReading
 from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
-from ..model.run import LIVE_STATES
+from ..model.run import HALTED_STATES, LIVE_STATES
 from ..model.story import RunStory, WithheldAction
 from ..model.supervisor_life import SupervisorLife, Trouble
 from .run_progress import over_run
@@ -44,6 +44,8 @@ def status_object(
     attempt = story.attempt
     newest = story.checkpoints[-1] if story.checkpoints else None
     seen = progress if progress is not None and attempt is not None else story.progress
+    if story.state in HALTED_STATES:
+        seen = msgspec.structs.replace(seen, eta_s=None)
     whole = over_run(story, seen)
     now_t = wall - story.wall0 if story.run else 0.0
     return {

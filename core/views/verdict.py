@@ -201,6 +201,11 @@ def _paused(now: Situation) -> Verdict:
     return Verdict(level="warning", clauses=(f"Paused {since}: [u] continue", *where(now)[:1]))
 
 
+def _suspended(now: Situation) -> Verdict:
+    since = quantity.age(now.now_t - now.story.state_t)
+    return Verdict(level="warning", clauses=(f"Stopped by a signal {since}: [u] continue", *where(now)[:1]))
+
+
 def _stopped(now: Situation) -> Verdict:
     at = quantity.clock(now.story.wall0 + now.story.state_t, now.now_wall)
     reason = (now.story.state_reason,) if now.story.state_reason else ()
@@ -253,6 +258,7 @@ SENTENCES: dict[str, Callable[[Situation], Verdict]] = {
     "cleaning": _cleaning,
     "backing_off": _backing_off,
     "paused": _paused,
+    "suspended": _suspended,
     "stopped": _stopped,
     "interrupted": _interrupted,
     "finished": _finished,

@@ -27,6 +27,7 @@ MODULES = (
     "hang.log_activity",
     "hang.step_clock",
     "hang.active_time",
+    "hang.pauses",
     "handlers.hang_check",
     "handlers.terminal_question",
     "findings.slow",

@@ -209,6 +209,23 @@ def user_stop_main_only(s: Story) -> Story:
     return begun(s).go(1500, states={"T": 1, "S": 8}, cpu=0.0).train(100)
 
 
+@calm
+def a_stopped_helper_stays_stopped_while_it_trains(s: Story) -> Story:
+    s.start().load()
+    for _ in range(100):
+        s.train(3, states={"T": 1, "S": 8})
+    return s
+
+
+@healthy
+def its_ranks_are_stopped_and_continued_twice(s: Story) -> Story:
+    """The launcher is not stopped; it does not compute."""
+    begun(s)
+    for _ in range(2):
+        s.go(800, states={"T": 4, "S": 5}, cpu=0.0, computing=4, held=4).train(40)
+    return s
+
+
 @healthy
 def telemetry_lost(s: Story) -> Story:
     return begun(s).train(700, see_gpu=False, see_process=False).train(50)

@@ -192,6 +192,30 @@ def starves_polling(s: Story) -> Story:
     return in_trouble(begun(s)).dead(900, states={"Z": 4, "S": 5}, cpu=0.4)
 
 
+@sick("idle", DEAD_S)
+def dies_beside_a_helper_that_was_stopped_before(s: Story) -> Story:
+    """A stopped ``sleep`` in the tree says nothing about the training."""
+    s.start().load()
+    for _ in range(60):
+        s.train(3, states={"T": 1, "S": 8})
+    return in_trouble(s).dead(900, states={"T": 1, "S": 8})
+
+
+@sick("idle", DEAD_S)
+def dies_as_a_helper_is_stopped(s: Story) -> Story:
+    return in_trouble(begun(s)).go(900, states={"T": 1, "S": 8}, computing=1, held=0)
+
+
+@sick("starved", DEAD_S)
+def one_rank_of_two_is_stopped(s: Story) -> Story:
+    return in_trouble(begun(s)).go(900, states={"T": 1, "S": 2}, procs=3, computing=2, held=1)
+
+
+@sick("starved", DEAD_S)
+def one_rank_is_stopped_and_the_others_spin(s: Story) -> Story:
+    return in_trouble(begun(s)).spinning(900, states={"T": 1, "S": 8})
+
+
 @sick("spin", PHASE_S)
 def spins_in_save(s: Story) -> Story:
     begun(s).save(40, complete=False)

@@ -40,6 +40,7 @@ from trainwatch.core.judge.run_states import (
     State,
     Stopped,
     Stopping,
+    Suspended,
     Verifying,
     WaitingForRoom,
     name_of,
@@ -56,6 +57,7 @@ STATES: dict[str, Machine] = {
         Running(),
         Hung(incident=1, capture=2, until_t=30.0),
         Paused(order=1),
+        Suspended(),
         Stopping(order=1, then="restart", plan=PLAN),
         Cleaning(order=1, plan=PLAN),
         Listing(order=1, plan=PLAN),
@@ -129,6 +131,7 @@ def test_a_trainer_is_live_from_its_launch_to_its_exit() -> None:
         "running",
         "hung",
         "paused",
+        "suspended",
         "stopping",
     }
     assert not is_live(Starting(order=1))
@@ -136,8 +139,9 @@ def test_a_trainer_is_live_from_its_launch_to_its_exit() -> None:
     assert not is_live(Stopping(order=1, then="restart", plan=PLAN, gone_t=1.0))
 
 
-def test_a_trainer_is_judged_while_it_starts_runs_or_is_hung() -> None:
-    assert {name for name, machine in STATES.items() if is_watched(machine)} == {"starting", "running", "hung"}
+def test_a_trainer_is_judged_while_it_starts_runs_is_hung_or_suspended() -> None:
+    judged = {name for name, machine in STATES.items() if is_watched(machine)}
+    assert judged == {"starting", "running", "hung", "suspended"}
     assert not is_watched(Starting(order=1))
 
 

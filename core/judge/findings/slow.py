@@ -5,7 +5,7 @@ Known causes: thermal or power throttling; on WSL2 and Windows drivers, memory t
 design (bucketed resolutions, growing sequence lengths); so the slow-down must be large and last.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ..hang.step_clock import StepClock
 from .health_levels import Bands
 
 StallClass = Literal["slow", "spilling", "throttled"]
+CLASSES: tuple[StallClass, ...] = get_args(StallClass)
 
 LEARN_BLOCKS = 6
 """Blocks of the step clock that set the first usual pace: the first batches may come from a cache."""

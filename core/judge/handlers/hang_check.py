@@ -33,6 +33,8 @@ def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
     period_s = state.time.period_s or 1.0
     if now - state.clock.last < deadlines.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
         return state, entries
+    if state.time.stopped:
+        return state, entries
     if state.asks_since is not None:  # it waits for a person; a restart would ask the same question
         return state, entries
     if now < state.attempt.patient_until or not is_watched(state.machine):
@@ -56,6 +58,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         step=state.attempt.step,
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
         warmup_beats=setting.warmup_steps,
+        stopped_s=_stopped_s(state),
     )
 
 
@@ -65,6 +68,11 @@ def is_over(knowledge: Knowledge, state: JudgeState) -> bool:
         return False
     now = active_time.now(state.time)
     return detector.judge(_input(knowledge, state, now, state.time.period_s or 1.0), knowledge.settings.hang) is None
+
+
+def _stopped_s(state: JudgeState) -> float | None:
+    pause = state.pause
+    return state.time.t - pause.since_t if pause.stopped == "part" and pause.since_t is not None else None
 
 
 def _checkpoint_age_s(state: JudgeState) -> float:

@@ -8,13 +8,13 @@ from ...model.record import Entry
 from .. import attempt_progress
 from ..failure.log_evidence import DiagnosisState, read_evidence
 from ..findings import eta, loss, loss_trend, slow
-from ..hang import active_time, liveness, log_activity, phase_times, step_clock
+from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
 from ..recovery import restart_success
 from ..resume import save_overdue
 from ..run_machine import is_watched
-from ..run_states import Hung, Running, Stopping
+from ..run_states import Hung, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 from . import hints
@@ -121,6 +121,7 @@ def _on_beat(
         attempt=attempt_progress.with_beat(state.attempt, step, t),
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
+        pause=pauses.with_step(state.pause, t),
         loss=lost,
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
     )
@@ -129,7 +130,7 @@ def _on_beat(
         builder = StepBuilder(knowledge, state)
         if isinstance(state.machine, Hung):
             builder.close_incident(state.machine.incident, "the step advanced again by itself")
-        if not isinstance(state.machine, Running):
+        if not isinstance(state.machine, Running | Suspended):
             builder.move("step", Running(), "training advances")
         if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
@@ -224,7 +225,7 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
         builder.warn("stall", name, f"{reason}{advice}", title=f"slow ({name})")
     else:
         for incident in state.incidents:
-            if incident.kind == "stall":
+            if incident.class_ in slow.CLASSES:
                 builder.close_incident(incident.id, "as fast as usual again")
     return builder.state, (*entries, *builder.entries)
 

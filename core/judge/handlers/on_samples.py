@@ -2,18 +2,18 @@
 
 import msgspec
 
-from ...model.fact import HealthChanged, Note
+from ...model.fact import HealthChanged
 from ...model.incident import IncidentKind
 from ...model.observation import GpuSample, HostSample, ProcessSample
 from ..findings import disk_forecast, eta, health_levels
-from ..hang import active_time, liveness, step_clock
+from ..hang import active_time, liveness, pauses
 from ..knowledge import Knowledge
 from ..recovery import restart_stages
 from ..run_machine import is_live, is_watched
 from ..run_states import WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import hints, terminal_question
+from . import foreign_pause, hints, terminal_question
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -108,27 +108,17 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
         return (state if time is state.time else replace(state, time=time)), NOTHING
     now = active_time.now(time)
     seen = liveness.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
-    if seen.stopped != time.stopped:
-        return _stopped_or_continued(state, time, seen)
-    state = replace(state, time=time, liveness=seen)
-    if sample.asks is None and state.asks_since is None:
+    busy = foreign_pause.others_work(seen, now, active_time.longest_gap(time.period_s))
+    pause = pauses.with_process(state.pause, sample, time.t, others_work=busy)
+    state = replace(state, time=time, liveness=seen, pause=pause)
+    asked = sample.asks is not None or state.asks_since is not None
+    if not asked and not foreign_pause.concerns(state):
         return check_hang(knowledge, state, NOTHING)
     builder = StepBuilder(knowledge, state)
-    terminal_question.check(builder, sample)
+    foreign_pause.check(builder)
+    if asked:
+        terminal_question.check(builder, sample)
     return check_hang(knowledge, builder.state, tuple(builder.entries))
-
-
-def _stopped_or_continued(state: JudgeState, time: active_time.ActiveTime, seen: liveness.Liveness) -> Result:
-    """Handle a trainer that a person stopped (state T) or continued: time does not count meanwhile."""
-    now = active_time.now(time)
-    text = "a person stopped the trainer (state T)" if seen.stopped else "the trainer was continued"
-    state = replace(
-        state,
-        time=replace(time, stopped=seen.stopped),
-        liveness=seen if seen.stopped else liveness.after_gap(seen, now),
-        clock=step_clock.restart_wait(state.clock, now),
-    )
-    return state, (Note(text=text),)
 
 
 def _close_vram(builder: StepBuilder) -> StepBuilder:

@@ -29,7 +29,7 @@ class ActiveTime(msgspec.Struct, frozen=True, kw_only=True):
     sample_t: float | None = None
     period_s: float | None = None
     stopped: bool = False
-    """The trainer is stopped (state T): time does not count."""
+    """Every computing process is stopped (state T): time does not count."""
 
 
 def now(time: ActiveTime) -> float:

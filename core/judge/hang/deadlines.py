@@ -65,6 +65,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     checkpoint_age_s: float | None = None
     warmup_beats: int = 3
+    stopped_s: float | None = None
+    """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
 
 
 def floor_s(min_s: float, period_s: float) -> float:

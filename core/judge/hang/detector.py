@@ -61,6 +61,10 @@ def judge(run: HangInput, hang: Hang) -> Verdict | None:
     dim = sees_gpu and seen.dim_at is not None and seen.dim_at == seen.gpu_at
     if run.ended_well:
         return _exiting(run, hang, still_s if spinning or pinned or dim or not sees_gpu else dead_s, still_s)
+    deadline_s = deadlines.for_dead(run, hang, partly_seen=not (sees_gpu and sees_process))
+    late_s = min(hang.max_s, deadlines.overdue(run, hang))
+    if run.stopped_s is not None and min(run.stopped_s, silence_s) >= max(deadline_s, late_s):
+        return _verdict(run, hang, "starved", "no step while some of its processes are stopped (state T)")
     if run.checkpoint_age_s is not None and hang.checkpoint_age_s is not None:
         late = silence_s >= min(hang.max_s, deadlines.overdue(run, hang))
         if late and run.checkpoint_age_s > hang.checkpoint_age_s:
@@ -72,22 +76,20 @@ def judge(run: HangInput, hang: Hang) -> Verdict | None:
     if spinning and deadlines.is_announced(run.log_activity) and _was_dim(run, now - still_s):
         spinning, dim = False, True
     if spinning:
-        deadline_s = deadlines.for_spin(run, hang)
+        spin_s = deadlines.for_spin(run, hang)
         line_s = min(hang.max_s, deadlines.LINE_FACTOR * (clock.slow_s or 0.0))
-        if still_s >= deadline_s and (silence_s >= line_s or still_s >= CONCLUSIVE * deadline_s):
+        if still_s >= spin_s and (silence_s >= line_s or still_s >= CONCLUSIVE * spin_s):
             return _verdict(run, hang, "spin", "no step while the GPU spins far below its usual power")
         return None
     if pinned or dim:
-        deadline_s = deadlines.for_dim(run, hang) if dim else deadlines.for_pinned(run, hang)
-        if still_s >= deadline_s and silence_s >= deadlines.far_overdue(run, hang):
+        full_s = deadlines.for_dim(run, hang) if dim else deadlines.for_pinned(run, hang)
+        if still_s >= full_s and silence_s >= deadlines.far_overdue(run, hang):
             power = "at much less power than usual" if dim else "(its power is unknown)"
             return _verdict(run, hang, "spin", f"no step while the GPU reports 100 % {power}")
         return None
-    deadline_s = deadlines.for_dead(run, hang, partly_seen=not (sees_gpu and sees_process))
-    if dead_s >= _without_sign_s(hang, deadline_s) and silence_s >= deadline_s:
-        late_s = min(hang.max_s, deadlines.overdue(run, hang))
-        if silence_s >= late_s or (clock.beats and dead_s >= CONCLUSIVE * deadline_s):
-            return _verdict(run, hang, _kind(run), "no step and no sign of life")
+    is_late = silence_s >= late_s or (clock.beats and dead_s >= CONCLUSIVE * deadline_s)
+    if dead_s >= _without_sign_s(hang, deadline_s) and silence_s >= deadline_s and is_late:
+        return _verdict(run, hang, _kind(run), "no step and no sign of life")
     return _polling(run, hang, since, still_s)
 
 

@@ -26,6 +26,8 @@ def evidence_of(run: HangInput, min_s: float) -> list[str]:
         lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
         moved = seen.io_at
         lines.append(f"last bytes moved {duration(now - moved)} ago" if moved is not None else NO_BYTES)
+    if run.stopped_s is not None:
+        lines.append(f"some of its processes have been stopped (state T) for {duration(run.stopped_s)}")
     if seen.blocked:
         lines.append(f"a process is blocked in the kernel (state D) for {seen.blocked} samples")
     if seen.zombies > seen.zombies_normal:

@@ -16,6 +16,8 @@ GpuState = Literal["busy", "pinned", "dim", "spin", "active", "idle", "unknown"]
 """busy: works at its usual power. pinned: near 100 %, power unknown. dim: near 100 %, power well below usual. spin:
 near 100 % at low power. active: something between. unknown: no reading."""
 
+LOADED: frozenset[GpuState] = frozenset({"busy", "pinned", "dim", "spin"})
+"""States in which a kernel runs or waits."""
 PINNED_UTIL_PCT = 97.0
 """A kernel that waits keeps utilisation at 99 to 100; work falls below this between batches."""
 WORKING_UTIL_PCT = 15.0

@@ -82,7 +82,6 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     zombies: int = 0
     zombies_normal: int = 0
     """A helper process that died long ago is not new evidence."""
-    stopped: bool = False
     file_at: float | None = None
 
     start_at: float = 0.0
@@ -189,7 +188,6 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
         procs=sample.procs,
         blocked=seen.blocked + 1 if states.get("D", 0) else 0,
         zombies=states.get("Z", 0),
-        stopped=states.get("T", 0) > 0,
         window=window,
         silence_s=_silence_s(seen, now, beat_at) if cpu_alive or io_now else seen.silence_s,
     )

@@ -12,7 +12,7 @@ from ...model.observation import Command
 from ...model.profile import NO_PROFILE
 from .. import run_machine, run_states
 from ..knowledge import Knowledge
-from ..run_states import Hung, Paused, Running, Starting, Stopping
+from ..run_states import Hung, Paused, Running, Starting, Stopping, Suspended
 from ..state import JudgeState
 from . import question
 from .resume_choice import cannot_be_told, why_not_resumable
@@ -75,6 +75,8 @@ def _resume(state: JudgeState, knowledge: Knowledge, command: Command) -> Comman
         return _next_attempt(state, knowledge, command)
     if isinstance(machine, Paused):
         return refused("it is paused, and its process lives; `trainwatch unpause` lets it go on")
+    if isinstance(machine, Suspended):
+        return refused("a signal stopped it (state T), and its process lives; `trainwatch unpause` lets it go on")
     if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
         return refused(f"the run is going already: {_present(state)}; `trainwatch restart` begins a new attempt")
     return _next_attempt(state, knowledge, command)
@@ -113,7 +115,7 @@ def _pause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Comma
     machine = state.machine
     if isinstance(machine, Paused):
         return fulfilled("it is paused already")
-    if isinstance(machine, Running | Hung) or (isinstance(machine, Starting) and machine.launched):
+    if isinstance(machine, Running | Hung | Suspended) or (isinstance(machine, Starting) and machine.launched):
         return YES
     ending = ", and is left to end" if isinstance(machine, Stopping) else "; `trainwatch resume` starts it"
     finished = run_states.name_of(machine) == "finished"
@@ -121,7 +123,7 @@ def _pause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Comma
 
 
 def _unpause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
-    if isinstance(state.machine, Paused) or (state.time.stopped and run_machine.is_watched(state.machine)):
+    if isinstance(state.machine, Paused | Suspended):
         return YES
     hint = "" if run_machine.is_live(state.machine) else "; `trainwatch resume` starts it"
     finished = run_states.name_of(state.machine) == "finished"

@@ -25,6 +25,7 @@ from ..run_states import (
     Starting,
     Stopped,
     Stopping,
+    Suspended,
     Then,
     Verifying,
     WaitingForRoom,
@@ -205,7 +206,7 @@ def _profile(builder: StepBuilder, command: Command) -> None:
     when = "now" if live and command.now else "at the next checkpoint" if live else "at the next start"
     profile = None if name == NO_PROFILE and NO_PROFILE not in builder.knowledge.profiles else name
     builder.fact(ProfileChanged(profile=profile, pending=True, why=f"asked for by {command.by}, {when}"))
-    if command.now and isinstance(builder.state.machine, Running | Hung | Starting) and live:
+    if command.now and isinstance(builder.state.machine, Running | Hung | Starting | Suspended) and live:
         _close_hangs(builder, f"profile {name} by {command.by}")
         restart_stages.stop(builder, "restart", RestartPlan(reason=f"profile {name} by {command.by}"), by=command.by)
 

@@ -16,7 +16,19 @@ from ..attempt_progress import AttemptProgress
 from ..hang.active_time import ActiveTime
 from ..hang.step_clock import begin_attempt
 from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
-from ..run_states import Finished, GivenUp, Hung, Idle, Interrupted, Machine, Paused, Running, Starting, Stopped
+from ..run_states import (
+    Finished,
+    GivenUp,
+    Hung,
+    Idle,
+    Interrupted,
+    Machine,
+    Paused,
+    Running,
+    Starting,
+    Stopped,
+    Suspended,
+)
 from ..state import JudgeState, from_snapshot
 from .budget import Budget
 from .ramp_state import SettingsThatRan
@@ -28,6 +40,7 @@ _MACHINES: dict[RunState, Machine] = {
     "hung": Starting(launched=True),
     "stopping": Starting(launched=True),
     "paused": Starting(launched=True),
+    "suspended": Starting(launched=True),
     "cleaning": Interrupted(),
     "backing_off": Interrupted(),
     "interrupted": Interrupted(),
@@ -90,7 +103,7 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     machine = _MACHINES[story.state]
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
-    if not isinstance(machine, Starting | Running | Hung | Paused) or (
+    if not isinstance(machine, Starting | Running | Hung | Paused | Suspended) or (
         isinstance(machine, Starting) and machine.stop_requested
     ):
         return machine

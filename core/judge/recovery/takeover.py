@@ -14,6 +14,7 @@ from ..findings.loss import Loss
 from ..findings.slow import Stall
 from ..hang import active_time, liveness, step_clock
 from ..hang.log_activity import LogActivity
+from ..hang.pauses import Pause
 from ..progress.log_progress import START
 from ..resume import checkpoint_index
 from ..run_states import (
@@ -31,6 +32,7 @@ from ..run_states import (
     Starting,
     Stopped,
     Stopping,
+    Suspended,
     Verifying,
     WaitingForRoom,
 )
@@ -65,7 +67,7 @@ def go_on(builder: StepBuilder) -> None:
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restart_stages.clear_and_restart(builder, meant)
-        case Starting() | Running() | Hung() | Paused():
+        case Starting() | Running() | Hung() | Paused() | Suspended():
             _lost(builder)
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restart_stages.clear_and_restart(builder, GO_ON)
@@ -126,6 +128,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         clock=step_clock.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
+        pause=Pause(),
         loss=Loss(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),

@@ -9,6 +9,7 @@ from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.run import ProcessIdentity
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
+from .computing import Computing
 from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
 from .process_identity import boot_id
 from .terminal_wait import TerminalWait
@@ -65,19 +66,21 @@ class ProcessTree(Sampler):
         self._clock = clock
         self._followed: AttemptTarget | None = None
         self._activity = TreeActivity()
+        self._computing = Computing()
         self._terminal = TerminalWait()
         self._looked_t: float | None = None
 
     def sample(self) -> None:
         target = self.target
         if target != self._followed:
-            self._followed, self._activity, self._looked_t = target, TreeActivity(), None
+            self._followed, self._activity, self._computing, self._looked_t = target, TreeActivity(), Computing(), None
         if target is None:
             return
         tree = tree_of(target, read_all())
         members = {pid: Member(stat, read_io(pid)) for pid, stat in tree.items()}
         t = self._clock.now()
         done = self._activity.update(members)
+        standing = self._computing.update(tree)
         elapsed = None if self._looked_t is None else t - self._looked_t
         self._looked_t = t
         io_known = any(m.io is not None for m in members.values()) or (
@@ -94,6 +97,8 @@ class ProcessTree(Sampler):
                 procs=len(tree),
                 states=dict(Counter(stat.state for stat in tree.values())),
                 rss_bytes=float(sum(stat.rss_bytes for stat in tree.values())),
+                computing=standing.computing,
+                held=standing.held,
                 asks=self._terminal.check(tree.values()),
             )
         )

@@ -14,6 +14,7 @@ OPENINGS: dict[RunState, str] = {
     "cleaning": "It is being restarted",
     "backing_off": "It waits for its restart",
     "paused": "It is paused",
+    "suspended": "It was stopped by a signal and waits to be continued",
     "stopped": "It was stopped",
     "interrupted": "It was interrupted",
     "finished": "It finished",

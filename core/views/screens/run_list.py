@@ -18,6 +18,7 @@ LEVELS: dict[str, Level] = {
     "cleaning": "warning",
     "backing_off": "warning",
     "paused": "warning",
+    "suspended": "warning",
     "stopped": "unknown",
     "interrupted": "warning",
     "idle": "unknown",

@@ -1,11 +1,11 @@
-"""``trainwatch unpause [RUN]``: continue a paused run."""
+"""``trainwatch unpause [RUN]``: continue a run that is paused, or that a signal stopped."""
 
 import argparse
 
 from .operation import add_operation, operate
 
 SECTION = "control"
-HELP = "continue a paused run"
+HELP = "continue a run that is paused, or that a signal stopped"
 DESCRIPTION = HELP
 EXAMPLE = ""
 

@@ -1,0 +1,129 @@
+"""A trainer that was stopped by a signal that is not ours."""
+
+import msgspec
+import pytest
+
+from tests.builders import World
+from tests.unit.test_judge_recovery import running
+from trainwatch.core.judge.hang.pauses import Pause, with_process, with_step
+from trainwatch.core.model.decision import NotifyPeople
+from trainwatch.core.model.fact import AttemptEnded
+from trainwatch.core.model.observation import Command, LogChunk, ProcessSample, Start
+
+
+def sample(states: dict[str, int], **fields: int) -> ProcessSample:
+    return ProcessSample(t=0.0, states=states, procs=sum(states.values()), **fields)  # type: ignore[arg-type]
+
+
+def test_line_that_is_read_late_does_not_end_a_pause() -> None:
+    pause = with_process(Pause(), sample({"T": 2}), 100.0, others_work=False)
+    pause = with_process(with_step(pause, 105.0), sample({"T": 2}), 106.0, others_work=False)
+    assert (pause.stopped, pause.since_t) == ("all", 100.0)
+
+
+def test_step_between_two_samples_of_the_stop_shows_that_it_is_harmless() -> None:
+    pause = with_process(Pause(), sample({"T": 2, "S": 1}), 100.0, others_work=False)
+    pause = with_process(with_step(pause, 120.0), sample({"T": 2, "S": 1}), 121.0, others_work=False)
+    assert (pause.stopped, pause.harmless) == ("none", 2)
+    assert with_process(pause, sample({"T": 3}), 140.0, others_work=False).stopped == "all"
+
+
+def test_step_after_the_trainer_was_continued_makes_no_later_stop_harmless() -> None:
+    pause = with_process(Pause(), sample({"T": 1}), 100.0, others_work=False)
+    pause = with_process(with_step(pause, 130.0), sample({"S": 1}), 131.0, others_work=False)
+    assert with_process(pause, sample({"T": 1}), 140.0, others_work=False).stopped == "all"
+
+
+@pytest.mark.parametrize(
+    ("states", "fields", "others_work", "stopped"),
+    [
+        ({"T": 1, "S": 8}, {"computing": 1, "held": 0}, False, "none"),
+        ({"T": 1, "S": 8}, {"computing": 1, "held": 1}, False, "all"),
+        ({"T": 1, "S": 8}, {"computing": 2, "held": 1}, False, "part"),
+        ({"T": 1, "S": 8}, {}, False, "all"),
+        ({"T": 1, "S": 8}, {}, True, "part"),
+        ({"T": 1, "Z": 2}, {}, True, "all"),
+        ({"T": 1, "S": 1}, {"computing": 0, "held": 0}, False, "all"),
+    ],
+)
+def test_how_much_of_the_trainer_is_stopped(
+    states: dict[str, int], fields: dict[str, int], others_work: bool, stopped: str
+) -> None:
+    assert with_process(Pause(), sample(states, **fields), 1.0, others_work=others_work).stopped == stopped
+
+
+def process(t: float, states: dict[str, int]) -> ProcessSample:
+    return ProcessSample(t=t, cpu_cores=0.0, procs=1, states=states)
+
+
+def stop(world: World, seconds: float, states: dict[str, int] | None = None) -> World:
+    for _ in range(int(seconds / 5.0)):
+        world.see(process(world.t + 5.0, states or {"T": 1}))
+    return world
+
+
+def test_stopped_trainer_is_suspended_and_notified_once_until_it_is_continued() -> None:
+    world = stop(running(), 7200.0)
+    assert world.word == "suspended"
+    assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
+        ("stall", "suspended", "warning", True)
+    ]
+    assert [n.title for n in world.of(NotifyPeople)] == ["run: stopped by a signal"]
+    assert "stop_attempt" not in world.decisions
+    stop(world, 60.0, {"R": 1})
+    assert (world.word, [i.ending for i in world.incidents]) == ("running", ["it was continued"])
+
+
+def test_pause_that_is_over_before_min_s_is_not_notified() -> None:
+    world = stop(stop(running(), 60.0), 10.0, {"R": 1})
+    assert (world.word, world.incidents) == ("running", [])
+
+
+def test_learned_deadline_begins_anew_after_the_pause() -> None:
+    world = stop(stop(stop(running(), 3600.0), 60.0, {"S": 1}), 1800.0, {"S": 1})
+    assert [i.kind for i in world.incidents][:2] == ["stall", "hang"]
+    assert world.incidents[1].t - 3600.0 > 90.0
+
+
+def test_step_while_a_process_is_stopped_ends_the_suspension() -> None:
+    world = stop(running(), 30.0)
+    for step in range(41, 46):
+        stop(world, 5.0).see(LogChunk(t=world.t, text=f"\rsteps: 1%| | {step}/10260 [01:00<1:00:00, 2.50s/it]"))
+    assert (world.word, world.incidents) == ("running", [])
+
+
+@pytest.mark.parametrize(
+    ("verb", "ok", "word"),
+    [
+        ("unpause", True, "running"),
+        ("pause", True, "paused"),
+        ("resume", False, "suspended"),
+        ("stop", True, "stopped"),
+    ],
+)
+def test_commands_to_a_suspended_run(verb: str, ok: bool, word: str) -> None:
+    world = stop(running(), 30.0)
+    assert world.judge.answer(world.state, msgspec.convert({"t": world.t, "verb": verb}, Command)).ok is ok
+    world.command(verb)
+    assert world.word == word
+
+
+def test_new_supervisor_sees_the_pause_again() -> None:
+    world = stop(running(), 600.0)
+    world.see(Start(t=world.t, attempt=1, pid=4243, adopted=True))
+    assert world.word == "running"
+    stop(world, 300.0)
+    assert (world.word, len(world.incidents)) == ("suspended", 1)
+
+
+def test_trainer_that_disappears_while_it_is_suspended_is_restarted() -> None:
+    world = stop(running(), 600.0)
+    world.live, world.state = None, msgspec.structs.replace(world.state, taken_over=False)
+    world.begin()
+    assert world.of(AttemptEnded)[-1].how == "lost"
+
+
+def test_pause_during_the_start_ends_in_the_start() -> None:
+    world = World().begin()
+    stop(stop(world, 30.0), 5.0, {"S": 1})
+    assert world.word == "starting"
