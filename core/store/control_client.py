@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..model.control_messages import Reply, Request
-from ..model.text.json_line import encode_line
+from ..model.text.json_line import decode_exact, encode_line
 from .home import make_private
 from .lock import is_held
 from .run_directory import RunDirectory
@@ -107,7 +107,7 @@ def _connect(run_directory: RunDirectory, deadline: float) -> socket.socket:
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
-            address = msgspec.json.decode(run_directory.control.read_bytes(), type=ControlAddress)
+            address = decode_exact(run_directory.control.read_bytes(), ControlAddress)
             connection.settimeout(max(deadline - time.monotonic(), _RETRY_S))
             connection.connect(address.socket)
             trusted = is_trusted(peer_uid(connection))

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..model.control_messages import Reply, Request
-from ..model.text.json_line import encode_line
+from ..model.text.json_line import encode_exact, encode_line
 from .atomic import write_atomically
 from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
 from .run_directory import RunDirectory
@@ -21,7 +21,7 @@ from .run_directory import RunDirectory
 IDLE_S = 30.0
 """Seconds after which a client that sends nothing, or does not read its reply, is dropped."""
 CLIENTS = 32
-"""Most clients at once; the next one waits in the kernel's queue."""
+"""Most clients at once; the next one replaces the one that was silent for longest."""
 LOOK_S = 2.0
 """Period in seconds of the check that the socket file exists: a logout removes XDG_RUNTIME_DIR, cleaners empty /tmp."""
 
@@ -88,7 +88,7 @@ class ControlServer:
             path.chmod(0o600)
             listener.listen(CLIENTS)
             address = ControlAddress(socket=str(path), pid=os.getpid())
-            write_atomically(self.run_directory.control, msgspec.json.encode(address))
+            write_atomically(self.run_directory.control, encode_exact(address))
         except OSError:
             listener.close()
             raise
@@ -112,7 +112,7 @@ class ControlServer:
             for key, events in self._selector.select(timeout=self._look_s):
                 if key.fileobj is self._listener:
                     self._accept()
-                elif isinstance(key.data, _Client):
+                elif isinstance(key.data, _Client) and key.data.connection in self._clients:  # not replaced meanwhile
                     self._attend(key.data, events)
             if time.monotonic() - looked >= self._look_s:
                 looked = time.monotonic()
@@ -128,9 +128,11 @@ class ControlServer:
         assert self._listener is not None
         with contextlib.suppress(OSError):
             connection, _ = self._listener.accept()
-            if len(self._clients) >= CLIENTS or not is_trusted(peer_uid(connection)):
+            if not is_trusted(peer_uid(connection)):
                 connection.close()
                 return
+            if len(self._clients) >= CLIENTS:  # one that asks nothing must not keep out one that does
+                self._drop(min(self._clients.values(), key=lambda client: (bool(client.outgoing), client.active)))
             connection.setblocking(False)
             client = _Client(connection, self._answer)
             self._clients[connection] = client

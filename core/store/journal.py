@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import msgspec
 
@@ -187,40 +187,41 @@ class JournalFollower:
         self._seq = 0
         self._identity: tuple[int, int] | None = None
 
-    def poll(self) -> list[Record]:
-        """Return new records, oldest first. Raises JournalTooNew; a file that cannot be read has no new ones."""
+    def poll(self) -> Iterator[Record]:
+        """New records, oldest first, read line by line: a journal of a week has hundreds of MB.
+
+        Raises JournalTooNew; a file that cannot be read has no new ones.
+        """
         try:
             status = self.path.stat()
+            identity = (status.st_dev, status.st_ino)
+            if identity != self._identity or status.st_size < self._offset:
+                self._identity, self._offset = identity, 0
+            if status.st_size == self._offset:
+                return
+            file = self.path.open("rb")
         except OSError:
-            return []
-        identity = (status.st_dev, status.st_ino)
-        if identity != self._identity or status.st_size < self._offset:
-            self._identity, self._offset = identity, 0
-        if status.st_size == self._offset:
-            return []
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except OSError:
-            return []
-        return self._take(data)
+            return
+        with file:
+            file.seek(self._offset)
+            while line := _read_line(file):
+                record = _parse(self.path, line)
+                if record is None and not line.endswith(b"\n"):
+                    return  # still being written, or torn: the next poll decides
+                self._offset += len(line)
+                if record is None:
+                    self.skipped += bool(line.strip())
+                elif record.seq > self._seq:
+                    self._seq = record.seq
+                    yield record
 
-    def _take(self, data: bytes) -> list[Record]:
-        records: list[Record] = []
-        *lines, unfinished = data.split(b"\n")
-        for number, line in enumerate((*lines, unfinished)):
-            ended = number < len(lines)
-            record = _parse(self.path, line)
-            if record is None and not ended:
-                break  # still being written, or torn: the next poll decides
-            self._offset += len(line) + ended
-            if record is None:
-                self.skipped += bool(line.strip())
-            elif record.seq > self._seq:
-                self._seq = record.seq
-                records.append(record)
-        return records
+
+def _read_line(file: IO[bytes]) -> bytes:
+    """The next line; empty at the end, and if the file cannot be read further."""
+    try:
+        return file.readline()
+    except OSError:
+        return b""
 
 
 def _parse(path: Path, line: bytes) -> Record | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ..model.run import RunSpec
+from ..model.text.json_line import decode_exact, encode_exact
 from .atomic import sync_directory, write_atomically
 from .home import make_private, runs_folder
 from .lock import is_held
@@ -43,6 +44,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
     def spec(self) -> Path:
         """``run.json``: the RunSpec."""
         return self.path / "run.json"
+
+    @property
+    def spec_copy(self) -> Path:
+        """``run-copy.json``: the same again, read if ``run.json`` is missing or damaged."""
+        return self.path / "run-copy.json"
 
     @property
     def journal(self) -> Path:
@@ -102,20 +108,21 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.incidents / f"{number:04d}"
 
     def load_spec(self) -> RunSpec:
-        """Read ``run.json``. Raises RunUnreadable."""
+        """Read ``run.json``, or its copy if it is missing or damaged. Raises RunUnreadable."""
         try:
-            data = self.spec.read_bytes()
-            version = msgspec.json.decode(data, type=_Version).version
-            if version > SPEC_VERSION:
-                raise RunUnreadable(
-                    f"{self.spec}: written by a newer trainwatch (version {version}, this one reads {SPEC_VERSION}); "
-                    "update trainwatch to open this run"
-                )
-            return msgspec.json.decode(data, type=RunSpec)
-        except OSError as error:
-            raise RunUnreadable(f"{self.spec}: {error.strerror or error}; the run cannot be opened") from error
-        except msgspec.MsgspecError as error:
-            raise RunUnreadable(f"{self.spec}: damaged ({error}); the journal beside it is still readable") from error
+            return _read_spec(self.spec)
+        except _TooNew:
+            raise
+        except RunUnreadable as error:
+            with contextlib.suppress(RunUnreadable):
+                return _read_spec(self.spec_copy)
+            raise error from None
+
+    def save_spec(self, spec: RunSpec) -> None:
+        """Replace ``run.json`` and its copy. Raises OSError."""
+        data = encode_exact(spec)
+        write_atomically(self.spec, data)
+        write_atomically(self.spec_copy, data)
 
     @classmethod
     def create(cls, home: Path, spec: RunSpec) -> "RunDirectory":
@@ -129,7 +136,7 @@ class RunDirectory(msgspec.Struct, frozen=True):
             shutil.rmtree(fresh)  # left by an interrupted creation
         make_private(fresh / directory.attempts.name)
         make_private(fresh / directory.incidents.name)
-        write_atomically(fresh / directory.spec.name, msgspec.json.encode(spec))
+        cls(fresh).save_spec(spec)
         try:
             fresh.rename(directory.path)
         except OSError as error:
@@ -141,8 +148,29 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return directory
 
 
+class _TooNew(RunUnreadable):
+    """Of a newer trainwatch: its copy is no older state to go back to."""
+
+
 class _Version(msgspec.Struct):
     version: int = 1
+
+
+def _read_spec(path: Path) -> RunSpec:
+    """Raises RunUnreadable."""
+    try:
+        data = path.read_bytes()
+        version = decode_exact(data, _Version).version
+        if version > SPEC_VERSION:
+            raise _TooNew(
+                f"{path}: written by a newer trainwatch (version {version}, this one reads {SPEC_VERSION}); "
+                "update trainwatch to open this run"
+            )
+        return decode_exact(data, RunSpec)
+    except OSError as error:
+        raise RunUnreadable(f"{path}: {error.strerror or error}; the run cannot be opened") from error
+    except msgspec.MsgspecError as error:
+        raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 
 
 def run_id_for(name: str, project: Path | None) -> str:
@@ -173,6 +201,19 @@ def new_run_id(home: Path, name: str, project: Path | None) -> str:
 def list_runs(home: Path) -> list[RunDirectory]:
     """Return the runs that can be opened, newest first."""
     return [directory for directory, _ in _known(home)]
+
+
+def unreadable_runs(home: Path) -> list[str]:
+    """Why the others cannot be opened, a sentence each."""
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        for path in sorted(runs_folder(home).iterdir()):
+            if path.is_dir() and not path.name.startswith("."):
+                try:
+                    RunDirectory(path).load_spec()
+                except RunUnreadable as error:
+                    found.append(str(error))
+    return found
 
 
 def find_run(

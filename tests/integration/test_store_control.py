@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -192,19 +192,20 @@ def test_idle_control_clients_are_dropped(serve: Serve) -> None:
         assert client.recv(1) == b""
 
 
-def test_the_number_of_control_clients_is_bounded(serve: Serve, run: RunDirectory) -> None:
+def test_a_client_beyond_the_bound_replaces_the_one_that_was_silent_longest(serve: Serve, run: RunDirectory) -> None:
     server = serve(echo)
-    clients = [connect(server) for _ in range(control_server.CLIENTS)]
-    for client in clients:
-        client.sendall(b"{}\n")
-        answer(client)
-    with connect(server) as extra:
-        assert extra.recv(1) == b""
-    clients.pop().close()
-    for client in clients:
-        client.sendall(b"{}\n")
-        answer(client)
-        client.close()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connect(server)) for _ in range(control_server.CLIENTS)]
+        for client in clients:
+            client.sendall(b"{}\n")
+            answer(client)
+        extra = stack.enter_context(connect(server))
+        extra.sendall(b"{}\n")
+        answer(extra)
+        assert clients[0].recv(1) == b""
+        for client in clients[1:]:
+            client.sendall(b"{}\n")
+            answer(client)
 
 
 def test_a_removed_socket_folder_is_recreated(run: RunDirectory, serve: Serve) -> None:
@@ -247,3 +248,15 @@ def test_control_sockets_are_reachable_by_the_owner_only(tmp_path: Path) -> None
         last_resort.rmdir()
     (tmp_path / "gone").symlink_to(squatted)
     assert socket_folder({"XDG_RUNTIME_DIR": "/does/not/exist", "TMPDIR": str(tmp_path)}).parent == tmp_path
+
+
+def test_half_open_connections_do_not_keep_a_command_out(serve: Serve, run: RunDirectory) -> None:
+    server = serve(echo)
+    with ExitStack() as stack:
+        for number in range(control_server.CLIENTS + 8):
+            half = stack.enter_context(connect(server))
+            if number % 2:
+                with suppress(OSError):  # replaced already
+                    half.sendall(b'{"command":')
+        for _ in range(3):
+            assert send(run, Request(command=Command(t=0, verb="ack", by="ann"))).message == "ack"

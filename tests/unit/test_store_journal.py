@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -94,7 +95,7 @@ def test_a_journal_of_a_newer_major_version_is_not_changed(tmp_path: Path) -> No
     path = tmp_path / "j"
     line = b'{"v":2,"seq":1,"t":0,"wall":0,"shape":"ignore_problem of"}\n'
     path.write_bytes(line)
-    for attempt in (lambda: JournalWriter(path), lambda: load_story(path), JournalFollower(path).poll):
+    for attempt in (lambda: JournalWriter(path), lambda: load_story(path), lambda: list(JournalFollower(path).poll())):
         with pytest.raises(JournalTooNew, match=r"journal version 2, this one reads 1\); update trainwatch"):
             attempt()
     assert path.read_bytes() == line
@@ -126,14 +127,14 @@ def test_file_names_that_are_not_utf8_do_not_stop_the_journal(tmp_path: Path) ->
 def test_a_journal_follower_returns_each_record_once(tmp_path: Path) -> None:
     path = tmp_path / "j"
     follower = JournalFollower(path)
-    assert follower.poll() == []
+    assert list(follower.poll()) == []
     writer = JournalWriter(path)
-    assert follower.poll() == []
+    assert list(follower.poll()) == []
     writer.append(0, 0, fact=note("a"))
-    assert texts(follower.poll()) == ["a"]
-    assert follower.poll() == []
+    assert texts(list(follower.poll())) == ["a"]
+    assert list(follower.poll()) == []
     writer.append_all(0, 0, [note("b"), note("c")])
-    assert texts(follower.poll()) == ["b", "c"]
+    assert texts(list(follower.poll())) == ["b", "c"]
     writer.close()
 
 
@@ -142,15 +143,15 @@ def test_a_journal_follower_waits_for_half_a_line_and_skips_a_torn_one(tmp_path:
     follower = JournalFollower(path)
     line = msgspec.json.encode(Record(seq=1, t=0, wall=0, fact=note("a\rb")))
     path.write_bytes(line[:10])
-    assert follower.poll() == []
+    assert list(follower.poll()) == []
     path.write_bytes(line)
-    assert texts(follower.poll()) == ["a\rb"], "whole, though its newline is still missing"
+    assert texts(list(follower.poll())) == ["a\rb"], "whole, though its newline is still missing"
     with path.open("ab") as file:
         file.write(b'\n{"v":1,"se')
-    assert follower.poll() == []
+    assert list(follower.poll()) == []
     with JournalWriter(path) as writer:
         writer.append(0, 0, fact=note("b"))
-    assert texts(follower.poll()) == ["b"]
+    assert texts(list(follower.poll())) == ["b"]
     assert follower.skipped == 1
 
 
@@ -159,11 +160,11 @@ def test_a_journal_follower_repeats_no_record_after_the_file_is_replaced(tmp_pat
     follower = JournalFollower(path)
     with JournalWriter(path) as writer:
         writer.append_all(0, 0, [note("a"), note("b")])
-    assert texts(follower.poll()) == ["a", "b"]
+    assert texts(list(follower.poll())) == ["a", "b"]
     copy = tmp_path / "copy"
     copy.write_bytes(path.read_bytes() + msgspec.json.encode(Record(seq=3, t=0, wall=0, fact=note("c"))) + b"\n")
     copy.replace(path)
-    assert texts(follower.poll()) == ["c"]
+    assert texts(list(follower.poll())) == ["c"]
 
 
 FULL_DISK = """
@@ -205,3 +206,18 @@ def test_every_journal_record_has_a_version(tmp_path: Path) -> None:
     with JournalWriter(tmp_path / "j") as writer:
         writer.append(0, 0, fact=note("a"))
     assert (tmp_path / "j").read_bytes() == b'{"v":1,"seq":1,"t":0,"wall":0,"fact":{"fact":"note","text":"a"}}\n'
+
+
+def test_a_follower_reads_a_large_journal_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalWriter(path) as writer:
+        writer.append_all(0.0, 0.0, [Note(text="x" * 100_000)] * 80)
+    size = path.stat().st_size
+    follower = JournalFollower(path)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in follower.poll()) == 80
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 8

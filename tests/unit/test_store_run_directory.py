@@ -1,5 +1,6 @@
 """The state folder: where it is, who may look inside, and how runs are found again."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from trainwatch.core.store.run_directory import (
     list_runs,
     new_run_id,
     run_id_for,
+    unreadable_runs,
 )
 
 
@@ -87,13 +89,40 @@ def test_a_newer_or_damaged_run_spec_is_reported_and_hides_no_other_run(tmp_path
     newer = RunDirectory.create(tmp_path, spec("newer", "n"))
     newer.spec.write_bytes(msgspec.json.encode({"version": 99, "whatever": 1}))
     torn = RunDirectory.create(tmp_path, spec("torn", "t"))
-    torn.spec.write_bytes(torn.spec.read_bytes()[:20])
+    for path in (torn.spec, torn.spec_copy):
+        path.write_bytes(path.read_bytes()[:20])
     (tmp_path / "runs" / "empty").mkdir()
     assert list_runs(tmp_path) == [good]
     with pytest.raises(RunUnreadable, match="newer trainwatch"):
         find_run(tmp_path, "newer")
     with pytest.raises(RunUnreadable, match="damaged"):
         torn.load_spec()
+
+
+def test_one_bad_byte_in_a_run_spec_is_read_from_its_copy(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, spec("a", "a"))
+    data = run.spec.read_bytes()
+    for damaged in (data[:9] + b"\xff" + data[10:], data[:30], b"", b"[" * 100_000):
+        run.spec.write_bytes(damaged)
+        assert run.load_spec() == spec("a", "a")
+        assert list_runs(tmp_path) == [run]
+        assert unreadable_runs(tmp_path) == []
+    run.spec.unlink()
+    assert run.load_spec() == spec("a", "a")
+
+
+def test_a_newer_run_spec_is_not_read_from_its_older_copy(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, spec("a", "a"))
+    run.spec.write_bytes(msgspec.json.encode({"version": 99}))
+    with pytest.raises(RunUnreadable, match="newer trainwatch"):
+        run.load_spec()
+    assert "newer trainwatch" in unreadable_runs(tmp_path)[0]
+
+
+def test_a_command_that_is_not_utf_8_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    words = ("python", os.fsdecode(b"--name=\xff\xfe"), "--path=日本")
+    run = RunDirectory.create(tmp_path, msgspec.structs.replace(spec("a", "a"), command=words))
+    assert run.load_spec().command == words
 
 
 def test_the_error_for_an_unknown_run_contains_the_command_to_use(tmp_path: Path) -> None:

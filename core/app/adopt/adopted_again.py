@@ -12,7 +12,6 @@ from ...act.launch.launching import read_start
 from ...config.project import FILE_NAME
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
-from ...store.atomic import write_atomically
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
 from ..plan.definitions import read_definitions
@@ -54,7 +53,7 @@ def take_over_options(
             "change it there, then `trainwatch --headless`",
         )
     require_own_output(wanted)
-    write_atomically(run.spec, msgspec.json.encode(wanted))
+    run.save_spec(wanted)
     return differences
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
-from .known_runs import all_runs, example_verb, find_run_to_read, here
+from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
 
 def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
@@ -21,11 +21,23 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
         return idle
 
 
-def run_rows() -> list[dict[str, Any]]:
-    """The rows of ``runs --json``, newest first. ``stand_in``: the verb whose example run it is (demo or drill)."""
+def run_rows(warn: Callable[[str], None]) -> list[dict[str, Any]]:
+    """The rows of ``runs --json``, newest first. ``stand_in``: the verb whose example run it is (demo or drill).
+
+    ``warn`` is called for each run that cannot be read; the others are listed.
+    """
+    from ...store.journal import JournalTooNew
+    from ...store.run_directory import RunUnreadable, unreadable_runs
+
+    for problem in unreadable_runs(home()):
+        warn(problem)
     rows = []
     for run in all_runs():
-        status, spec = read_status(run), run.load_spec()
+        try:
+            status, spec = read_status(run), run.load_spec()
+        except (JournalTooNew, RunUnreadable, OSError) as error:
+            warn(str(error))
+            continue
         last = status["incidents"][-1] if status["incidents"] else None
         rows.append(
             {

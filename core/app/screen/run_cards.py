@@ -35,7 +35,7 @@ def card_of(run: RunDirectory) -> RunCard:
     spec = run.load_spec()
     try:
         story = current_story(run, load_story(run.journal))
-    except JournalTooNew:
+    except (JournalTooNew, OSError):
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
     from ...store.history_reader import HistoryReader
     from ...views.run_progress import over_run

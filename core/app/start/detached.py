@@ -5,9 +5,8 @@ import subprocess
 import sys
 import time
 
-import msgspec
-
 from ...model.observation import Command
+from ...model.text.json_line import encode_exact
 from ...store.lock import holder_pid
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
@@ -32,7 +31,7 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
         raise CliError(ExitCode.FAILED, f"{rival}; nothing was started")
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
-        argv += ["--then", msgspec.json.encode(command).decode()]
+        argv += ["--then", encode_exact(command).decode()]
     size = run.journal.stat().st_size if run.journal.exists() else 0
     launcher = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=os.environ, cwd="/"

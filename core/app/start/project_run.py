@@ -8,7 +8,6 @@ from ...config.location import find_project
 from ...config.problem import ConfigError
 from ...config.project import load_project
 from ...config.spec import Overrides, setting_problems, settings_with
-from ...store.atomic import write_atomically
 from ...store.home import runs_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
@@ -57,7 +56,7 @@ def project_run(name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start
     known = run.load_spec()
     current = msgspec.structs.replace(spec, created_wall=known.created_wall, labels=known.labels)
     if current != known and not is_held(run.lock):
-        write_atomically(run.spec, msgspec.json.encode(current))
+        run.save_spec(current)
     return RunToStart(run)
 
 
@@ -104,5 +103,5 @@ def _with_overrides(run: RunDirectory, overrides: Overrides) -> RunDirectory:
     known = run.load_spec()
     settings = settings_with(known.settings, overrides)
     if settings != known.settings and not is_held(run.lock):
-        write_atomically(run.spec, msgspec.json.encode(msgspec.structs.replace(known, settings=settings)))
+        run.save_spec(msgspec.structs.replace(known, settings=settings))
     return run

@@ -1,8 +1,11 @@
 """One value as one line of JSON. NaN and Infinity become null (msgspec's rule)."""
 
-from typing import Any
+import json
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -16,6 +19,29 @@ def encode_line(value: Any) -> bytes:
         return _encode(value) + b"\n"
     except UnicodeEncodeError:
         return _encode(_without_surrogates(msgspec.to_builtins(value))) + b"\n"
+
+
+def encode_exact(value: Any) -> bytes:
+    """Return the value as JSON that ``decode_exact`` reads back unchanged, lone surrogates included."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def decode_exact(data: bytes, type_: type[T]) -> T:
+    """Read what ``encode_exact`` or the runner's spool wrote. Raises msgspec.MsgspecError for anything else."""
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if b"\\ud" not in data.lower():
+            raise msgspec.DecodeError(f"not UTF-8: {error}" if isinstance(error, ValueError) else str(error)) from error
+    try:
+        return msgspec.convert(json.loads(data), type_)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -16,6 +16,7 @@ import msgspec
 from ...model.attempt import ExitRecord
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.text.json_line import decode_exact
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from ..wakeup import Wakeup
 from .pidfd_watch import PidfdWatch
@@ -150,10 +151,10 @@ class ExitWatch:
     def _recorded(self, target: AttemptTarget) -> Death | None:
         path = Path(target.directory, EXIT_FILE)
         try:
-            record = msgspec.json.decode(path.read_bytes(), type=ExitRecord)
+            record = decode_exact(path.read_bytes(), ExitRecord)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as fault:
+        except (OSError, msgspec.MsgspecError) as fault:
             self._problems.report(
                 "exit.json", f"{path} cannot be read ({fault}); how the trainer ended may stay unknown"
             )

@@ -8,7 +8,7 @@ from trainwatch.core.app.runs.run_status import run_rows
 from trainwatch.core.model.run import LIVE_STATES
 from trainwatch.core.views import quantity
 
-from .output import print_json, printable
+from .output import print_json, printable, warn
 
 SECTION = "watch"
 HELP = "all known runs"
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """0 also if there are none."""
-    rows = run_rows()
+    rows = run_rows(warn)
     if args.json:
         print_json({"runs": rows})
         return ExitCode.DONE

@@ -3,10 +3,9 @@
 import argparse
 import sys
 
-import msgspec
-
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.observation import Command
+from trainwatch.core.model.text.json_line import decode_exact
 
 from .run_argument import run_of
 
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """Supervise; the exit code is that of ``--headless``."""
     run = run_of(args)
-    first = msgspec.json.decode(args.then, type=Command) if args.then else None
+    first = decode_exact(args.then.encode(), Command) if args.then else None
     if args.detach:
         from trainwatch.core.app.start.detached import become_detached
 
