@@ -148,6 +148,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "gpu_clear_timeout_s": at_least(0),
         "gpu_clear_tolerance_bytes": at_least(0),
     },
+    "nan": {"steps": at_least(1)},
     "checkpoints": {"keep_last": at_least(0)},
     "health": {
         "ram_warning_pct": percent,

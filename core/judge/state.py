@@ -53,6 +53,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     was reported since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for
     a person. ``planned_deletion``: decision whose plan is being made. ``profile_pending``: a profile asked for;
     ``switch``: stop for it at the next checkpoint. ``ran``: the settings that made steps last, None = none did.
+    ``trained``: an attempt made verified progress.
     """
 
     time: ActiveTime = ActiveTime()
@@ -82,6 +83,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     history: History = ()
     ramp: Ramp = Ramp()
     ran: SettingsThatRan | None = None
+    trained: bool = False
     planned_deletion: int | None = None
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()

@@ -91,6 +91,17 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     train on with a warning."""
 
 
+class Nan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[nan]``: what follows when the loss or the weights are NaN for good."""
+
+    action: Literal["rollback", "stop", "warn"] = "rollback"
+    """``rollback``: end the attempt and restart from the last checkpoint without NaN; at the same place again, give up.
+    ``stop``: end it and wait for a person. ``warn``: only notify."""
+    steps: int = 50
+    """NaN steps in a row that are acted on. Mixed precision skips a few on purpose. A running average does not count,
+    because one NaN stays in it until the epoch ends."""
+
+
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[checkpoints]``."""
 
@@ -188,6 +199,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     watch: Watch = Watch()
     hang: Hang = Hang()
     restart: Restart = Restart()
+    nan: Nan = Nan()
     checkpoints: Checkpoints = Checkpoints()
     health: Health = Health()
     notify: Notify = Notify()

@@ -98,7 +98,7 @@ def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: Worl
     assert "is no folder; choose another run.output_dir; nothing was started" in refused.err
     assert world.runs() == []
 
-    world.write("--steps", "2000", "--diary", str(world.project))
+    world.write("--steps", "2000", "--diary", str(world.project), more={"restart": {"backoff_s": [0.1]}})
     world.headless()
     world.at_step(25)
     world.do("stop", "--yes")

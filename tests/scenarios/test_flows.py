@@ -52,14 +52,16 @@ def crash_then_hang_then_finish() -> World:
 
 def out_of_memory_gives_up() -> World:
     world = World().begin().watch(story())
-    crash(world, "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
+    for _ in range(2):
+        crash(world, "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
+        world.watch(story())
     return world
 
 
 def budget_runs_out() -> World:
     world = World(judge(Settings(restart=Restart(max_restarts=2, backoff_s=(0.0, 30.0))))).begin()
     for n in range(3):
-        world.watch(story(0, 10 + 7 * n)).wait(1.0)
+        world.watch(story(0, 60 - 2 * n)).wait(1.0)
         crash(world)
         world.wait(40.0)
     return world

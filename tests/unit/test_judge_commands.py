@@ -17,7 +17,7 @@ from trainwatch.core.model.decision import (
 )
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, Note, ProfileChanged
 from trainwatch.core.model.observation import Command, Exit, HostSample, Outcome, Start
-from trainwatch.core.model.settings import Profiles, Settings
+from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 
 def test_stop_is_gentle_and_holds() -> None:
@@ -104,7 +104,8 @@ def test_every_attempt_after_the_first_is_notified_with_its_reason_and_checkpoin
 
 
 def test_an_attempt_that_could_not_be_started_is_not_notified_as_a_restart() -> None:
-    world = save(running()).answer("start_attempt", ok=False, detail="no such command", retryable=False)
+    mind = judge(Settings(restart=Restart(max_restarts=0)))
+    world = save(running(mind)).answer("start_attempt", ok=False, detail="no such command", retryable=False)
     assert restart_notices(world.command("restart")) == []
 
 
@@ -352,7 +353,8 @@ def test_every_command_is_written_down() -> None:
 def test_the_answer_says_what_becomes_of_a_command(
     before: str, verb: str, more: dict[str, Any], ok: bool, said: str
 ) -> None:
-    mind = judge(Settings(profiles=Profiles(use="fast")), profiles=("safe", "fast"))
+    restart = Restart(max_restarts=0 if before == "given_up" else 3)
+    mind = judge(Settings(profiles=Profiles(use="fast"), restart=restart), profiles=("safe", "fast"))
     world = running(mind)
     if before == "stopped":
         world.command("stop")

@@ -227,7 +227,7 @@ def test_a_hang_that_no_restart_would_help_is_not_ended_by_itself() -> None:
 
 
 def test_a_crash_that_no_restart_would_help_is_given_up_as_ever() -> None:
-    world = crash(observing(), "\nAttributeError: x\n")
+    world = crash(observing(max_restarts=0), "\nAttributeError: x\n")
     assert world.word == "given_up"
     assert done(world) == []
 

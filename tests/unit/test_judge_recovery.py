@@ -1,8 +1,12 @@
 """From failure to proof of life: order, choice of checkpoint, budget, giving up."""
 
+import dataclasses
+
 import pytest
 
-from tests.builders import Story, World, judge
+from tests.builders import Story, World, judge, knowledge
+from tests.shipped import FAILURES, SHAPES
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
@@ -27,6 +31,12 @@ def crash(world: World, text: str = CUDA, code: int = 1) -> World:
 
 def save(world: World, path: str = "out/step-40", step: int | None = 40, event: str = "complete") -> World:
     return world.see(CheckpointEvent(t=world.t, path=path, event=event, step=step, size_bytes=1e6))  # type: ignore[arg-type]
+
+
+def judge_of_everything(settings: Settings | None = None) -> Judge:
+    """A judge with the shipped catalogue."""
+    catalogue = CompiledCatalogue(FAILURES, SHAPES)
+    return Judge(dataclasses.replace(knowledge(settings), catalogue=catalogue))
 
 
 def quick(**restart: object) -> Settings:
@@ -70,10 +80,15 @@ def test_crash_is_seen_from_its_death() -> None:
     assert crash(running()).incidents[0].detect_s == pytest.approx(0.4)
 
 
-def test_not_retryable_gives_up_and_says_why() -> None:
-    world = crash(running(), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
+def loading(mind: Judge | None = None) -> World:
+    """A trainer that has not made a step."""
+    return World(mind).begin().watch(Story(meta=False, period_s=5.0).load(10))
+
+
+def test_a_command_that_never_trained_is_given_up_for_a_certain_class() -> None:
+    world = crash(loading(), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n")
     assert world.word == "given_up"
-    assert "cuda_oom" in world.of(GiveUp)[0].reason
+    assert "cuda_oom: no attempt has trained yet" in world.of(GiveUp)[0].reason
     assert world.of(EndWatch)[0].exit_code == 1
     assert [n.event for n in world.of(NotifyPeople)] == ["incident", "give_up"]
     assert world.decisions[-2:] == ["give_up", "end_watch"]
@@ -254,11 +269,67 @@ def test_a_checkpoint_that_the_trainer_could_not_read_is_not_tried_again() -> No
     assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
 
 
-@pytest.mark.parametrize("text", ["invalid header in checkpoint", "loss is nan, stopping"])
-def test_what_an_older_checkpoint_cures_is_not_tried_again_without_one(text: str) -> None:
-    world = running(judge(quick(without_checkpoint=True)))
-    crash(world, f"\nRuntimeError: {text}\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "RuntimeError: the flux capacitor is not aligned",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/nas/images/0001.jpg'",
+        "KeyError: 'caption'",
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+        "sqlite3.OperationalError: database is locked",
+        "zipfile.BadZipFile: File is not a zip file",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        "PIL.UnidentifiedImageError: cannot identify image file '/nas/images/0002.jpg'",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ],
+)
+def test_one_failure_after_verified_progress_is_restarted_whatever_its_class(text: str) -> None:
+    world = save(running(judge_of_everything()), "out/step-40", 40)
+    crash(world, f"\nTraceback (most recent call last):\n{text}\n").wait(31.0)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    assert world.word == "starting"
+    further = Story(meta=False, period_s=5.0)
+    further.step = 40
+    crash(world.watch(further.load(10).train(20)), f"\nTraceback (most recent call last):\n{text}\n").wait(61.0)
+    assert len(world.of(StartAttempt)) == 3, "another step"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "launches"),
+    [
+        ("train.py: error: unrecognized arguments: --epocs 3", 2, 1),
+        ("ModuleNotFoundError: No module named 'apex'", 1, 1),
+        ("python: can't open file '/job/trian.py': [Errno 2] No such file or directory", 2, 1),
+        ("RuntimeError: the flux capacitor is not aligned", 1, 4),
+        ("KeyError: 'caption'", 1, 4),
+        ("", 1, 4),
+    ],
+)
+def test_a_start_that_never_trained_is_given_up_at_once_only_if_its_cause_is_certain(
+    text: str, code: int, launches: int
+) -> None:
+    world = loading(judge_of_everything())
+    for _ in range(5):
+        crash(world, f"\n{text}\n", code).wait(61.0).watch(Story(meta=False, period_s=5.0).load(10))
     assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) == launches
+
+
+def test_bars_that_show_where_counting_begins_are_no_training() -> None:
+    world = World(judge_of_everything()).begin()
+    world.see(LogChunk(t=5.0, text="\nepoch 1/10\n\rsteps:   0%|  | 0/10260 [00:00<?, ?it/s]"))
+    crash(world, "\nModuleNotFoundError: No module named 'apex'\n")
+    assert world.word == "given_up"
+
+
+def test_a_launcher_that_ends_its_other_ranks_is_no_person() -> None:
+    world = save(running(judge_of_everything()))
+    closing = "W0101 torch/distributed/elastic: Sending process 77 closing signal SIGTERM"
+    crash(world, f"\n{closing}\nChildFailedError: train.py FAILED\n")
+    assert len(world.of(StartAttempt)) == 2
 
 
 def test_files_from_before_the_run_are_not_resumed_from() -> None:
@@ -412,9 +483,9 @@ def test_an_exit_that_is_told_after_the_tree_was_gone_ends_the_attempt() -> None
 
 
 def test_what_else_is_wrong_is_told_when_it_gives_up_and_stays_open() -> None:
-    world = running().see(HostSample(t=500.0, ram_used_bytes=99e9, ram_total_bytes=100e9))
+    world = loading().see(HostSample(t=500.0, ram_used_bytes=99e9, ram_total_bytes=100e9))
     world.see(HostSample(t=501.0, disk_free_bytes=1.0), HostSample(t=520.0, disk_free_bytes=1.0))
-    crash(world, "\nKeyError: 'size'\n")
+    crash(world, "\nAttributeError: no such thing\n")
     assert world.word == "given_up"
     assert "still open: " in world.text()
     assert {i.kind for i in world.incidents if i.open} & {"disk", "health"}

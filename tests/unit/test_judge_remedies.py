@@ -173,8 +173,11 @@ def test_a_remedy_is_one_entry_with_before_and_after_and_goes_with_every_launch(
 def test_remedies_run_out_and_the_others_are_named() -> None:
     world = running(mind({"train_batch_size": 2, "gradient_accumulation_steps": 8}))
     crash(world, OOM).watch(story(12))
+    crash(world, OOM).watch(story(12))
+    assert world.of(StartAttempt)[-1].changes == world.of(StartAttempt)[-2].changes, "nothing more can be changed"
     crash(world, OOM)
     assert world.word == "given_up"
+    assert "at step 12 again" in world.of(GiveUp)[0].reason
     assert [p.name for p in world.of(RemedyProposed)] == ["accumulation-4", "gradient-checkpointing"]
     assert "`trainwatch resume --with gradient-checkpointing`" in world.of(NotifyPeople)[-1].body
 
@@ -209,7 +212,7 @@ def test_or_is_applied_where_all_may_be() -> None:
 
 def test_none_means_none() -> None:
     world = crash(running(mind({"train_batch_size": 4}, apply="none")), OOM)
-    assert world.word == "given_up"
+    assert world.of(StartAttempt)[-1].changes == ()
     assert world.of(RemedyApplied) == []
     assert world.of(RemedyProposed)[0].name == "half-batch"
 
@@ -226,7 +229,7 @@ def test_a_safer_mode_is_a_profile_of_the_ladder() -> None:
 
 def test_a_person_applies_and_takes_back() -> None:
     world = crash(running(mind({"train_batch_size": 4}, apply="none")), OOM)
-    world.command("resume", remedies=["half-batch"])
+    world.watch(story(10)).command("restart", remedies=["half-batch"])
     assert world.of(RemedyApplied)[0].failure == "asked for by operator"
     assert len(world.of(StartAttempt)[-1].changes) == 2
     world.watch(story(10)).command("restart", without_remedies=True)

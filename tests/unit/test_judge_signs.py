@@ -363,7 +363,7 @@ def test_hung_trainer_that_exits_is_a_crash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("save", "words", "word"), [(True, True, "finished"), (True, False, "finished"), (False, False, "given_up")]
+    ("save", "words", "word"), [(True, True, "finished"), (True, False, "finished"), (False, False, "starting")]
 )
 def test_crash_after_the_training_is_done_counts_as_finished(save: bool, words: bool, word: str) -> None:
     story = Story(meta=False, total=100)

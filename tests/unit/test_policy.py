@@ -17,7 +17,7 @@ from trainwatch.core.judge.recovery.answers import (
     StepDown,
     WaitForRoom,
 )
-from trainwatch.core.judge.recovery.budget import Budget, charge, nth_wait_s, saved
+from trainwatch.core.judge.recovery.budget import Budget, charge, failed, is_spent, nth_wait_s, saved
 from trainwatch.core.judge.recovery.failure_history import (
     Cause,
     History,
@@ -45,6 +45,8 @@ def remedy(name: str) -> Option:
     return Option(remedy=row, changes=(Change(where="config", key="size", before=4, after=2),))
 
 
+WAITS = {"killed_by_user": "person", "network_error": "network", "disk_full": "disk", "gpu_lost": "gpu"}
+
 HALF, LESS, SAFER = remedy("half"), remedy("less"), remedy("safer")
 
 
@@ -69,6 +71,8 @@ def failure(
         incident=7,
         plan=RestartPlan(reason="restart"),
         restart=SETTINGS,
+        restarts_made=3,
+        waits_for=WAITS.get(class_),  # type: ignore[arg-type]
     )
     return msgspec.structs.replace(usual, **{k: fresh(v) if isinstance(v, str) else v for k, v in given.items()})
 
@@ -79,6 +83,7 @@ def before(*classes: str, position: int | None = 100) -> History:
 
 SPENT = "3 restarts without a new checkpoint in between: a person is needed"
 BROKEN = "WSL2's channel to the GPU is broken: a restart inside this virtual machine would fail, too"
+NEVER = "no attempt has trained yet, and a restart does not cure it"
 REPORT = "evidence: `trainwatch events`; `trainwatch report` collects all of it in one file"
 ENDED_IT = "failures: attempt 2: crash (cuda_unknown_error) at step 100"
 AGAIN = "the same cause at the same step is no accident; a restart would fail there again"
@@ -91,6 +96,7 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     # person_ended_it
     "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold("a person ended the trainer")),
+    "a launcher that ended its other ranks is no person": (failure("killed_by_user", confidence=0.5), RestartAfterBackOff()),
     "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer")),
     # wsl_channel_is_broken
     "a GPU that Windows took away does not come back": (
@@ -136,16 +142,16 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     "not if a restart may help": (failure(settings="likely", rung=CHOSEN), RestartAfterBackOff()),
     "not if the settings are not likely to be the cause": (
-        failure("code_bug", curable=False, rung=CHOSEN, position=None),
+        failure("code_bug", curable=False, trained=False, rung=CHOSEN, position=None),
         GiveUpRun(
-            "code_bug is not cured by a restart: exit code 1: the message",
+            f"code_bug: {NEVER}: exit code 1: the message",
             ("failures: attempt 2: crash (code_bug)", REPORT),
         ),
     ),
     "nor if they are the cause at the start only": (
-        failure("import_error", settings="at_start", curable=False, rung=CHOSEN, position=None),
+        failure("import_error", settings="at_start", curable=False, trained=False, rung=CHOSEN, position=None),
         GiveUpRun(
-            "import_error is not cured by a restart: exit code 1: the message",
+            f"import_error: {NEVER}: exit code 1: the message",
             ("failures: attempt 2: crash (import_error)", REPORT),
         ),
     ),
@@ -205,28 +211,28 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         ),
     ),
     "one restart is singular": (
-        failure(spent=True, restart=Restart(max_restarts=1)),
+        failure(spent=True, restarts_made=1),
         GiveUpRun(SPENT.replace("3 restarts", "1 restart"), (ENDED_IT, REPORT)),
     ),
     "none is plural": (
-        failure(spent=True, restart=Restart(max_restarts=0)),
+        failure(spent=True, restarts_made=0),
         GiveUpRun(SPENT.replace("3 restarts", "0 restarts"), (ENDED_IT, REPORT)),
     ),
     "new settings give way to those that ran instead": (
         failure("cuda_oom", settings="likely", spent=True, ran_before=RAN), GoBack(RAN),
     ),
-    # restart_does_not_help
-    "what a restart does not cure is given up": (
-        failure("code_bug", curable=False),
+    # never_trained
+    "what a restart does not cure is given up before anything was trained": (
+        failure("code_bug", curable=False, trained=False),
         GiveUpRun(
-            "code_bug is not cured by a restart: exit code 1: the message",
+            f"code_bug: {NEVER}: exit code 1: the message",
             ("failures: attempt 2: crash (code_bug) at step 100", REPORT),
         ),
     ),
     "also without restarts": (
-        failure("code_bug", curable=False, spent=True, waiting=(LESS,)),
+        failure("code_bug", curable=False, trained=False, spent=True, waiting=(LESS,)),
         GiveUpRun(
-            "code_bug is not cured by a restart: exit code 1: the message",
+            f"code_bug: {NEVER}: exit code 1: the message",
             (
                 "failures: attempt 2: crash (code_bug) at step 100",
                 REPORT,
@@ -236,12 +242,58 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         ),
     ),
     "a command that cannot be started needs no advice": (
-        failure("config_error", kind="launch", curable=False),
+        failure("config_error", kind="launch", curable=False, trained=False),
         GiveUpRun("the trainer cannot be started: exit code 1: the message"),
     ),
-    "nor does one that failed too often": (failure("config_error", kind="launch", spent=True), GiveUpRun(SPENT)),
+    "nor does one that failed too often": (failure("config_error", kind="launch", spent=True), GiveUpRun(f"{SPENT}: the trainer cannot be started: exit code 1: the message")),
     "memory that no remedy helps ends the new settings and not the run": (
         failure("cuda_oom", settings="likely", curable=False, ran_before=RAN), GoBack(RAN),
+    ),
+    "once it has trained each class gets a restart": (failure("code_bug", curable=False), RestartAfterBackOff()),
+    "also a command that cannot be started any more": (
+        failure("config_error", kind="launch", curable=False), RestartAfterBackOff(),
+    ),
+    "a class that is not certain is not known": (
+        failure("code_bug", curable=False, trained=False, confidence=0.79), RestartAfterBackOff(),
+    ),
+    "a certain one is": (
+        failure("code_bug", curable=False, trained=False, confidence=0.8, position=None),
+        GiveUpRun(f"code_bug: {NEVER}: exit code 1: the message", ("failures: attempt 2: crash (code_bug)", REPORT)),
+    ),
+    "a full disk is waited for at the start, too": (
+        failure("disk_full", curable=False, trained=False, disk_need_bytes=2 * GB), RestartAfterBackOff(),
+    ),
+    # nan_is_left_to_a_person, nan_comes_back
+    "NaN goes back to an older checkpoint": (failure("nan_loss", curable=False), RestartAfterBackOff()),
+    "unless a person is to decide": (
+        failure("nan_loss", nan_action="stop", position=None, remedy=HALF),
+        GiveUpRun(
+            'exit code 1: the message; [nan] action = "stop" leaves what follows to a person',
+            ("failures: attempt 2: crash (nan_loss)", REPORT,
+             "proposed: title of half (size 4 -> 2; cost: slower): `trainwatch resume --with half`"),
+            (HALF,),
+        ),
+    ),
+    "another failure is not meant by that": (failure(nan_action="stop"), RestartAfterBackOff()),
+    "NaN again on the way to the next checkpoint is given up": (
+        failure("nan_loss", history=before("nan_loss", position=60)),
+        GiveUpRun(
+            "NaN again at step 100, and no new checkpoint since the last NaN: exit code 1: the message",
+            ("failures: attempt 1: crash (nan_loss) at step 60; attempt 2: crash (nan_loss) at step 100", REPORT),
+        ),
+    ),
+    "also where no step is printed": (
+        failure("nan_loss", history=before("nan_loss", position=None), position=None),
+        GiveUpRun(
+            "NaN again, and no new checkpoint since the last NaN: exit code 1: the message",
+            ("failures: attempt 1: crash (nan_loss); attempt 2: crash (nan_loss)", REPORT),
+        ),
+    ),
+    "not after a new checkpoint": (
+        failure("nan_loss", history=before("nan_loss", position=60), saved=True), RestartAfterBackOff(),
+    ),
+    "nor after another failure": (
+        failure("nan_loss", history=before("nan_loss", "segfault", position=60)), RestartAfterBackOff(),
     ),
     # fails_at_the_same_step
     "the same cause at the same step is given up": (
@@ -418,14 +470,14 @@ def test_no_wait_is_none() -> None:
 
 
 def test_a_restart_charges_the_budget_and_waits() -> None:
-    assert charge(Budget(used=2, best=40), SETTINGS) == (Budget(used=3, best=40), 10.0)
+    assert charge(Budget(used=2, best=40), SETTINGS) == (Budget(used=3, best=40, unsaved=1), 10.0)
 
 
 @pytest.mark.parametrize(
     ("best", "position", "after"),
     [
-        (None, 40, Budget(used=0, best=40)),
-        (40, 41, Budget(used=0, best=41)),
+        (None, 40, Budget(best=40, every=40)),
+        (40, 41, Budget(best=41, every=1)),
         (40, 40, Budget(used=2, best=40)),
         (40, 39, Budget(used=2, best=40)),
         (40, None, Budget(used=0, best=40)),
@@ -436,3 +488,44 @@ def test_only_a_checkpoint_further_on_restores_the_budget(
     best: int | None, position: int | None, after: Budget
 ) -> None:
     assert saved(Budget(used=2, best=best), position) == after
+
+
+def crashes_at(*positions: int | None, budget: Budget | None = None) -> list[bool]:
+    """Whether each failure in turn finds the budget spent; those that do not are restarted."""
+    now, spent = budget if budget is not None else Budget(best=100, every=100), []
+    for position in positions:
+        now = failed(now, position)
+        spent.append(is_spent(now, SETTINGS))
+        now = charge(now, SETTINGS)[0]
+    return spent
+
+
+def test_four_crashes_at_growing_steps_between_two_saves_are_progress() -> None:
+    assert not any(crashes_at(120, 140, 160, 180))
+
+
+def test_without_a_new_checkpoint_twice_the_restarts_are_the_end() -> None:
+    assert crashes_at(110, 120, 130, 140, 150, 160, 170) == [False] * 6 + [True]
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [(120, 120, 120, 120), (120, 121, 122, 123), (120, 124, 124, 124), (180, 140, 150, 160), (90, 91, 92, 93)],
+)
+def test_a_step_that_is_not_further_by_5_per_cent_of_the_save_interval_is_no_progress(
+    positions: tuple[int, ...],
+) -> None:
+    assert crashes_at(*positions) == [False, False, False, True]
+
+
+def test_a_failure_before_its_first_step_is_no_progress() -> None:
+    assert crashes_at(None, 120, None, None) == [False, False, False, True]
+
+
+def test_before_the_first_checkpoint_the_steps_made_count_as_the_save_interval() -> None:
+    assert not any(crashes_at(100, 106, 112, 118, budget=Budget()))
+    assert crashes_at(100, 104, 104, 104, budget=Budget())[-1]
+
+
+def test_a_new_checkpoint_ends_the_count_of_restarts_without_one() -> None:
+    assert saved(Budget(used=1, best=100, unsaved=5, furthest=180, every=100), 200) == Budget(best=200, every=100)

@@ -99,7 +99,10 @@ def diagnose(
             and done.weight > GENERIC + 0.2
         ):
             return _answer(catalogue, state, "success", 0.7, done)
-        return _answer(catalogue, state, cause.failure, _confidence(state, cause), cause)
+        sure, proof = _confidence(state, cause), catalogue.exit_codes.get(exit_code or 0)
+        if proof is not None and proof.failure == cause.failure:
+            sure = max(sure, proof.weight)
+        return _answer(catalogue, state, cause.failure, sure, cause)
     follow = max(
         (each for each in state.findings if each.role == "cascade"), key=lambda each: each.weight, default=None
     )

@@ -11,7 +11,7 @@ from ..findings import eta, loss, loss_trend, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
-from ..recovery import restart_success
+from ..recovery import nan_rollback, restart_success
 from ..resume import save_overdue
 from ..run_machine import is_watched
 from ..run_states import Hung, Running, Stopping, Suspended
@@ -50,12 +50,14 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         if changed and log.trusted:
             state = _phase_ended(state, now)
         state = replace(state, reading=after if source is None else state.reading, diagnosis=found, log_activity=log)
-        if after.loss_is_nan and not before.loss_is_nan:
-            return _nan(knowledge, state, NOTHING)
+        entries = NOTHING
+        if after.loss_is_nan:
+            state, entries = _nan(knowledge, state, entries, after)
         if changed:
-            return _write_progress(state, changed=True)
-        return check_hang(knowledge, state, NOTHING)
-    return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after, before)
+            state, more = _write_progress(state, changed=True)
+            return state, (*entries, *more)
+        return check_hang(knowledge, state, entries)
+    return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after)
 
 
 def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
@@ -89,9 +91,7 @@ def _evidence(knowledge: Knowledge, state: JudgeState, text: str) -> DiagnosisSt
     return read_evidence(state.diagnosis, text, knowledge.catalogue)
 
 
-def _on_beat(
-    knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: ProgressState, before: ProgressState
-) -> Result:
+def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: ProgressState) -> Result:
     """Take a chunk with a heartbeat."""
     t = state.time.t
     now = active_time.now(state.time)
@@ -135,8 +135,8 @@ def _on_beat(
         if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
         state, entries = builder.state, tuple(builder.entries)
-    if after.loss_is_nan and not before.loss_is_nan:
-        state, entries = _nan(knowledge, state, entries)
+    if after.loss_is_nan:
+        state, entries = _nan(knowledge, state, entries, after)
     if clock.means is not before_means and clock.means:
         state, entries = _pace(knowledge, state, entries)
     if state.attempt.nan_t is not None and progress.loss is not None:
@@ -192,12 +192,17 @@ def _write_progress(state: JudgeState, *, changed: bool) -> Result:
     return state, (PhaseChanged(attempt=state.attempt.number, phase=progress.phase), made)
 
 
-def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    if state.attempt.nan_t is not None:
-        return state, entries
-    builder = StepBuilder(knowledge, replace(state, attempt=replace(state.attempt, nan_t=state.time.t)))
-    at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
-    builder.warn("loss", "nan", f"the loss is not a number{at}")
+def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], read: ProgressState) -> Result:
+    """The newest printed loss is NaN: warn once, and act if it stays NaN."""
+    builder = StepBuilder(knowledge, state)
+    if state.attempt.nan_t is None:
+        builder.set(attempt=replace(state.attempt, nan_t=state.time.t))
+        at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
+        what = "the loss is not a number"
+        if read.losses.is_average:
+            what = "the average loss is not a number (one skipped step is enough for that)"
+        builder.warn("loss", "nan", f"{what}{at}")
+    nan_rollback.on_nan_steps(builder, read.losses)
     return builder.state, (*entries, *builder.entries)
 
 

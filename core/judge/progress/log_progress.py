@@ -12,6 +12,7 @@ import msgspec
 
 from ...model.progress import Phase, Progress
 from ..text.lines import LineFold, fold, is_dense, lines_with, plain
+from ..text.loss_run import LossRun
 from ..text.reading import Reading
 from ..text.segments import read_segment
 from ..text.shape_table import ShapeTable
@@ -39,6 +40,11 @@ class ProgressState(msgspec.Struct, frozen=True):
         return self.now.heartbeats
 
     @property
+    def advanced(self) -> bool:
+        """Whether a counter rose. The first line of each counter shows where it begins, and is no progress."""
+        return self.now.heartbeats > len(self.now.counters)
+
+    @property
     def phase(self) -> Phase:
         """The phase that the newest lines show."""
         return self.now.progress.phase
@@ -54,6 +60,11 @@ class ProgressState(msgspec.Struct, frozen=True):
         return self.now.loss_is_nan
 
     @property
+    def losses(self) -> LossRun:
+        """How long the printed loss has been NaN."""
+        return self.now.losses
+
+    @property
     def overall_step(self) -> int | None:
         """Steps since training began if the bar counts within the epoch; else the step as printed."""
         progress = self.now.progress
@@ -65,6 +76,16 @@ class ProgressState(msgspec.Struct, frozen=True):
 
 
 START = ProgressState()
+
+
+def begin_attempt(before: ProgressState) -> ProgressState:
+    """The state for the log of the next attempt: whether its losses are averages stays known."""
+    if not before.losses.acts_as_average:
+        return START
+    reading = Reading(losses=LossRun(acts_as_average=True))
+    return ProgressState(settled=reading, now=reading)
+
+
 _GROWING = "0123456789.,+-eE"
 """Characters after which a number may continue."""
 
@@ -95,7 +116,9 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
-                now = msgspec.structs.replace(now, progress=progress, loss_is_nan=settled.loss_is_nan)
+                now = msgspec.structs.replace(
+                    now, progress=progress, loss_is_nan=settled.loss_is_nan, losses=settled.losses
+                )
     return ProgressState(after, settled, now)
 
 

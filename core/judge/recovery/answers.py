@@ -3,10 +3,12 @@
 ``counted``: the failure enters the history, and the ramp's stretch without trouble ends. True unless the field says no.
 """
 
+from typing import Literal
+
 import msgspec
 
 from ...model.settings import Restart
-from ...model.shipped.failure import SettingsFault
+from ...model.shipped.failure import SettingsFault, WaitsFor
 from ..failure.wsl_channel import ChannelState
 from ..run_states import RestartPlan
 from .failure_history import Cause, History
@@ -29,8 +31,20 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """No restart is left in the budget."""
     began_anew: bool = False
     """The failed attempt started from the beginning, not from a checkpoint."""
+    restarts_made: int = 0
+    """Restarts since the newest checkpoint."""
     curable: bool = True
-    """A restart may help although nothing else changes."""
+    """The failure class may go away although nothing changes, or an older checkpoint helps (failures.toml)."""
+    confidence: float = 1.0
+    """How certain the failure class is, 0 to 1."""
+    trained: bool = True
+    """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
+    saved: bool = False
+    """The failed attempt wrote a checkpoint that is further than all before."""
+    waits_for: WaitsFor | None = None
+    """What a restart after this class has to wait for (failures.toml)."""
+    nan_action: Literal["rollback", "stop", "warn"] = "rollback"
+    """``[nan] action``."""
     advice: tuple[str, ...] = ()
     """What a person may look at, a sentence each."""
     settings: SettingsFault = "possible"

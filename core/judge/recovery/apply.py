@@ -49,12 +49,15 @@ def answer_failure(
     retryable: bool = True,
     advice: tuple[str, ...] = (),
     settings_at_fault: bool = True,
+    confidence: float = 1.0,
 ) -> None:
     """Decide what follows a failure and carry it out.
 
     ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
-    what to look at. ``settings_at_fault``: the settings of the attempt may be what failed.
+    what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
+    certain the class is, 0 to 1.
     """
+    builder.set(budget=budget.failed(builder.state.budget, cause.position))
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
     at_fault = settings_at_fault and class_.settings != "never"
@@ -68,7 +71,13 @@ def answer_failure(
         plan=plan,
         restart=settings.restart,
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
-        spent=state.budget.used >= settings.restart.max_restarts,
+        spent=budget.is_spent(state.budget, settings.restart),
+        restarts_made=max(state.budget.used, state.budget.unsaved),
+        confidence=confidence,
+        trained=fallback.has_trained(state),
+        saved=state.attempt.saved,
+        waits_for=class_.waits_for,
+        nan_action=settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
         settings=class_.settings,
@@ -95,6 +104,7 @@ def answer_failure(
             retryable=retryable,
             advice=advice,
             settings_at_fault=settings_at_fault,
+            confidence=confidence,
         )
         then, how = _in_words(answer)
         gate.withhold_answer(builder, failed, plan, then=then, how=how)
@@ -106,7 +116,7 @@ def _acts(failure: FailureInput, answer: Answer) -> bool:
     """Whether the answer ends or starts anything. A trainer that crashed and is given up has ended already."""
     if isinstance(answer, Hold):
         return False
-    return not isinstance(answer, GiveUpRun) or failure.cause.kind == "hang"
+    return not isinstance(answer, GiveUpRun) or failure.cause.lives
 
 
 def _in_words(answer: Answer) -> tuple[Then, str]:
@@ -212,19 +222,16 @@ def _charge(builder: StepBuilder) -> float:
 
 def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> None:
     """Go to the first stage of the restart that is still to do."""
-    match failure.cause.kind:
-        case "hang":
-            restart_stages.stop(builder, "restart", plan)
-        case "crash":
-            restart_stages.clear_and_restart(builder, plan)
-        case "launch":
-            choose(builder, plan)
-        case _:
-            assert_never(failure.cause.kind)
+    if failure.cause.lives:
+        restart_stages.stop(builder, "restart", plan)
+    elif failure.cause.kind == "launch":
+        choose(builder, plan)
+    else:
+        restart_stages.clear_and_restart(builder, plan)
 
 
 def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUpRun) -> None:
-    if failure.cause.kind != "hang":
+    if not failure.cause.lives:
         give_up(builder, answer.reason, failure.incident, answer.advice)
         return
     reason = f"{failure.name}, and no restart follows"

@@ -1,19 +1,33 @@
 """The restart budget: restarts without progress use it up; a new checkpoint restores it.
 
 Source: NVIDIA's resiliency extension stops after three cycles without a new checkpoint. A long run on an unreliable
-machine may restart a hundred times and still be worth it; a crash loop is not.
+machine may restart a hundred times and still be worth it; a crash loop is not. Between two checkpoints a new furthest
+step is progress, too, so that four failures on the way to the next save do not end a run; but each restart repeats what
+was not saved, so ``PER_SAVE`` bounds their number.
 """
 
 import msgspec
 
 from ...model.settings import Restart
 
+PER_SAVE = 2
+"""x ``max_restarts``: restarts without a new checkpoint, however far the steps came."""
+STEP_SHARE = 0.05
+"""Share of the steps between two checkpoints by which a new furthest step must exceed the last one."""
+
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``used``: restarts since the last progress. ``best``: position of the furthest checkpoint, None = none came."""
+    """``used``: restarts since the last progress. ``best``: position of the furthest checkpoint, None = none came.
+
+    ``unsaved``: restarts since the newest checkpoint. ``furthest``: the furthest position at which an attempt failed
+    since then, as far as it counted as progress; ``every``: positions from one checkpoint to the next, None = unknown.
+    """
 
     used: int = 0
     best: int | None = None
+    unsaved: int = 0
+    furthest: int | None = None
+    every: int | None = None
 
 
 def saved(budget: Budget, position: int | None) -> Budget:
@@ -21,14 +35,34 @@ def saved(budget: Budget, position: int | None) -> Budget:
 
     An unknown position counts as progress.
     """
-    if position is not None and budget.best is not None and position <= budget.best:
+    if position is None:
+        return Budget(best=budget.best, every=budget.every)
+    if budget.best is not None and position <= budget.best:
         return budget
-    return Budget(used=0, best=position if position is not None else budget.best)
+    return Budget(best=position, every=position - (budget.best or 0))
+
+
+def failed(budget: Budget, position: int | None) -> Budget:
+    """The budget after a failure at ``position``: restored if that is a new furthest step, by enough."""
+    if position is None:
+        return budget
+    if budget.furthest is None:
+        return msgspec.structs.replace(budget, furthest=max(position, budget.best or 0))
+    # Before the first checkpoint, the steps made are the least that there can be from one to the next.
+    every = position if budget.every is None else budget.every
+    if position - budget.furthest < max(1.0, STEP_SHARE * every):
+        return budget
+    return msgspec.structs.replace(budget, used=0, furthest=position)
+
+
+def is_spent(budget: Budget, restart: Restart) -> bool:
+    """Whether no restart is left."""
+    return budget.used >= restart.max_restarts or budget.unsaved >= PER_SAVE * restart.max_restarts
 
 
 def charge(budget: Budget, restart: Restart) -> tuple[Budget, float]:
     """The budget after one more restart, and the wait before that restart in seconds."""
-    charged = msgspec.structs.replace(budget, used=budget.used + 1)
+    charged = msgspec.structs.replace(budget, used=budget.used + 1, unsaved=budget.unsaved + 1)
     return charged, nth_wait_s(restart.backoff_s, charged.used)
 
 

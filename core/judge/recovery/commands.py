@@ -125,8 +125,9 @@ def _resume(builder: StepBuilder, command: Command) -> None:
     _take_remedies(builder, command)
     # A person looked at it: earlier failures do not count any more.
     builder.set(history=())
-    if builder.state.budget.used:
-        builder.set(budget=Budget(used=0, best=builder.state.budget.best))
+    if builder.state.budget.used or builder.state.budget.unsaved:
+        before = builder.state.budget
+        builder.set(budget=Budget(best=before.best, every=before.every))
         builder.fact(BudgetChanged(used=0, max=builder.knowledge.settings.restart.max_restarts))
     plan = _ordered(builder, command, command.verb)
     if builder.state.attempt.number:

@@ -97,6 +97,7 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
         reason=reason,
         retryable=diagnosis.retryable,
         advice=diagnosis.remedies,
+        confidence=diagnosis.confidence,
     )
 
 

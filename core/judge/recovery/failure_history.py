@@ -15,12 +15,20 @@ SHOWN = 5
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What ended an attempt. ``class_``: failure class or kind of hang. ``position``: step of the run, if known."""
+    """What ended an attempt. ``class_``: failure class or kind of hang. ``position``: step of the run, if known.
 
-    kind: Literal["crash", "hang", "launch"]
+    ``kind`` *nan*: the loss or the weights are NaN, and the trainer does not end by itself.
+    """
+
+    kind: Literal["crash", "hang", "launch", "nan"]
     class_: str
     attempt: int
     position: int | None = None
+
+    @property
+    def lives(self) -> bool:
+        """Whether the trainer still runs and has to be ended."""
+        return self.kind in {"hang", "nan"}
 
 
 History = tuple[Cause, ...]

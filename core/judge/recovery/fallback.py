@@ -17,9 +17,17 @@ from .ramp_state import SettingsThatRan
 
 def remember(builder: StepBuilder) -> None:
     """Note the settings of this attempt if it made a step. Call it before anything of the next attempt is chosen."""
+    if not builder.state.trained and has_trained(builder.state):
+        builder.set(trained=True)
     attempt, ran = builder.state.attempt, builder.state.ran
     if attempt.beat_t is not None and (ran is None or ran.attempt != attempt.number):
         builder.set(ran=SettingsThatRan(attempt=attempt.number, profile=attempt.profile, applied=builder.state.applied))
+
+
+def has_trained(state: JudgeState) -> bool:
+    """Whether an attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
+    logs = (state.reading, *state.other_logs.values())
+    return state.trained or state.attempt.saved or any(read.advanced for read in logs)
 
 
 def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsThatRan | None:

@@ -64,7 +64,7 @@ def withhold_start(builder: StepBuilder, plan: RestartPlan) -> None:
 def withhold_answer(builder: StepBuilder, failed: Failed, plan: RestartPlan, *, then: Then, how: str) -> None:
     """The answer to a failure would be carried out. ``how``: what it changes, as a clause."""
     ask, would = WOULD[then]
-    hung = failed.cause.kind == "hang"
+    hung = failed.cause.lives
     action = _described(builder, ask, would, plan, ends=hung and then == "restart", starts=then == "restart", how=how)
     waiting = Waiting(action=action, state=_name(builder), plan=plan, follows=FOLLOWS.get(then, "other"), failed=failed)
     if hung:

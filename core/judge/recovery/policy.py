@@ -6,7 +6,6 @@ returns an answer decides, and the last one always does. apply.py collects the i
 
 from collections.abc import Callable
 
-from ...model.settings import Restart
 from ..failure.wsl_channel import BREAKS
 from . import failure_history
 from .answers import (
@@ -26,6 +25,11 @@ from .budget import nth_wait_s
 from .remedies import Option
 
 GB = 1e9
+NAN = "nan_loss"
+SURE = 0.8
+"""Confidence from which a class is known (failures.toml: 0.8 and more names a mechanism)."""
+PERSON_SURE = 0.6
+"""Confidence from which a person ended it. Below are lines of launchers that end the other ranks with SIGTERM."""
 WINDOWS_SIDE = (
     "in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: trainwatch resume",
     "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), and train with --profile stable",
@@ -43,8 +47,10 @@ def training_is_done(failure: FailureInput) -> Answer | None:
 
 
 def person_ended_it(failure: FailureInput) -> Answer | None:
-    """Somebody killed the trainer on purpose, so it stays ended."""
-    return Hold("a person ended the trainer") if failure.cause.class_ == "killed_by_user" else None
+    """Somebody killed the trainer on purpose, so it stays ended. A launcher that ends its other ranks is no person."""
+    if failure.waits_for != "person" or failure.confidence < PERSON_SURE:
+        return None
+    return Hold("a person ended the trainer")
 
 
 def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
@@ -65,6 +71,13 @@ def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
     return GoBack(failure.ran_before, counted=False)
 
 
+def nan_is_left_to_a_person(failure: FailureInput) -> Answer | None:
+    """``[nan] action = "stop"``."""
+    if failure.cause.class_ != NAN or failure.nan_action != "stop":
+        return None
+    return _end(failure, f'{failure.reason}; [nan] action = "stop" leaves what follows to a person')
+
+
 def rung_is_too_high(failure: FailureInput) -> Answer | None:
     """A rung that the ramp climbed to does not hold; one that was chosen is left only if nothing else helps."""
     rung = failure.rung
@@ -83,18 +96,25 @@ def remedy_applies(failure: FailureInput) -> Answer | None:
     return ApplyRemedy(failure.remedy, failure.waiting)
 
 
+def new_settings_do_not_fit(failure: FailureInput) -> Answer | None:
+    """New settings need more memory than there is, and no remedy helps."""
+    if failure.ran_before is None or failure.cause.kind == "hang" or failure.curable:
+        return None
+    return GoBack(failure.ran_before)
+
+
 def network_failed(failure: FailureInput) -> Answer | None:
     """The network has to come back; the wait grows with each failure in a row."""
-    if failure.cause.class_ != "network_error":
+    if failure.waits_for != "network":
         return None
-    number = failure_history.in_a_row(failure.history, "network_error") + 1
+    number = failure_history.in_a_row(failure.history, failure.cause.class_) + 1
     return RestartLater(nth_wait_s(failure.restart.network_wait_s, number))
 
 
 def disk_is_full(failure: FailureInput) -> Answer | None:
     """Room has to be made. If there is room, another disk or a quota is full, and restarts count."""
     free = failure.disk_free_bytes
-    if failure.cause.class_ != "disk_full" or free is None:
+    if failure.waits_for != "disk" or free is None:
         return None
     if free < failure.disk_need_bytes:
         return WaitForRoom(failure.disk_need_bytes)
@@ -108,18 +128,29 @@ def disk_is_full(failure: FailureInput) -> Answer | None:
 
 def budget_is_spent(failure: FailureInput) -> Answer | None:
     """A restart or a remedy might help, but no restart is left."""
-    if failure.spent and (failure.curable or failure.remedy is not None):
-        return _end(failure, spent_reason(failure.restart))
+    if failure.spent and (not _is_hopeless(failure) or failure.remedy is not None):
+        why = f": the trainer cannot be started: {failure.reason}" if failure.cause.kind == "launch" else ""
+        return _end(failure, f"{spent_reason(failure.restarts_made)}{why}")
     return None
 
 
-def restart_does_not_help(failure: FailureInput) -> Answer | None:
-    """The failure class comes from the code, the settings or the data."""
-    if failure.curable:
+def never_trained(failure: FailureInput) -> Answer | None:
+    """No attempt ever made progress, and the class is certain and comes from the code, the settings or the data.
+
+    Once an attempt trained, the same command and data worked, so each class gets a restart. A class that is not
+    certain is not known, and an unknown failure gets the budget of restarts.
+    """
+    if not _is_hopeless(failure):
         return None
     if failure.cause.kind == "launch":
         return _end(failure, f"the trainer cannot be started: {failure.reason}")
-    return _end(failure, f"{failure.cause.class_} is not cured by a restart: {failure.reason}")
+    why = "no attempt has trained yet, and a restart does not cure it"
+    return _end(failure, f"{failure.cause.class_}: {why}: {failure.reason}")
+
+
+def _is_hopeless(failure: FailureInput) -> bool:
+    known = failure.confidence >= SURE and failure.waits_for is None
+    return known and not failure.curable and not failure.trained
 
 
 def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
@@ -133,6 +164,14 @@ def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
     return _end(failure, f"{cause.kind} ({cause.class_}) at step {cause.position} again: {again}")
 
 
+def nan_comes_back(failure: FailureInput) -> Answer | None:
+    """NaN again without a new checkpoint since the last one: going back once more would waste the GPU hours."""
+    if failure.cause.class_ != NAN or failure.saved or not failure_history.in_a_row(failure.history, NAN):
+        return None
+    where = "" if failure.cause.position is None else f" at step {failure.cause.position}"
+    return _end(failure, f"NaN again{where}, and no new checkpoint since the last NaN: {failure.reason}")
+
+
 def restart_as_it_was(failure: FailureInput) -> Answer | None:
     """Nothing speaks against a restart."""
     return RestartAfterBackOff(proposed=() if failure.ran_before is not None else failure.waiting)
@@ -143,12 +182,15 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     person_ended_it,
     wsl_channel_is_broken,
     new_settings_do_not_start,
+    nan_is_left_to_a_person,
     rung_is_too_high,
     remedy_applies,
+    new_settings_do_not_fit,
     network_failed,
     disk_is_full,
     budget_is_spent,
-    restart_does_not_help,
+    never_trained,
+    nan_comes_back,
     fails_at_the_same_step,
     restart_as_it_was,
 )
@@ -163,9 +205,9 @@ def _end(failure: FailureInput, reason: str) -> Answer:
     return GiveUpRun(reason, advice, waiting)
 
 
-def spent_reason(restart: Restart) -> str:
-    """Why no further restart is made."""
-    restarts = f"{restart.max_restarts} restart{'' if restart.max_restarts == 1 else 's'}"
+def spent_reason(number: int) -> str:
+    """Why no further restart is made. ``number``: restarts since the newest checkpoint."""
+    restarts = f"{number} restart{'' if number == 1 else 's'}"
     return f"{restarts} without a new checkpoint in between: a person is needed"
 
 

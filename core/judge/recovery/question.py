@@ -44,6 +44,7 @@ def carry_out(builder: StepBuilder, by: str) -> None:
             retryable=failed.retryable,
             advice=failed.advice,
             settings_at_fault=failed.settings_at_fault,
+            confidence=failed.confidence,
         )
     elif waiting.state == "stopped":
         restart_stages.clear_and_restart(builder, plan)

@@ -30,7 +30,6 @@ from ..run_states import (
     Suspended,
 )
 from ..state import JudgeState, from_snapshot
-from .budget import Budget
 from .ramp_state import SettingsThatRan
 
 _MACHINES: dict[RunState, Machine] = {
@@ -67,7 +66,8 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         attempts=max([state.attempts, *(a.number for a in story.attempts)]),
         attempt=_attempt(state.attempt, last),
         clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
-        budget=Budget(used=story.budget_used, best=state.budget.best),
+        budget=msgspec.structs.replace(state.budget, used=story.budget_used),
+        trained=state.trained or any(a.last_step for a in story.attempts),
         incidents=story.open_incidents,
         checkpoints=msgspec.structs.replace(state.checkpoints, known=_checkpoints(state.checkpoints, story)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.

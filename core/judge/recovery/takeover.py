@@ -15,7 +15,7 @@ from ..findings.slow import Stall
 from ..hang import active_time, liveness, step_clock
 from ..hang.log_activity import LogActivity
 from ..hang.pauses import Pause
-from ..progress.log_progress import START
+from ..progress.log_progress import begin_attempt
 from ..resume import checkpoint_index
 from ..run_states import (
     BackingOff,
@@ -122,7 +122,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     builder.set(
         attempts=max(state.attempts, start.attempt),
         attempt=attempt,
-        reading=START,
+        reading=begin_attempt(state.reading),
         other_logs={},
         diagnosis=DiagnosisState(),
         clock=step_clock.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,

@@ -18,6 +18,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retryable: bool = True
     advice: tuple[str, ...] = ()
     settings_at_fault: bool = True
+    confidence: float = 1.0
 
 
 Follows = Literal["restart", "finish", "other"]

@@ -27,6 +27,7 @@ _LOSS_IN_POSTFIX = LazyPattern(
 )
 _FOREIGN_LOSS = LazyPattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
 _PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
+_AVERAGE_PREFIXES = ("avr_", "avg_")
 _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 
@@ -52,6 +53,8 @@ def read_bar(
     label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
     loss = _loss(before, rest) if "oss" in line else None
+    if loss is not None and shape.loss_is_average:
+        loss = loss._replace(average=True)
     phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
     if shape.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
@@ -129,7 +132,7 @@ def _starts_again(reading: Reading, count: int, total: int | None) -> bool:
 def _loss(before: str, rest: str) -> Loss | None:
     quick = _LOSS_IN_POSTFIX.search(rest)
     if quick is not None and rest.endswith(_OWN_PREFIXES, 0, quick.start()):
-        return Loss(parse_number(quick["loss"]), 0)
+        return Loss(parse_number(quick["loss"]), 0, average=rest.endswith(_AVERAGE_PREFIXES, 0, quick.start()))
     return find_loss(f"{before.lower()} {rest}")
 
 

@@ -67,6 +67,10 @@ _FOREIGN = _words(
     "early",
 )
 """Words before "loss" that make it another loss."""
+_AVERAGE = LazyPattern(
+    r"(?<![a-z])(?:avr|avg|average|averaged|mean|running|smooth|smoothed|moving|ema|cumulative|so far|epoch)(?![a-z])"
+)
+"""Words in the name of a loss that is an average over several steps."""
 _LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
 _LR = LazyPattern(
     r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|[_\-][a-z]+)?"
@@ -111,12 +115,14 @@ _ETA = LazyPattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, 
 class Loss(NamedTuple):
     """A printed loss: ``value`` None if it is NaN or infinite. ``at``: its position in the line.
 
-    ``own`` False: a word before it tells that it may be one part of several ("value function loss").
+    ``own`` False: a word before it tells that it may be one part of several ("value function loss"). ``average``: its
+    name says that it is a running average.
     """
 
     value: float | None
     at: int
     own: bool = True
+    average: bool = False
 
 
 class Epoch(NamedTuple):
@@ -179,7 +185,8 @@ def find_loss(low: str) -> Loss | None:
         if not _FOREIGN.isdisjoint(words):
             continue
         own = all(word in _OWN or word.isdigit() for word in words)
-        loss = Loss(parse_number(found["loss"]), found.start("key"), own)
+        name = low[found.start("before") : found.start("loss")]
+        loss = Loss(parse_number(found["loss"]), found.start("key"), own, _AVERAGE.search(name) is not None)
         joined = re.split(r"[_/.\-]", found["before"].rpartition(" ")[2])[:-1]
         if _OWN.issuperset(joined):
             return loss

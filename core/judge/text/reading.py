@@ -4,6 +4,7 @@ import msgspec
 
 from ...model.progress import Phase, Progress
 from .line_fields import Loss
+from .loss_run import START_RUN, LossRun, with_printed
 
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
@@ -33,7 +34,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
     ``per_epoch``: the count starts again in each epoch; known from the label, or from what the bar did when the epoch
     changed (``bar_epoch``: the epoch at its last redraw). ``lossy``: a loss was printed since the last line with a
-    counter.
+    counter. ``losses``: how long the printed loss has been NaN.
     """
 
     progress: Progress = Progress()
@@ -50,6 +51,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     zero_based: bool = False
     counters: tuple[Counter, ...] = ()
     lossy: bool = False
+    losses: LossRun = START_RUN
 
 
 class TrainingFields(msgspec.Struct):
@@ -128,8 +130,24 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         counters=counters,
         finished_words=False,
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
+        losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
         zero_based=reading.zero_based or epoch == 0,
         lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
+    )
+
+
+def _losses(reading: Reading, news: TrainingFields, loss: Loss, step: int | None, *, moved: int) -> LossRun:
+    """The losses after a line with a loss. A line without a counter of its own is a loss of its own."""
+    old, run = reading.progress, reading.losses
+    turned = news.epoch is not None and old.epoch is not None and int(news.epoch) != int(old.epoch)
+    again = step is not None and run.last is not None and step < run.last
+    return with_printed(
+        run,
+        loss.value,
+        step,
+        average=loss.average,
+        moved=moved > reading.heartbeats or (news.step is None and news.epoch is None),
+        new_epoch=turned or again,
     )
 
 

@@ -24,6 +24,7 @@ class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
     pattern: LazyPattern
     epoch_before_bar: bool = False
     loss_means_training: bool = False
+    loss_is_average: bool = False
     own: bool = False
 
 
@@ -89,6 +90,7 @@ def _row(row: LineShape, pattern: str) -> CompiledShape:
         pattern=LazyPattern(pattern),
         epoch_before_bar=row.epoch_before_bar,
         loss_means_training=row.loss_means_training,
+        loss_is_average=row.loss_is_average,
     )
 
 

@@ -11,6 +11,10 @@ SettingsFault = Literal["likely", "possible", "at_start", "never"]
 """Whether the training profile can be the cause. *at_start*: only before the first step."""
 
 
+WaitsFor = Literal["person", "network", "disk", "gpu"]
+"""What has to be there before a restart can help: a person who asks for it, the network, room, a usable GPU."""
+
+
 class EvidenceLine(msgspec.Struct, frozen=True):
     """A line of the trainer's log, counted from 1 in the whole log of the attempt."""
 
@@ -93,7 +97,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mechanism: str
     retryable: bool
     explanation: str
-    restart: str = ""
+    waits_for: WaitsFor | None = None
     remedies: tuple[str, ...] = ()
     settings: SettingsFault = "possible"
     step_matters: bool = True

@@ -1,0 +1,75 @@
+"""NaN: when it is acted on, and what is known of it at the end of an attempt.
+
+Sources: runs that trained on NaN for days and ended with exit status 0. Training does not come back from NaN weights,
+so each further step is lost. Known false alarms: an overflowing step under mixed precision prints NaN and is skipped;
+an average keeps one such value (text/loss_run.py tells both apart).
+"""
+
+from ...model.decision import CaptureStacks
+from ...model.incident import Evidence
+from ..run_states import RestartPlan
+from ..state import JudgeState
+from ..step_builder import StepBuilder
+from ..text.loss_run import LossRun
+from . import fallback
+from .apply import answer_failure
+from .failure_history import Cause
+
+CLASS = "nan_loss"
+LAST_STEPS = 5
+"""NaN steps in a row at the end of an attempt that are no accident. A gradient scaler skips a single one."""
+
+
+def on_nan_steps(builder: StepBuilder, losses: LossRun) -> None:
+    """The newest printed loss is NaN: act if it has been for ``[nan] steps``, as ``[nan] action`` says."""
+    state, setting = builder.state, builder.knowledge.settings.nan
+    if not losses.is_nan_for(setting.steps):
+        return
+    since = "" if losses.nan_from is None else f", since step {losses.nan_from}"
+    act(builder, f"the loss was NaN for {losses.nan_steps} steps{since}", nan_position(state, losses))
+
+
+def act(builder: StepBuilder, reason: str, position: int | None) -> None:
+    """The training is lost since ``position``: end the attempt and go back, or only report it, as the settings say."""
+    state, setting = builder.state, builder.knowledge.settings.nan
+    number = state.attempt.number
+    if any(i.class_ == CLASS and i.attempt == number for i in state.incidents):
+        return  # reported, and the settings say that nothing follows
+    explanation = builder.knowledge.catalogue.class_of(CLASS).explanation
+    if setting.action == "warn":
+        incident = builder.open_incident("loss", CLASS, reason, explanation=explanation)
+        builder.notify("warning", "the loss is NaN", f'{reason}; it trains on ([nan] action = "warn")', incident)
+        return
+    incident = builder.open_incident("crash", CLASS, reason, evidence=(Evidence(what=reason),), explanation=explanation)
+    builder.notify("incident", f"NaN ({CLASS})", reason, incident)
+    builder.decide(
+        CaptureStacks, "take evidence before the attempt is ended for its NaN", incident=incident, attempt=number
+    )
+    fallback.remember(builder)
+    answer_failure(
+        builder,
+        Cause(kind="nan", class_=CLASS, attempt=number, position=position),
+        RestartPlan(
+            reason="back to the last checkpoint from before the NaN", incident=incident, before_t=state.attempt.nan_t
+        ),
+        incident=incident,
+        reason=reason,
+        advice=builder.knowledge.catalogue.class_of(CLASS).remedies,
+    )
+
+
+def nan_position(state: JudgeState, losses: LossRun) -> int | None:
+    """Position of the run at which the loss became NaN; where it is now if it is not."""
+    at = state.attempt.position
+    return None if at is None else max(0, at - max(0, losses.nan_steps - 1))
+
+
+def ended_in_nan(state: JudgeState) -> str | None:
+    """Why the end of the attempt cannot be a success, as a sentence; None if nothing shows NaN.
+
+    An average that is NaN shows nothing: one skipped batch is enough for it.
+    """
+    for read in (state.reading, *state.other_logs.values()):
+        if read.losses.is_nan_for(LAST_STEPS):
+            return f"the loss was NaN for the last {read.losses.nan_steps} steps"
+    return None

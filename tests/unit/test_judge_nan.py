@@ -1,0 +1,269 @@
+"""NaN that stays: what counts as a NaN step, and what follows."""
+
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.shipped import SHAPES
+from tests.unit.test_judge_recovery import crash, running, save
+from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.core.judge.recovery import nan_rollback
+from trainwatch.core.judge.text.loss_run import LossRun
+from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.fact import ActionWithheld
+from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.settings import Nan, Restart, Settings
+
+PLAIN = "\nstep {}/10260 loss: {}"
+KOHYA = "\rsteps:   1%| | {}/10260 [01:00<1:00:00, 2.5s/it, avr_loss={}]"
+STALE = "\rtrain:   1%| | {}/10260 [01:00<1:00:00, 2.5s/it, loss={}]"
+
+
+def losses(lines: Iterable[str]) -> LossRun:
+    state = START
+    for line in lines:
+        state = read_progress(state, line, SHAPES)
+    return read_progress(state, "\n", SHAPES).losses
+
+
+def printed(shape: str, *values: object, start: int = 1, every: int = 1) -> list[str]:
+    return [shape.format(start + n * every, value) for n, value in enumerate(values)]
+
+
+def noisy(count: int, seed: int = 1) -> list[str]:
+    dice = random.Random(seed)
+    return [f"{0.5 + dice.random():.4f}" for _ in range(count)]
+
+
+def averages(count: int, seed: int = 1) -> list[str]:
+    """A running average over the epoch so far."""
+    dice, total, shown = random.Random(seed), 0.0, []
+    for n in range(1, count + 1):
+        total += 0.5 + dice.random()
+        shown.append(f"{total / n:.4f}")
+    return shown
+
+
+def epochs(*rows: list[str]) -> list[str]:
+    lines = []
+    for epoch, row in enumerate(rows, 1):
+        lines += [f"epoch {epoch} step {n}/900 loss: {value}\n" for n, value in enumerate(row, 1)]
+    return lines
+
+
+# --- what is a NaN step ---------------------------------------------------------------------------------------------
+
+
+def test_nan_steps_in_a_row_are_counted_from_the_first() -> None:
+    found = losses(printed(PLAIN, *noisy(30), *["nan"] * 50))
+    assert (found.nan_steps, found.nan_from) == (50, 31)
+    assert found.is_nan_for(50)
+    assert not found.is_nan_for(51)
+
+
+def test_an_infinite_loss_is_no_number_either() -> None:
+    assert losses(printed(PLAIN, *noisy(30), *["inf"] * 50)).is_nan_for(50)
+
+
+def test_one_finite_loss_ends_the_row() -> None:
+    assert losses(printed(PLAIN, *noisy(30), *["nan"] * 40, "0.5", *["nan"] * 40)).nan_steps == 40
+    assert losses(printed(PLAIN, *noisy(30), *["nan"] * 60, "0.5")).nan_steps == 0
+
+
+def test_a_bar_drawn_again_at_the_same_step_adds_nothing() -> None:
+    lines = [line for line in printed(STALE, *noisy(30), *["nan"] * 20) for _ in range(4)]
+    assert losses(lines).nan_steps == 20
+
+
+@pytest.mark.parametrize("name", ["avr_loss", "avg_loss", "average loss", "running_loss", "smooth_loss", "ema_loss"])
+def test_an_average_by_its_name_has_no_nan_steps(name: str) -> None:
+    found = losses(printed(f"\nstep {{}}/10260 {name}: {{}}", *noisy(30), *["nan"] * 500))
+    assert found.is_average
+    assert not found.is_nan_for(50)
+
+
+def test_keras_prints_an_average_over_the_epoch() -> None:
+    shape = "\r{}/900 [=>....] - ETA: 1:32 - loss: {}"
+    assert not losses(["Epoch 1/9\n", *printed(shape, *noisy(30), *["nan"] * 300)]).is_nan_for(50)
+
+
+def test_an_average_by_what_it_does_has_no_nan_steps() -> None:
+    assert losses(epochs(averages(200), [*averages(20, 2), *["nan"] * 180])).acts_as_average
+    assert not losses(epochs(averages(200), [*averages(20, 2), *["nan"] * 180])).is_nan_for(50)
+
+
+def test_a_nan_that_ended_with_the_epoch_was_one_of_an_average() -> None:
+    rows = epochs([*averages(15), *["nan"] * 85], averages(15, 2), [*averages(5, 3), *["nan"] * 85])
+    assert not losses(rows).is_nan_for(50)
+
+
+def test_a_noisy_loss_over_epochs_is_no_average() -> None:
+    rows = epochs(noisy(200), noisy(200, 2), [*noisy(20, 3), *["nan"] * 60])
+    assert losses(rows).is_nan_for(50)
+
+
+def test_a_line_every_hundred_steps_has_to_be_nan_ten_times() -> None:
+    lines = [*noisy(10), *["nan"] * 10]
+    assert losses(printed(PLAIN, *lines, start=100, every=100)).nan_steps == 901
+    assert not losses(printed(PLAIN, *lines, start=100, every=100)).is_nan_for(50)
+    assert losses(printed(PLAIN, *lines, "nan", start=100, every=100)).is_nan_for(50)
+
+
+def test_a_value_that_a_bar_keeps_for_hundred_steps_is_one_value() -> None:
+    kept = [value for value in noisy(5) for _ in range(100)]
+    assert not losses(printed(STALE, *kept, *["nan"] * 100)).is_nan_for(50)
+    assert losses(printed(STALE, *kept, *["nan"] * 1000)).is_nan_for(50)
+
+
+def test_nan_without_a_step_is_counted_by_line() -> None:
+    lines = [f"{{'loss': {value}, 'epoch': 0.{n}}}\n" for n, value in enumerate([*noisy(5), *["nan"] * 60])]
+    assert losses(lines).is_nan_for(50)
+
+
+def test_an_unfinished_number_is_no_loss_yet() -> None:
+    lines = printed(PLAIN, *noisy(10), *["nan"] * 10)
+    assert losses([*lines, "\nstep 21/10260 loss: 0.", "5"]).nan_steps == 0
+    state = START
+    for text in [*lines, "\nstep 21/10260 loss: 0."]:
+        state = read_progress(state, text, SHAPES)
+    assert state.losses.nan_steps == 10
+
+
+# --- what follows ---------------------------------------------------------------------------------------------------
+
+
+def told(world: World, *values: object, shape: str = PLAIN, start: int | None = None) -> World:
+    first = (world.state.attempt.step or 0) + 1 if start is None else start
+    for n, value in enumerate(values):
+        world.see(LogChunk(t=world.t + 1.0, text=shape.format(first + n, value)))
+    return world
+
+
+def with_saves(action: str = "rollback") -> World:
+    """A run that saved at 40 and 60; its loss is NaN from 61 on."""
+    world = save(running(judge(Settings(nan=Nan(action=action)))), "out/step-40", 40)  # type: ignore[arg-type]
+    told(world, *noisy(20))
+    save(world, "out/step-60", 60).wait(1.0)
+    return world
+
+
+def test_fifty_nan_steps_go_back_to_the_last_checkpoint_before_them() -> None:
+    world = told(with_saves(), *["nan"] * 30)
+    save(world, "out/step-90", 90)
+    told(world, *["nan"] * 19)
+    assert world.of(StopAttempt) == []
+    told(world, "nan")
+    assert [i.class_ for i in world.incidents if i.open] == ["nan_loss"]
+    assert "the loss was NaN for 50 steps, since step 61" in world.text()
+    start = world.of(StartAttempt)[-1]
+    assert (start.attempt, start.resume_from) == (2, "out/step-60")
+    told(world, *noisy(60), start=61)
+    assert world.word == "running"
+    assert [i.class_ for i in world.incidents if i.open] == []
+    world.see(Exit(t=world.t + 1.0, code=0))
+    assert world.word == "finished"
+
+
+def test_nan_again_before_the_next_checkpoint_gives_the_run_up() -> None:
+    world = told(with_saves(), *["nan"] * 50)
+    told(world, *noisy(5), *["nan"] * 50, start=61)
+    assert world.word == "given_up"
+    assert "NaN again at step 66" in world.of(GiveUp)[0].reason
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_nan_again_after_a_new_checkpoint_goes_back_once_more() -> None:
+    world = told(with_saves(), *["nan"] * 30)
+    save(world, "out/step-90", 90)
+    told(world, *["nan"] * 20)
+    told(world, *noisy(40), start=61)
+    save(world, "out/step-100", 100).wait(1.0)
+    told(world, *["nan"] * 50)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-100"
+
+
+def test_the_next_attempt_knows_that_the_loss_is_an_average() -> None:
+    lines = epochs([*averages(15), *["nan"] * 35], averages(15, 2))
+    world = with_saves()
+    for line in lines:
+        world.see(LogChunk(t=world.t + 1.0, text=line))
+    crash(world)
+    told(world, *averages(5), *["nan"] * 100, start=61)
+    assert world.of(StopAttempt) == []
+
+
+def test_nan_in_the_first_attempt_at_a_step_that_comes_again_is_given_up_without_any_checkpoint() -> None:
+    world = told(running(), *["nan"] * 50)
+    assert world.of(StartAttempt)[-1].resume_from is None
+    told(world, *noisy(40), *["nan"] * 50, start=1)
+    assert world.word == "given_up"
+
+
+def test_single_nans_that_mixed_precision_skips_stop_nothing() -> None:
+    world = told(with_saves(), *[value for n in range(200) for value in ("nan", *noisy(3, n))])
+    assert world.of(StopAttempt) == []
+
+
+def test_a_stained_average_stops_nothing() -> None:
+    world = told(with_saves(), *["nan"] * 400, shape=KOHYA)
+    assert world.of(StopAttempt) == []
+    assert "the average loss is not a number" in world.text()
+
+
+def test_stop_leaves_it_to_a_person() -> None:
+    world = told(with_saves("stop"), *["nan"] * 60)
+    assert world.word == "given_up"
+    assert '[nan] action = "stop"' in world.of(GiveUp)[0].reason
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_warn_notifies_once_and_trains_on() -> None:
+    world = told(with_saves("warn"), *["nan"] * 300)
+    assert world.word == "running"
+    assert [n.body for n in world.of(NotifyPeople) if n.title == "run: the loss is NaN"] == [
+        'the loss was NaN for 50 steps, since step 61; it trains on ([nan] action = "warn")'
+    ]
+
+
+def test_a_trainer_that_ends_itself_for_its_nan_goes_back_once() -> None:
+    world = told(with_saves(), *["nan"] * 3)
+    crash(world, "\nloss is nan, stopping\n")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-60"
+    told(world, *noisy(2), *["nan"] * 3, start=61)
+    crash(world, "\nloss is nan, stopping\n")
+    assert world.word == "given_up"
+
+
+@pytest.mark.parametrize("act", ["notify", "ask"])
+def test_nan_is_reported_and_trains_on_if_nothing_is_done_without_a_person(act: str) -> None:
+    settings = Settings(restart=Restart(act=act))  # type: ignore[arg-type]
+    world = save(running(judge(settings)), "out/step-40", 40).wait(1.0)
+    told(world, *["nan"] * 80)
+    assert (world.word, world.of(StopAttempt)) == ("running", [])
+    assert "from step-40" in world.of(ActionWithheld)[0].where
+    world.command("restart")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_nan_in_a_log_of_its_own_counts() -> None:
+    world = with_saves()
+    for n in range(61, 121):
+        world.see(LogChunk(t=world.t + 1.0, text=PLAIN.format(n, "nan"), source="out/metrics.log"))
+    assert world.of(StopAttempt) != []
+
+
+def test_what_an_attempt_that_ends_in_nan_says() -> None:
+    assert (
+        nan_rollback.ended_in_nan(told(with_saves(), *["nan"] * 29).state) == "the loss was NaN for the last 29 steps"
+    )
+    assert nan_rollback.ended_in_nan(told(with_saves(), "nan").state) is None
+    assert nan_rollback.ended_in_nan(told(with_saves(), *["nan"] * 29, shape=KOHYA).state) is None
+    assert nan_rollback.ended_in_nan(with_saves().state) is None
+
+
+def test_a_hang_while_the_loss_is_nan_is_still_seen() -> None:
+    world = told(with_saves(), "nan")
+    world.watch(Story(meta=False).dead(600))
+    assert any(i.kind == "hang" for i in world.incidents)
