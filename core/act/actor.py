@@ -27,6 +27,7 @@ from ..model.decision import (
 from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget, Retention
 from ..model.run import RunSpec
+from ..model.text.edge import EDGE
 from .attempt_launcher import AttemptLauncher, Performed, read_baseline
 from .evidence.capture import KernelTail, examine, no_kernel_log
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
@@ -107,7 +108,13 @@ class RunActor:
         reports: list[NotifyReport] = []
         if settings.urls:
             reports.append(
-                notify_urls(settings.urls, decision.event, decision.title, decision.body, timeout_s=settings.timeout_s)
+                notify_urls(
+                    settings.urls,
+                    decision.event,
+                    EDGE.text(decision.title),
+                    EDGE.text(decision.body),
+                    timeout_s=settings.timeout_s,
+                )
             )
         if settings.command:
             reports.append(self._notify_command(decision))
@@ -127,7 +134,7 @@ class RunActor:
             "incident": decision.incident,
             "wall": time.time(),
         }
-        return notify(settings.command, event, timeout_s=settings.timeout_s, cwd=self._spec.cwd)
+        return notify(settings.command, EDGE.value(event), timeout_s=settings.timeout_s, cwd=self._spec.cwd)
 
     def _capture(self, decision: CaptureStacks) -> Performed:
         if self._target is None or self._target.number != decision.attempt:

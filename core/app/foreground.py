@@ -12,6 +12,7 @@ from ..model.control_messages import Reply, Request
 from ..model.observation import Command
 from ..model.record import Record
 from ..model.story import RunStory
+from ..model.text.edge import EDGE
 from ..model.text.printable import printable
 from ..store.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
@@ -20,6 +21,7 @@ from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
 from .plan.launch_plan import LaunchPlan
+from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
 from .supervise.vitality import Vitality
@@ -52,6 +54,8 @@ def supervise(
     NothingToSuperviseError if the run has ended.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    EDGE.know(os.environ)
+    know_secrets(run)
     lock = SupervisorLock(run.lock)
     try:
         lock.acquire()

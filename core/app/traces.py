@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..model.observation import KernelLine, LogChunk, Meta, Observation, Start
+from ..model.observation import GpuSample, HostSample, Observation, ProcessSample, Start
 from ..model.settings import Settings
-from ..model.text.redact import Redaction
+from ..model.text.edge import EDGE
 from .errors import CliError, ExitCode, did_you_mean
+
+SAMPLES = GpuSample | HostSample | ProcessSample
+"""Observations of numbers only."""
 
 
 class Exported(NamedTuple):
@@ -31,12 +34,11 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     if target.exists():
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
-    redacted = Redaction(run.load_spec().env)
     try:
         with run.trace.open("rb") as source, target.open("xb") as copy:
             reading = TraceReading(source)
             for seen in reading:
-                copy.write(encode_line(_shareable(seen, redacted)))
+                copy.write(encode_line(_shareable(seen)))
     except OSError as error:
         code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
         raise CliError(code, f"{target}: {error.strerror or error}") from None
@@ -78,14 +80,11 @@ def _settings(words: list[str]) -> Settings:
     return settings
 
 
-def _shareable(seen: Observation, redacted: Redaction) -> Observation:
+def _shareable(seen: Observation) -> Observation:
     """The same without secrets."""
-    match seen:
-        case LogChunk() | KernelLine():
-            return msgspec.structs.replace(seen, text=redacted.text(seen.text))
-        case Meta():
-            return msgspec.structs.replace(seen, command=redacted.words(seen.command))
-        case Start():
-            return msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))
-        case _:
-            return seen
+    if isinstance(seen, SAMPLES):
+        return seen
+    if isinstance(seen, Start):
+        seen = msgspec.structs.replace(seen, changes=tuple(c for c in seen.changes if c.where != "env"))
+    shown: Observation = EDGE.value(seen)
+    return shown

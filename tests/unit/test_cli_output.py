@@ -133,3 +133,41 @@ def test_a_missing_folder_is_exit_code_3_with_every_verb(
     told = capsys.readouterr().err
     assert "nowhere" in told
     assert told.count("\n") == 1
+
+
+SECRETS = ("hf_AbCdEfGhIjKlMnOp1234", "hunter22xyz", "k3y-of-ann", "s3cr3tw0rd")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["status"], ["status", "--json"], ["events"], ["events", "--json"], ["runs", "--json"], ["report"],
+     ["report", "--json"], ["report", "--format", "html"], ["report", "-o", "r.md"], ["stop", "--yes"],
+     ["run", "--dry-run", "--output-dir", "o", "--", "echo", "--api_key", "k3y-of-ann", "https://u:hunter22xyz@h/"],
+     ["run", "--", "./nope", "--api_key=k3y-of-ann"], ["diagnose", "train.log"], ["diagnose", "train.log", "--json"]],
+)  # fmt: skip
+def test_no_verb_prints_a_secret(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    error = "RuntimeError: 401 for https://u:hunter22xyz@h/ hf_AbCdEfGhIjKlMnOp1234 (s3cr3tw0rd)"
+    command = ("python", "t.py", "--api_key", "k3y-of-ann", "--url", "https://u:hunter22xyz@h/")
+    spec = RunSpec(
+        id="r-1", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, env={"X_TOKEN": "s3cr3tw0rd"}
+    )  # fmt: skip
+    run = RunDirectory.create(tmp_path / "home", spec)
+    (tmp_path / "train.log").write_text(f"Traceback (most recent call last):\n{error.replace('s3cr3tw0rd', 'x')}\n")
+    incident = Incident(
+        id=1, t=1.0, wall=1.0, attempt=1, kind="crash", class_="unknown", reason=error, evidence=(Evidence(what=error),)
+    )  # fmt: skip
+    with JournalWriter(run.journal) as journal:
+        created = RunCreated(run="r-1", name="r", command=command, cwd="/", preset="g")
+        journal.append_all(0.0, 0.0, (created, IncidentOpened(incident=incident), Note(text=error)))
+    main(words)
+    told = capsys.readouterr()
+    written = "".join(path.read_text() for path in tmp_path.glob("r.md"))
+    assert told.out + told.err + written
+    for secret in SECRETS:
+        assert secret not in told.out + told.err + written
+    if "--json" in words:
+        json.loads(told.out.splitlines()[0])

@@ -7,6 +7,7 @@ import msgspec
 
 from ...core.model.incident import Incident
 from ...core.model.ports import LogBrowser, LogStamps
+from ...core.model.text.edge import EDGE
 from ...core.model.text.log_lines import LogFile, LogStretch, Stopped
 from .log_window import Reading
 
@@ -77,7 +78,7 @@ class LogSource(msgspec.Struct, frozen=True):
         at = first
         while at <= last:
             page = self.browser.after(self.file.path, at, PAGE_LINES, only)
-            yield from (line.text for line in page.lines if line.offset <= last)
+            yield from (EDGE.text(line.text) for line in page.lines if line.offset <= last)
             if page.end <= at:
                 return
             at = page.end

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from textual import events
 from textual.message import Message
 
+from ...core.model.text.edge import EDGE
 from ..panes.pane import Pane
 from ..ui.cells import Line, Span, cut, pad, plain, wrap
 from .log_window import LogWindow
@@ -194,7 +195,7 @@ class LogView(Pane):
         if self.wrapped:
             room = self._room(self.size.width)
             size = len(line.text)
-            rows = 1 if size <= room and line.text.isascii() else len(wrap(plain(line.text), room, INDENT))
+            rows = 1 if size <= room and line.text.isascii() else len(wrap(plain(EDGE.text(line.text)), room, INDENT))
         return rows + len(self.unfolded.get(line.offset, ()))
 
     def _room(self, width: int) -> int:
@@ -224,7 +225,7 @@ class LogView(Pane):
         sign = self.glyphs.cursor if here else BAR_SIGN[self.glyphs.name] if line.states > 1 else " "
         if gutter:
             margin.append(("accent", f"{sign} "))
-        text = plain(line.text)
+        text = plain(EDGE.text(line.text))
         style = "cursor" if marked else "danger" if ALARM.search(text) else "warning" if WARN.search(text) else "text"
         style = "spark-danger" if style == "danger" else style
         room = self._room(width)
@@ -233,7 +234,7 @@ class LogView(Pane):
         blank: Span = ("text", " " * gutter)
         states = self.unfolded.get(line.offset, ())
         dot: tuple[Span, Span] = (("text", " " * (gutter - 2)), ("faint", f"{self.glyphs.dot} "))
-        drawn: list[Line] = [(*dot, ("label", plain(state))) for state in states]
+        drawn: list[Line] = [(*dot, ("label", plain(EDGE.text(state)))) for state in states]
         for number, row in enumerate(rows):
             drawn.append((*(margin if number == 0 else [blank]), *matches_shown(row, style, self.pattern)))
         return drawn, time

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ...model.text.edge import EDGE
 from .. import processes
 from ..launch import spool
 from ..stop.stop_sequence import STOPPED_STATES
@@ -186,11 +187,11 @@ def log_tail(path: str, lines: int, notes: list[str]) -> str:
 
 
 def write_file(path: Path, text: str) -> bool:
-    """Write one file, mode 0600. False: it could not be written."""
+    """Write one file without secrets, mode 0600. False: it could not be written."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+            file.write(EDGE.text(text))
     except OSError:
         return False
     return True
@@ -231,6 +232,8 @@ def main(arguments: list[str]) -> int:
     request = spool.read(directory, spool.STACKS)
     if request is None:
         return 2
+    EDGE.know(os.environ)
+    EDGE.know((spool.read(directory, spool.ORDER) or {}).get("env", {}))
     spool.write(directory, spool.STACKS_DONE, {"request": request["request"]} | capture(request))
     return 0
 

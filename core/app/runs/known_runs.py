@@ -1,10 +1,14 @@
 """Finding the run that is meant, among those in the state folder."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+from ...act.launch.launching import read_order
 from ...model.run import RunSpec
+from ...model.text.edge import EDGE
+from ...model.text.redact import url_secrets
 from ...store.home import NoHomeError, trainwatch_home
 from ...store.lock import is_held
 from ...store.run_directory import AmbiguousRun, RunNotFound, RunUnreadable, list_runs
@@ -26,7 +30,7 @@ def home() -> Path:
 
 def all_runs() -> list[RunDirectory]:
     """Every run that can be opened, newest first."""
-    return list_runs(home())
+    return [know_secrets(run) for run in list_runs(home())]
 
 
 def example_verb(spec: RunSpec) -> str | None:
@@ -67,10 +71,21 @@ def find_run_to_read(name: str | None, warn: Callable[[str], None]) -> RunDirect
     return meant
 
 
+def know_secrets(run: RunDirectory) -> RunDirectory:
+    """Hide the values of this run's secret variables and notification URLs in all that this process shows."""
+    with contextlib.suppress(RunUnreadable):
+        spec = run.load_spec()
+        EDGE.know(spec.env, url_secrets(spec.settings.notify.urls))
+    for folder in run.attempt_folders()[:1]:
+        order = read_order(folder)
+        EDGE.know({} if order is None else order.env)
+    return run
+
+
 def open_run(run_id: str) -> tuple[RunDirectory, RunSpec]:
     """A run by its id, for the screen. Raises RuntimeError with a sentence."""
     try:
-        run = find_known_run(home(), run_id)
+        run = know_secrets(find_known_run(home(), run_id))
         return run, run.load_spec()
     except (RunNotFound, AmbiguousRun, RunUnreadable) as error:
         raise RuntimeError(str(error)) from error
@@ -87,7 +102,7 @@ def _find(name: str | None, *, anywhere: bool) -> RunDirectory:
             raise
     try:
         project = None if folder is None else find_project(folder)
-        return find_known_run(home(), name, project=project, cwd=folder, anywhere=anywhere)
+        return know_secrets(find_known_run(home(), name, project=project, cwd=folder, anywhere=anywhere))
     except RunNotFound as error:
         raise CliError(ExitCode.NOT_FOUND, str(error)) from None
     except RunUnreadable as error:

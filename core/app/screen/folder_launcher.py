@@ -17,6 +17,7 @@ from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPrevi
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.text.edge import EDGE
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
@@ -78,13 +79,13 @@ class FolderLauncher:
                 name=spec.name,
                 preset=spec.preset,
                 preset_why=_preset_why(spec, plan.preset),
-                command=plan.command_shown,
+                command=EDGE.words(plan.command_shown),
                 cwd=spec.cwd,
                 config=spec.config,
                 output_dir=spec.output_dir,
                 profile=spec.settings.profiles.use,
                 profiles=_choices(spec, plan.profiles, _usual_profile(spec)),
-                changes=plan.derived.changes,
+                changes=EDGE.value(plan.derived.changes),
             )
 
     def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:
@@ -169,16 +170,16 @@ def _split(command: str) -> tuple[str, ...]:
 
 def _offer(name: str, command: str, profile: str | None, project: Path) -> LaunchOffer:
     run = RunDirectory(runs_folder(home()) / run_id_for(name, project))
-    offer = LaunchOffer(name=name, command=command, profile=profile)
+    offer = LaunchOffer(name=name, command=EDGE.text(command), profile=profile)
     if not run.path.exists():
         return offer
     try:
         story = load_story(run.journal)
     except (JournalTooNew, RunUnreadable, OSError):
-        return LaunchOffer(name=name, command=command, profile=profile, run_id=run.id)
+        return LaunchOffer(name=name, command=EDGE.text(command), profile=profile, run_id=run.id)
     if not story.attempts and not is_held(run.lock):
         return offer
-    return LaunchOffer(name=name, command=command, profile=profile, run_id=run.id, state=story.state)
+    return LaunchOffer(name=name, command=EDGE.text(command), profile=profile, run_id=run.id, state=story.state)
 
 
 def _preset_why(spec: RunSpec, preset: Preset) -> str:
@@ -205,7 +206,8 @@ def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> 
 
 
 def _told(place: int, check: "Check") -> LaunchCheck:
-    return LaunchCheck(place=place, name=check.name, result=check.result, found=check.found, remedy=check.remedy)
+    shown = EDGE.value(check)
+    return LaunchCheck(place=place, name=shown.name, result=shown.result, found=shown.found, remedy=shown.remedy)
 
 
 @contextmanager

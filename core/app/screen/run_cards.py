@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ...model.run import LIVE_STATES
 from ...model.run_card import RunCard
 from ...model.story import RunStory
+from ...model.text.edge import EDGE
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, list_runs
@@ -52,5 +53,5 @@ def card_of(run: RunDirectory) -> RunCard:
         created_wall=spec.created_wall,
         step=progress.step,
         total_steps=progress.total_steps,
-        last_incident=story.incidents[-1].reason if story.incidents else None,
+        last_incident=EDGE.text(story.incidents[-1].reason) if story.incidents else None,
     )

@@ -11,6 +11,7 @@ from ...model.ports import Point
 from ...model.settings import Health
 from ...model.situation import Situation
 from ...model.story import RunStory, apply
+from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
 from ...store.run_directory import RunDirectory
 from ...views.troubles import frozen_text
@@ -51,7 +52,7 @@ class StoreFeed:
     def poll(self) -> Situation:
         """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         for record in self._journal.poll():
-            self._story = apply(self._story, record)
+            self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
         wall = time.time()

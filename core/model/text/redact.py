@@ -13,26 +13,60 @@ ONE_WORD = frozenset(
     {"token", "secret", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "auth",
      "authorization", "cookie", "webhook", "pat"}
 )  # fmt: skip
-KEYS_OF = frozenset({"api", "access", "secret", "private", "auth", "account", "encryption", "license", "signing"})
+KEYS_OF = frozenset(
+    {"api", "access", "secret", "private", "auth", "account", "encryption", "license", "signing", "wandb", "openai",
+     "anthropic", "hf", "huggingface", "comet", "neptune", "aws", "azure", "gcp", "subscription"}
+)  # fmt: skip
+MODEL_TOKENS = frozenset(
+    {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "image", "audio", "special", "stop", "trigger", "class",
+     "instance", "placeholder", "initializer", "prompt", "new", "next", "last", "first", "per", "start", "end"}
+)  # fmt: skip
+"""``pad_token``, ``placeholder_token`` …: tokens of a language model, which are no secrets."""
+PATTERNS_OF = frozenset({"github", "gitlab", "git", "azure", "ado", "gh"})
+"""``github_pat`` is a token; ``file_pat`` is a pattern."""
 OPEN_PREFIXES = (
     "CUDA_", "PYTORCH_", "TORCH_", "NCCL_", "OMP_", "MKL_", "TOKENIZERS_PARALLELISM", "ACCELERATE_", "TRITON_",
     "HF_HUB_OFFLINE", "WANDB_MODE", "PYTHONUNBUFFERED", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV",
 )  # fmt: skip
 """Variables that help to explain failures and hold no secrets. Values of others are never shown."""
 
+SCHEMES = frozenset({"bearer", "basic", "token", "digest", "apikey"})
 _SHAPES = re.compile(
-    r"\bhf_[A-Za-z0-9]{16,}|\bsk-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
-    r"|\bglpat-[\w-]{16,}|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{12,}|\bAIza[\w-]{30,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"\bhf_[A-Za-z0-9]{20,}|\bhf_(?![a-z]+\d*\b)[A-Za-z0-9]{16,}|\bhf_(?=[a-z]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{8,}"
+    r"|\bsk-(?:proj|ant|or|svcacct|admin|lf)-[\w-]{12,}|\bsk-[A-Za-z0-9]{16,}\b|\b[sr]k_(?:live|test)_[A-Za-z0-9]{10,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{32,}"
+    r"|\bxox[abeprs]-[\w-]{10,}|\b(?:AKIA|ASIA)[0-9A-Z]{12,}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
     r"|\b\d{6,}:[A-Za-z0-9_-]{30,}|(?<=/api/webhooks/)\d+/[\w-]+|(?<=hooks\.slack\.com/services/)[\w/]+"
-    r"|(?<=\b[Bb]earer )[\w.~+/=-]{8,}"
+    r"|(?<=wandb login )[0-9a-zA-Z]{20,}|(?<=\b[Bb]earer )(?!\[redacted\])[\w.~+/=-]{4,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
-_USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_HINTS = re.compile(
+    r"hf_|s?k[-_]|gh[pousr]_|_pat_|glpat-|npm_|pypi-|xox|AKIA|ASIA|AIza|ya29|eyJ|\d{6}:|hooks|earer |login |PRIVATE KEY"
+)
+"""Every one of _SHAPES has one of these, which are found much faster."""
+_NAMED = re.compile(r"token|secret|pass|pwd|credential|api|auth|cookie|hook|pat|key", re.IGNORECASE)
+"""The same for names of secrets (``is_secret_name``)."""
+_USER_IN_URL = re.compile(
+    r"(?<=://)(?:[^/\s@:\"'<>]*:[^/\s\"'<>]*|(?<=https://)[^/\s@:\"'<>]+|(?<=http://)[^/\s@:\"'<>]+)(?=@)"
+)
+"""``user:password``, whatever the scheme; a name alone only in http (a token), not in ``ssh://git@host``."""
+_SIGNED = re.compile(
+    r"(?<=[?&])((?:x-amz-|x-goog-)?(?:signature|credential|security-token)|sig)=[^&\s\"'<>]+", re.IGNORECASE
+)
 _LABEL = re.compile(
-    r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:["']?\s*[:=]\s*["']?)|(?<![\w-])(?P<option>--?[A-Za-z][\w-]*+)\s+(?!-)"""
+    r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:["']?[ \t]*[:=][ \t]*)"""
+    r"""|(?<![\w-])(?P<option>--?[A-Za-z][\w-]*+)(?:["']?,?[ \t]+|["'],[ \t]*)(?!["']?-)"""
 )
 """A name and the characters up to its value. Values are not part of it: they may hold labels themselves."""
-_VALUE = re.compile(r"""\[redacted\]|[^\s"',;&#})\]]+""")
-_PLAIN = re.compile(r"\d{1,6}(\.\d+)?|true|false|none|null|\[redacted\]", re.IGNORECASE)
+_VALUE = re.compile(
+    r"""(?:(?:Bearer|Basic|Token|Digest|ApiKey)\s+)?(?:"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'"""
+    r"""|["']?(?P<bare>\[redacted\]|[^\s"',;&#})\]]+))"""
+)
+_PLAIN = re.compile(r"\d{1,6}(\.\d+)?|<[^<>]*>|\[[A-Z]+\]|\[[A-Z]+", re.IGNORECASE)
+_NOTHING = re.compile(r"true|false|none|null|\[redacted\]|\*+|\$\{?\w+\}?|", re.IGNORECASE)
+_PLACE = re.compile(r"~?\.{0,2}/[\w./-]*")
+_NEVER_A_NUMBER = frozenset({"password", "passwd", "passphrase", "key", "apikey"})
 
 
 class Redaction:
@@ -50,25 +84,31 @@ class Redaction:
         """The text without its secrets."""
         for value in self._values:
             text = text.replace(value, HIDDEN)
-        text = _USER_IN_URL.sub(HIDDEN, text)
-        text = _SHAPES.sub(HIDDEN, text)
-        return _hide_labelled(text)
+        if "://" in text:
+            text = _SIGNED.sub(lambda found: f"{found[1]}={HIDDEN}", _USER_IN_URL.sub(HIDDEN, text))
+        if _HINTS.search(text):
+            text = _SHAPES.sub(HIDDEN, text)
+        return _hide_labelled(text) if _NAMED.search(text) else text
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
         """A command line without its secrets."""
         shown: list[str] = []
-        hide_next = False
+        label = ""  # the name whose value the next word is
         for word in argv:
-            if hide_next and not word.startswith("-"):
-                shown.append(HIDDEN)
-                hide_next = False
+            if label and not word.startswith("-"):
+                scheme = word.lower() in SCHEMES
+                shown.append(word if scheme or is_harmless(label, word) else HIDDEN)
+                label = label if scheme else ""
                 continue
             name, equals, value = word.partition("=")
-            if equals and is_secret_name(name.lstrip("-")) and value:
+            if equals and is_secret_name(name.lstrip("-")) and not is_harmless(name, value):
                 shown.append(f"{name}={HIDDEN}")
             else:
                 shown.append(self.text(word))
-            hide_next = not equals and word.startswith("-") and is_secret_name(word.lstrip("-"))
+            named = word.startswith("-") or word.endswith(":")
+            label = word if not equals and named and is_secret_name(word.strip("-:")) else ""
+            if word == "login" and shown[-2:-1] == ["wandb"]:
+                label = "api_key"
         return tuple(shown)
 
     def environment(self, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -102,15 +142,37 @@ def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable or option of this name holds a secret: by its last words, so ``max_token_length`` does not."""
+    words = _words(name)
+    if not words or name == "PWD":
+        return False
+    before = words[-2] if len(words) > 1 else ""
+    match words[-1]:
+        case "url" if len(words) > 1:
+            return before in {"webhook", "hook"}
+        case "key":
+            return before in KEYS_OF
+        case "token":
+            return before not in MODEL_TOKENS
+        case "pat":
+            return not before or before in PATTERNS_OF
+        case last:
+            return last in ONE_WORD
+
+
+def _words(name: str) -> list[str]:
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", name) if part]
     # HTTPHeaders, apiKey: parts of camel case count, too.
-    words = [w.lower() for part in parts for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
-    if not words:
-        return False
-    if words[-1] == "url" and len(words) > 1:
-        words = words[:-1]
-        return words[-1] in {"webhook", "hook"}
-    return words[-1] in ONE_WORD or (words[-1] == "key" and len(words) > 1 and words[-2] in KEYS_OF)
+    return [w.lower() for part in parts for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
+
+
+def is_harmless(name: str, value: str) -> bool:
+    """Whether the value of a secret name is none: nothing, a switch, a small number, the path of a credentials file."""
+    if _NOTHING.fullmatch(value):
+        return True
+    last = _words(name)[-1:] or [""]
+    if last[0] in {"credential", "credentials"} and _PLACE.fullmatch(value):
+        return True
+    return last[0] not in _NEVER_A_NUMBER and _PLAIN.fullmatch(value) is not None
 
 
 def _is_open(name: str) -> bool:
@@ -121,11 +183,14 @@ def _hide_labelled(text: str) -> str:
     parts: list[str] = []
     done = 0
     for label in _LABEL.finditer(text):
-        name = label["name"] or label["option"].lstrip("-")
+        name = label["name"] or label["option"]
         if label.start() < done or not is_secret_name(name):
             continue
         value = _VALUE.match(text, label.end())
-        if value is not None and not _PLAIN.fullmatch(value[0]):
-            parts += [text[done : value.start()], HIDDEN]
-            done = value.end()
+        group = value.lastgroup if value is not None else None
+        if value is None or group is None or is_harmless(name, value[group]):
+            continue
+        start = value.start(group) if value.start(group) - value.start() <= 1 else value.start()
+        parts += [text[done:start], HIDDEN]
+        done = value.end(group)
     return "".join((*parts, text[done:]))

@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .parser import build_parser, refuse_unknown
-from .streams import discard_stdout, make_writable
+from .streams import discard_stdout, make_writable, without_secrets
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
     make_writable()
+    with without_secrets():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     command: list[str] | None = None
     if "--" in words:  # all words behind it are the trainer's

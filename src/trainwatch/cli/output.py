@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trainwatch.core.model.text.edge import EDGE
 from trainwatch.core.model.text.json_line import encode_line
 from trainwatch.core.model.text.printable import printable, printable_lines
 
@@ -19,8 +20,8 @@ def warn(text: str) -> None:
 
 
 def jsonable(value: Any) -> Any:
-    """Plain builtins with non-finite numbers as None."""
-    return _finite(msgspec.to_builtins(value))
+    """Plain builtins with non-finite numbers as None, without secrets."""
+    return _finite(EDGE.value(msgspec.to_builtins(value)))
 
 
 def _finite(value: Any) -> Any:
@@ -41,5 +42,5 @@ def print_json(value: Any) -> None:
         text.encode(encoding)
     except UnicodeEncodeError:
         text = json.dumps(json.loads(text)) + "\n"
-    sys.stdout.write(text)
+    getattr(sys.stdout, "write_redacted", sys.stdout.write)(text)
     sys.stdout.flush()

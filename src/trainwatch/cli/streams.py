@@ -1,8 +1,14 @@
-"""Standard output and standard error: open, and able to write any text."""
+"""Standard output and standard error: open, able to write any text, and without secrets."""
 
+import contextlib
 import io
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from typing import IO, Any
+
+from trainwatch.core.model.text.edge import EDGE
 
 
 def make_writable() -> None:
@@ -17,6 +23,59 @@ def make_writable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+@contextlib.contextmanager
+def without_secrets() -> Iterator[None]:
+    """Redact all that is written to standard output and standard error."""
+    EDGE.know(os.environ)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, SafeStream):
+                stream.pass_on()
+        sys.stdout, sys.stderr = before
+
+
+class SafeStream:
+    """A text stream that passes whole lines on, without secrets; an unfinished one at ``flush``."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._kept = ""
+        self._lock = threading.RLock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            self._kept += text
+            ended = max(self._kept.rfind("\n"), self._kept.rfind("\r")) + 1
+            if ended:
+                whole, self._kept = self._kept[:ended], self._kept[ended:]
+                self._stream.write(EDGE.text(whole))
+        return len(text)
+
+    def write_redacted(self, text: str) -> None:
+        """Write text that has no secrets any more as it is: JSON stays JSON."""
+        with self._lock:
+            self.pass_on()
+            self._stream.write(text)
+
+    def pass_on(self) -> None:
+        """Write what is kept of an unfinished line."""
+        with self._lock:
+            kept, self._kept = self._kept, ""
+            if kept:
+                self._stream.write(EDGE.text(kept))
+
+    def flush(self) -> None:
+        self.pass_on()
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def discard_stdout() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.text.edge import EDGE
 
 from .output import jsonable, print_json
 from .run_argument import add_run, run_to_read
@@ -35,7 +36,7 @@ def act(args: argparse.Namespace) -> int:
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
-    report = report_of(run_to_read(args))
+    report = EDGE.value(report_of(run_to_read(args)))
     form = "json" if args.json else args.format or FORMATS.get(target.suffix.lower() if target else "", "md")
     if target is None:
         if form == "json":
