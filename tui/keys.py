@@ -71,6 +71,10 @@ KEYS: tuple[Key, ...] = (
         first=lambda c: not c.watched and c.state not in {"finished", "stopped", "given_up"},
     ),
     Key(
+        key="Y", shown="Y", action="answer", label="yes", help="do what waits for your answer (shows what it costs)",
+        when=lambda c: c.now.story.question is not None, acts=True, first=lambda c: c.now.story.question is not None,
+    ),
+    Key(
         key="w", shown="w", action="wait", label="wait", help="wait longer on a suspected hang",
         when=lambda c: c.state == "hung" and c.watched, acts=True, first=lambda c: c.state == "hung",
     ),
@@ -101,6 +105,10 @@ KEYS: tuple[Key, ...] = (
     Key(
         key="c", shown="c", action="acknowledge", label="ack", help="acknowledge the newest open incident",
         when=lambda c: any(not i.acknowledged for i in c.now.story.open_incidents) and c.watched, acts=True,
+    ),
+    Key(
+        key="A", shown="A", action="act", label="act", help="what is done without you: all, ask first, notify only",
+        when=lambda c: c.started and c.watched and c.state not in {"finished", "given_up"}, acts=True, footer=False,
     ),
     Key(
         key="e", shown="e", action="explain", label="explain", help="explain the newest incident",
@@ -169,6 +177,7 @@ OVER: dict[str, str] = {
 }
 """By state without a trainer: why the key does nothing."""
 MISSING: dict[str, str] = {
+    "answer": "No question waits for an answer.",
     "wait": "Nothing is hung.",
     "unpause": "It is not paused.",
     "acknowledge": "No incident is open.",

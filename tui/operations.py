@@ -15,6 +15,7 @@ from ..core.views.panes.dashboard import DashboardView
 from ..core.views.remedy_words import remedy_rows
 from ..core.views.screens.confirmation import (
     Price,
+    answer_price,
     kill_price,
     pause_price,
     profile_price,
@@ -86,6 +87,27 @@ class Operations:
     def unpause(self) -> None:
         """Continue after a pause."""
         self.send(Command(t=0.0, verb="unpause", by=BY))
+
+    def answer(self) -> None:
+        """Ask, then do what was withheld."""
+        held = self._on.now.story.question
+        if held is None:
+            return
+        order = {"t": 0.0, "kind": "command", "verb": held.action.verb, "by": BY, "incident": held.action.incident}
+        self._ask(lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
+
+    def act(self) -> None:
+        """Choose what is done without a person."""
+        from .dialogs.choose import choose_act
+
+        story = self._on.now.story
+        current = story.act or (story.run.act if story.run is not None else "all")
+
+        def chosen(mode: str | None) -> None:
+            if mode is not None:
+                self.send(msgspec.convert({"t": 0.0, "kind": "command", "verb": "act", "by": BY, "act": mode}, Command))
+
+        self._on.app.push_screen(choose_act(current), chosen)
 
     def wait(self) -> None:
         """Give a suspected hang more time."""
@@ -229,6 +251,8 @@ ACTS: dict[str, Act] = {
     "pause": Operations.pause,
     "unpause": Operations.unpause,
     "wait": Operations.wait,
+    "answer": Operations.answer,
+    "act": Operations.act,
     "acknowledge": Operations.acknowledge,
     "resume": Operations.resume,
     "profile": Operations.profile,

@@ -244,6 +244,8 @@ class ActionWithheld(FactBase, frozen=True, kw_only=True, tag="withheld"):
     asks: bool = False
     waits: bool = False
     """It can still be done, on the order of a person."""
+    verb: str = ""
+    """The command that does it: restart, resume or stop; empty = none does."""
     answers: tuple[str, ...] = ()
 
     @property

@@ -1,6 +1,5 @@
 """The output of ``trainwatch status``: the story and the newest samples as one object."""
 
-import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +13,7 @@ from ..model.story import RunStory, WithheldAction
 from ..model.supervisor_life import SupervisorLife, Trouble
 from .run_progress import over_run
 from .troubles import shown, troubles
+from .withheld_words import commands
 from .words import title_of
 
 NOBODY = SupervisorLife()
@@ -112,14 +112,12 @@ def _question(story: RunStory) -> dict[str, Any] | None:
     """What was not done by itself and waits for a person."""
     if story.question is None:
         return None
-    name = shlex.quote(story.run.name) if story.run else "RUN"
     action = story.question.action
-    commands = [answer.partition(": ") for answer in action.answers]
     return {
         **_withheld(story.question),
         "text": action.question,
         "asks": action.asks,
-        "commands": {what: command.format(run=name) for what, _, command in commands},
+        "commands": dict(commands(story)),
     }
 
 

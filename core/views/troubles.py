@@ -9,6 +9,7 @@ from ..model.run import TERMINAL_STATES
 from ..model.story import RunStory
 from ..model.supervisor_life import SupervisorLife, Trouble
 from . import quantity
+from .withheld_words import commands, would_have
 from .words import title_of
 
 ORDER = ("danger", "warning", "info")
@@ -21,6 +22,7 @@ def troubles(
     found = [*_of_supervisor(story, life, run_id, wall), *life.troubles]
     said = {trouble.kind for trouble in found}
     found += [trouble for trouble in own if trouble.kind not in said]
+    found += _of_question(story)
     found += _of_incidents(story)
     return tuple(sorted(found, key=lambda trouble: ORDER.index(trouble.level)))
 
@@ -56,6 +58,15 @@ def _of_supervisor(story: RunStory, life: SupervisorLife, run_id: str, wall: flo
             text=f"no supervisor is running, nobody watches the training: `trainwatch resume {run_id}` starts one",
             since=story.wall0 + story.t,
         )
+
+
+def _of_question(story: RunStory) -> Iterator[Trouble]:
+    held = story.question
+    if held is not None:
+        text = held.action.question if held.action.asks else would_have(held, story.wall0)
+        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
+        kind = "question" if held.action.asks else "withheld"
+        yield Trouble(kind=kind, level="danger", text=f"{text} {answers}", since=story.wall0 + held.t)
 
 
 def _of_incidents(story: RunStory) -> Iterator[Trouble]:

@@ -11,6 +11,7 @@ from ..model.situation import Situation
 from . import quantity
 from .checkpoint_list import resume_point
 from .run_progress import live_progress, run_progress
+from .withheld_words import question_clause
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0
@@ -110,6 +111,9 @@ def _running(now: Situation) -> Verdict:
     clauses = [PHASE_WORDS[progress.phase], *where(now)]
     if len(clauses) == 1:
         clauses += ["no step seen yet", *expected(now)]
+    question = question_clause(now)
+    if question is not None:
+        return Verdict(level="danger", clauses=(*clauses, question))
     troubles = [i for i in story.open_incidents if i.severity != "info" and not i.acknowledged]
     if troubles:
         worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))
@@ -146,6 +150,9 @@ def _hung(now: Situation) -> Verdict:
     usual = live_progress(now).sec_per_step
     usually = "" if usual is None else f" (usually {quantity.three_digits(usual)} s)"
     clauses = [f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{usually}"]
+    question = question_clause(now)
+    if question is not None:
+        return Verdict(level="danger", clauses=(*clauses, question, "[w] wait"))
     signs = _signs(now)
     if signs:
         clauses.append(signs)
@@ -208,6 +215,9 @@ def _suspended(now: Situation) -> Verdict:
 
 def _stopped(now: Situation) -> Verdict:
     at = quantity.clock(now.story.wall0 + now.story.state_t, now.now_wall)
+    question = question_clause(now)
+    if question is not None:
+        return _after_trouble(now, (question, *where(now)[:1]))
     reason = (now.story.state_reason,) if now.story.state_reason else ()
     return Verdict(level="warning", clauses=(f"Stopped {at}: [r] resume", *reason, *where(now)[:1]))
 

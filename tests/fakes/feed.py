@@ -9,6 +9,7 @@ import msgspec
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, Verdict
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import (
+    ActionWithheld,
     AttemptEnded,
     AttemptStarted,
     BudgetChanged,
@@ -303,6 +304,29 @@ def given_up() -> Situation:
 def unwatched() -> Situation:
     now = healthy()
     return msgspec.structs.replace(now, now_t=now.now_t + 200, now_wall=now.now_wall + 200, supervisor_alive=False)
+
+
+def asking(*, asks: bool = True) -> Situation:
+    """The hang of ``hung``, and a restart that waits for a person."""
+    now = hung()
+    held = ActionWithheld(
+        action="stop",
+        ask="restart",
+        would="restarted",
+        where="from luca-step00007200-state (step 7200)",
+        how="after ending it",
+        why="no step for 90 s",
+        price="it repeats 102 steps (about 4 min)",
+        attempt=2,
+        incident=2,
+        lost_steps=102,
+        asks=asks,
+        waits=True,
+        verb="restart",
+        answers=("yes: trainwatch restart {run} --incident 2",) if asks else ("to do it: trainwatch restart {run}",),
+    )
+    record = Record(seq=20_000, t=now.now_t - 5, wall=WALL0 + now.now_t - 5, fact=held)
+    return msgspec.structs.replace(now, story=apply(now.story, record))
 
 
 def in_state(state: str, **changes: object) -> Situation:

@@ -129,3 +129,30 @@ def test_a_checkpoint_saved_just_before_the_end_is_resumed_from(world: World) ->
     assert world.headless().ends() == 0
     assert [a.resume_step for a in world.story().attempts] == [None, 40]
     assert world.story().checkpoints[-1].step == 80
+
+
+def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(world: World) -> None:
+    """One run: its crash is told and nothing starts; its hang is a question, and the named answer restarts it."""
+    steps = ("--steps", "120", "--step-time", "0.01", "--save-every", "20", "--busy", "--crash-at", "30", "--hang-at")
+    world.write(*steps, "50", more=told(world) | {"restart": {"act": "notify", "interrupt_grace_s": 1}})
+    watcher = world.headless()
+    until(lambda: world.story().question, "the crash is told")
+    assert world.story().state == "stopped"
+    assert len(world.lives()) == 1
+    assert world.do("act", "ask").code == 0
+    assert world.do("resume", "--incident", "1").code == 0
+    until(lambda: world.story().state == "hung" and world.story().question, "the hang is asked about")
+    held = world.status()["question"]
+    assert held["asks"]
+    assert held["commands"]["yes"] == "trainwatch restart job --incident 2"
+    assert len(world.lives()) == 2
+    late = world.do("restart", "--incident", "1")
+    assert late.code == 1
+    assert "incident 1 waits for no answer any more" in late.err
+    assert world.do("restart", "--incident", "2").code == 0
+    assert watcher.ends() == 0
+    assert len(world.lives()) == 3
+    assert [n["event"] for n in notices(world)][:3] == ["incident", "withheld", "question"]
+    report = world.do("report").out
+    assert "would have restarted at" in report
+    assert "from net-step00000020.safetensors (step 20)" in report

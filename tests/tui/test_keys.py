@@ -11,6 +11,7 @@ from tests.fakes.feed import (
     FakePicker,
     FakeStarter,
     StoryTeller,
+    asking,
     checkpoint,
     crashed,
     empty,
@@ -231,6 +232,31 @@ async def test_wait_applies_only_to_a_suspected_hang() -> None:
         assert footer(app).startswith("w wait")
         await pilot.press("w")
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["wait"])
+
+
+async def test_yes_shows_what_it_costs_and_answers_this_question_only() -> None:
+    async with showing(asking()) as (app, pilot):
+        assert footer(app).startswith("Y yes")
+        await pilot.press("Y")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert isinstance(app.screen, Confirm)
+        assert "it repeats 102 steps (about 4 min)" in app.screen.price.lines
+        await pilot.press("y")
+        await until(pilot, lambda: [(c.verb, c.incident) for c in sent(app)] == [("restart", 2)])
+    async with showing(hung()) as (app, pilot):
+        await pilot.press("Y")
+        await pilot.pause()
+        assert sent(app) == []
+
+
+async def test_act_is_chosen_from_three() -> None:
+    async with showing(asking()) as (app, pilot):
+        await pilot.press("A", "down", "down", "enter")
+        await until(pilot, lambda: [(c.verb, c.act) for c in sent(app)] == [("act", "notify")])
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("A", "escape")
+        await pilot.pause()
+        assert sent(app) == []
 
 
 async def test_acknowledge_names_the_incident() -> None:

@@ -125,6 +125,7 @@ def test_ack_says_no_and_the_question_is_not_sent_again() -> None:
     world = hung("ask", ask_timeout_s=600.0)
     world.command("ack", incident=world.incidents[0].id).watch(Story(meta=False).dead(2000))
     assert len(notices(world, "question")) == 1
+    assert world.of(QuestionClosed)[-1].why == "no, by operator: it stays as it is"
     assert done(world) == []
     world.command("restart")
     assert done(world) == ["stop_attempt", "start_attempt"]
@@ -200,6 +201,16 @@ def test_stop_is_an_answer_too() -> None:
     assert done(world) == ["stop_attempt"]
     assert world.word == "stopped"
     assert world.state.withheld is None
+
+
+def test_stop_after_a_crash_ends_the_question_and_a_resume_is_an_ordinary_one() -> None:
+    world = crash(observing("ask", ask_timeout_s=60.0)).command("stop").wait(200)
+    assert len(notices(world, "question")) == 1
+    assert world.of(QuestionClosed)[-1].why == "stop by operator: it stays stopped"
+    assert world.word == "stopped"
+    assert not world.judge.answer(world.state, Command(t=world.t, verb="resume", incident=1)).ok
+    world.command("resume")
+    assert done(world) == ["end_leftovers", "start_attempt"]
 
 
 def test_wait_is_an_answer_too() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.feed import CRASH, HOUR, WALL0, empty, finished, given_up, healthy, hung, unwatched
+from tests.fakes.feed import CRASH, HOUR, WALL0, asking, empty, finished, given_up, healthy, hung, unwatched
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
@@ -159,3 +159,17 @@ def test_summary_sentence_counts_crashes_hangs_and_lost_steps(numbers: dict[str,
     zero = {"crashes": 0, "hangs": 0, "recovered": 0, "lost_steps": 0, "waiting": 0}
     made = SummaryNumbers(wall_s=60.0, step=None, total_steps=None, lost_s=0.0, **(zero | numbers))
     assert said in summary_sentence("finished", made)
+
+
+def test_the_report_has_what_would_have_been_done_and_when() -> None:
+    for text in (markdown(report(asking(asks=False))), html(report(asking(asks=False)))):
+        assert "Not done by itself" in text
+        assert "would have restarted at 04:" in text
+        assert "from luca-step00007200-state (step 7200), after ending it: no step for 90 s" in text
+
+
+def test_a_question_needs_a_decision() -> None:
+    first = report(asking()).waiting[0]
+    assert first.startswith(
+        "Restart from luca-step00007200-state (step 7200), after ending it? yes: `trainwatch restart "
+    )

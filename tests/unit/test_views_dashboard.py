@@ -11,6 +11,7 @@ from tests.fakes.feed import (
     CRASH,
     HOUR,
     StoryTeller,
+    asking,
     checkpoint,
     crashed,
     created,
@@ -208,3 +209,30 @@ def test_a_level_does_not_contradict_the_number_beside_it(
         story=msgspec.structs.replace(now.story, health=told, attempts=(*now.story.attempts[:-1], attempt)),
     )
     assert gpu_pane_view(now).gpus[0].vram.level == shown
+
+
+def test_a_question_is_in_the_verdict_with_its_keys() -> None:
+    sentence = verdict(asking()).sentence
+    assert "Restart from luca-step00007200-state (step 7200), after ending it? [Y] yes [c] no" in sentence
+    assert "[w] wait" in sentence
+
+
+def test_what_was_withheld_is_in_the_verdict_with_its_time() -> None:
+    sentence = verdict(asking(asks=False)).sentence
+    assert "Would have restarted at 04:" in sentence
+    assert "from luca-step00007200-state (step 7200), after ending it: [Y] do it" in sentence
+
+
+@pytest.mark.parametrize("state", ["stopped", "running"])
+def test_a_question_is_in_the_verdict_of_every_state_that_it_stands_in(state: RunState) -> None:
+    now = asking()
+    story = msgspec.structs.replace(now.story, state=state)
+    assert "[Y] yes" in verdict(msgspec.structs.replace(now, story=story)).sentence
+
+
+def test_the_head_says_that_nothing_is_done_without_an_answer() -> None:
+    for act, words in (("ask", "asks first"), ("notify", "only notifies")):
+        story = msgspec.structs.replace(healthy().story, act=act)
+        now = msgspec.structs.replace(healthy(), story=story)
+        assert words in dashboard_view(now).header.facts
+    assert not {"asks first", "only notifies"} & set(dashboard_view(healthy()).header.facts)

@@ -15,6 +15,11 @@ from ...core.views.screens.profiles import profile_differences
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"
+ACT_ROWS = (
+    ("all", "end a hung trainer, restart a failed one"),
+    ("ask", "ask first: nothing is ended or started before an answer"),
+    ("notify", "notify only: nothing is ended or started"),
+)
 
 
 class Choice(Dialog[str]):
@@ -65,6 +70,12 @@ def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
         rows.append((BEGINNING, "from the beginning"))
     body = "Which checkpoint?" + (f" {quantity.plural(left_out, 'damaged one')} left out." if left_out else "")
     return Choice("Resume", body, rows, "[Enter] choose   [Esc] cancel", chosen=best)
+
+
+def choose_act(current: str) -> Choice:
+    """The dialog to choose what is done without a person."""
+    rows = [(name, f"{name:<6}  {words}{' ← now' if name == current else ''}") for name, words in ACT_ROWS]
+    return Choice("Without you", "What is done without you?", rows, "[Enter] choose   [Esc] cancel", chosen=current)
 
 
 class ChooseProfile(Choice):

@@ -84,6 +84,8 @@ def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
         _close_hangs(builder, f"ended by {command.by}")
         then: Then = "finish" if finishing else "hold"
         restart_stages.stop(builder, then, plan, mode="kill" if kill else "gentle", by=command.by)
+    elif isinstance(machine, Stopped):
+        gate.close(builder, f"{command.verb} by {command.by}: it stays stopped")
     else:  # between two attempts, or before the first one
         builder.move("hold", Stopped(), f"stopped by {command.by}; held until resume or restart")
 
@@ -235,8 +237,7 @@ def _ack(builder: StepBuilder, command: Command) -> None:
             builder.fact(IncidentUpdated(incident=known))
     waiting = builder.state.withheld
     if waiting is not None and command.incident in {None, waiting.action.incident}:
-        # The answer is no: it stays as it is, and is not asked again.
-        builder.set(withheld=msgspec.structs.replace(waiting, again_t=None))
+        gate.refuse(builder, command.by)
 
 
 def _wait(builder: StepBuilder, command: Command) -> None:

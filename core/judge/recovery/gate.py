@@ -99,6 +99,14 @@ def renew(builder: StepBuilder) -> None:
         _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks, answers=answers)))
 
 
+def refuse(builder: StepBuilder, by: str) -> None:
+    """The answer is no: it stays as it is and is not asked again. A person can still order it."""
+    waiting = builder.state.withheld
+    if waiting is not None:
+        builder.set(withheld=replace(waiting, again_t=None))
+        builder.fact(QuestionClosed(why=f"no, by {by}: it stays as it is"))
+
+
 def close(builder: StepBuilder, why: str) -> None:
     """What waited is done, refused or over."""
     if builder.state.withheld is not None:
@@ -186,6 +194,7 @@ def _described(
         lost_steps=lost,
         asks=act_of(state, builder.knowledge) == "ask",
         waits=True,
+        verb=_verb(live=live, starts=starts),
         answers=_answers(
             plan.incident if incident is not None else None,
             live=live,
@@ -195,10 +204,14 @@ def _described(
     )
 
 
+def _verb(*, live: bool, starts: bool) -> str:
+    return "stop" if not starts else "restart" if live else "resume"
+
+
 def _answers(incident: int | None, *, live: bool, starts: bool, asks: bool) -> tuple[str, ...]:
     """The commands that answer a question, or do what was withheld, as "yes: command"."""
     number = "" if incident is None else f" --incident {incident}"
-    yes = f"{'restart' if live else 'resume'} {{run}}{number}" if starts else "stop {run}"
+    yes = f"{_verb(live=live, starts=starts)} {{run}}{number if starts else ''}"
     found = [f"{'yes' if asks else 'to do it'}: trainwatch {yes}"]
     if incident is not None and asks:
         found.append(f"no: trainwatch ack {{run}}{number}")

@@ -43,6 +43,9 @@ def _body(report: Report, title: str) -> Iterator[str]:
     yield from _table((), overview(report))
     yield "<h2>Needs your decision</h2>"
     yield from _items(report.waiting, "Nothing.")
+    if report.withheld:
+        yield "<h2>Not done by itself</h2>"
+        yield from _items(report.withheld, "Nothing.")
     yield "<h2>Attempts</h2>"
     yield from _table(ATTEMPT_HEAD, [attempt_cells(a) for a in report.attempts])
     yield "<h2>Incidents</h2>"

@@ -32,6 +32,11 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield from _items(report.waiting, "Nothing.")
     yield ""
+    if report.withheld:
+        yield "## Not done by itself"
+        yield ""
+        yield from _items(report.withheld, "Nothing.")
+        yield ""
     yield "## Attempts"
     yield ""
     yield from _table(ATTEMPT_HEAD, [attempt_cells(a) for a in report.attempts]) if report.attempts else ("None yet.",)

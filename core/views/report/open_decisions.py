@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ...model.situation import Situation
 from .. import quantity
 from ..verdict import unwatched
+from ..withheld_words import commands, would_have
 from ..words import title_of
 
 MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
@@ -16,7 +17,13 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
     if story.state == "given_up":
         reason = story.state_reason or "no reason given"
         yield f"No further attempt is made: {reason}. Fix the cause, then `trainwatch resume`."
-    if story.state == "stopped":
+    if story.question is not None:
+        asked = story.question.action
+        text = would_have(story.question, story.wall0, now.now_wall)
+        text = asked.question if asked.asks else text
+        answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
+        yield f"{text[:1].upper()}{text[1:]} {answers}."
+    elif story.state == "stopped":
         yield f"The run is held: {story.state_reason or 'stopped by a person'}. Continue with `trainwatch resume`."
     if unwatched(now):
         yield "No supervisor is watching. Start one with `trainwatch --headless`."

@@ -105,6 +105,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     loss: LossCourse
     restarts: int
     waiting: tuple[str, ...]
+    withheld: tuple[str, ...] = ()
+    """What would have been done by itself and was not, oldest first."""
     attempts: tuple[AttemptRow, ...]
     incidents: tuple[IncidentRow, ...]
     checkpoints: tuple[CheckpointRow, ...]

@@ -18,6 +18,7 @@ from .. import quantity
 from ..checkpoint_list import step_words
 from ..run_progress import live_progress, overall_step, run_progress
 from ..status import ettr
+from ..withheld_words import would_have
 from ..words import title_of
 from .open_decisions import waiting_for_a_person
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
@@ -63,12 +64,20 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         loss=sources.loss,
         restarts=max(0, len(story.attempts) - 1),
         waiting=waiting,
+        withheld=hide.texts(_withheld(now)),
         attempts=tuple(_attempt(a, now, sources, hide) for a in story.attempts),
         incidents=incidents,
         checkpoints=tuple(_checkpoint(c, hide) for c in reversed(story.checkpoints)),
         changes=hide.texts(_changes(now, sources.records)),
         environment=tuple(_environment(now, sources, hide)),
     )
+
+
+def _withheld(now: Situation) -> Iterable[str]:
+    for held in now.story.withheld:
+        why = f": {held.action.why}" if held.action.why else ""
+        price = f" ({held.action.price})" if held.action.price else ""
+        yield f"{would_have(held, now.story.wall0, now.now_wall)}{why}{price}"
 
 
 def _recovered(now: Situation) -> int:

@@ -7,6 +7,7 @@ import msgspec
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
+from ...model.story import WithheldAction
 from .. import quantity
 from ..checkpoint_list import resume_point, step_words, steps_since
 from ..remedy_words import back_words, remedy_rows
@@ -33,6 +34,20 @@ def kill_price(now: Situation) -> Price:
     lost = lost_steps(now)
     return Price(
         title="Kill the training now?", lines=tuple(lines), confirm="Kill", lost_steps=lost, typed=_typed(now, lost)
+    )
+
+
+def answer_price(now: Situation, held: WithheldAction) -> Price:
+    """What was withheld, key Y."""
+    action = held.action
+    text = action.question
+    since = quantity.age(max(0.0, now.now_t - held.t))
+    lines = [f"{action.why} ({since})", action.price, "Without an answer nothing is ended or started."]
+    return Price(
+        title=f"{text[:1].upper()}{text[1:]}",
+        lines=tuple(filter(None, lines)),
+        confirm=action.ask[:1].upper() + action.ask[1:],
+        lost_steps=action.lost_steps,
     )
 
 
