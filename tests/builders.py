@@ -442,10 +442,15 @@ def _small(known: FailureClass) -> FailureClass:
     )
 
 
-def knowledge(settings: Settings | None = None, preset: Preset | None = None, **fields: object) -> Knowledge:
-    """Return the knowledge of a judge for tests."""
+def knowledge(
+    settings: Settings | None = None,
+    preset: Preset | None = None,
+    catalogue: CompiledCatalogue | None = None,
+    **fields: object,
+) -> Knowledge:
+    """Return the knowledge of a judge for tests. ``catalogue``: None = a small one."""
     return Knowledge(
-        catalogue=CompiledCatalogue(small_catalogue(), SHAPES),
+        catalogue=catalogue if catalogue is not None else CompiledCatalogue(small_catalogue(), SHAPES),
         shapes=SHAPES,
         settings=settings if settings is not None else Settings(),
         preset=preset if preset is not None else Preset(name="generic"),
@@ -453,9 +458,14 @@ def knowledge(settings: Settings | None = None, preset: Preset | None = None, **
     )
 
 
-def judge(settings: Settings | None = None, preset: Preset | None = None, **fields: object) -> Judge:
+def judge(
+    settings: Settings | None = None,
+    preset: Preset | None = None,
+    catalogue: CompiledCatalogue | None = None,
+    **fields: object,
+) -> Judge:
     """Return a judge for tests."""
-    return Judge(knowledge(settings, preset, **fields))
+    return Judge(knowledge(settings, preset, catalogue, **fields))
 
 
 class World:

@@ -120,7 +120,7 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
             restored=bool(state.restored) and number - state.restored <= NEAR_LINES,
             with_message=best is None,
         )
-        if known is not None and (best is None or known.weight > best.weight):
+        if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
             return _with_finding(state, known.failure, "root", known.weight, number=number, line=line)
         if raised.type in catalogue.consequences:
             state = _with_cascade_line(state, number, line)

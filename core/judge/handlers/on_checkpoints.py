@@ -9,6 +9,7 @@ from ..hang import active_time, liveness
 from ..knowledge import Knowledge
 from ..recovery import commands, ramp, restart_success, resume_choice
 from ..resume import checkpoint_index, save_overdue
+from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement
 from ..run_machine import is_live, is_watched
 from ..run_states import Stopping
@@ -56,6 +57,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         event,
         position=saved_position(attempt, event.step),
         created_wall=knowledge.created_wall,
+        live=is_live(state.machine) and attempt.beat_t is not None,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
     seen = state.liveness
@@ -110,7 +112,8 @@ def _set_aside(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) ->
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    why = known.left or builder.knowledge.resume_support.objection(known.shape, known.holds)
+    in_doubt = DOUBTED if builder.state.checkpoints.doubt.path == known.path else None
+    why = known.left or in_doubt or builder.knowledge.resume_support.objection(known.shape, known.holds)
     if why != known.aside:
         builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=why or "", left=known.left is not None))

@@ -6,7 +6,7 @@ from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.observation import Exit, Outcome
 from ...model.profile import NO_PROFILE
-from ..resume import checkpoint_index
+from ..resume import checkpoint_index, doubt
 from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, Finished, GivenUp, RestartPlan, Starting
@@ -144,6 +144,9 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
 def remember_end(builder: StepBuilder) -> None:
     """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
     fallback.remember(builder)
+    attempt = builder.state.attempt
+    if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
+        builder.set(checkpoints=doubt.worked(builder.state.checkpoints))
     last, t = builder.state.attempt, builder.t
     if last.step is not None and builder.state.progress_t != t:
         builder.set(progress_t=t)

@@ -15,11 +15,10 @@ from ..run_states import RestartPlan, Starting, Stopping
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from ..text.patterns import LazyPattern
-from . import restart_stages
+from . import restart_stages, resume_choice
 from .apply import answer_failure
 from .attempts import ended, finish
 from .failure_history import Cause
-from .resume_choice import distrust
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
@@ -86,8 +85,9 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
         incident=incident,
         attempt=attempt.number,
     )
-    if class_ == "checkpoint_corrupt" and attempt.resume_from is not None:
-        distrust(builder, attempt.resume_from, "the trainer could not read it")
+    doubted = False
+    if class_ == "checkpoint_corrupt" and attempt.beat_t is None and attempt.resume_from is not None:
+        doubted = resume_choice.doubt(builder, attempt.resume_from, reason)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
     answer_failure(
         builder,
@@ -95,7 +95,7 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
         RestartPlan(reason=f"restart after crash ({class_})", incident=incident, before_t=before_t),
         incident=incident,
         reason=reason,
-        retryable=diagnosis.retryable,
+        retryable=diagnosis.retryable or doubted,
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
     )

@@ -13,11 +13,12 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import ListCheckpoints, VerifyCheckpoint
-from ...model.fact import CheckpointKnown
+from ...model.fact import CheckpointKnown, CheckpointsSetAside
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume.doubt import DOUBTED, cannot_be_read
 from ..run_states import Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -229,6 +230,24 @@ def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: st
     distrust(builder, path, why, verdict)
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
+
+
+def doubt(builder: StepBuilder, path: str, message: str) -> bool:
+    """The trainer says that it cannot read its resume point. Returns whether the next attempt has another one."""
+    before = builder.state.checkpoints
+    index, found = cannot_be_read(before, path, message)
+    builder.set(checkpoints=index)
+    if found == "passed_over":
+        builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
+        builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
+        builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
+    elif found == "cleared" and before.doubt.path is not None:
+        other = before.doubt.path
+        names = f"{base_name(other)} and {base_name(path)}"
+        builder.note(f"{names} fail in the same way, so they are not to blame: back to the newest")
+        builder.fact(CheckpointsSetAside(paths=(other,), why=""))
+        builder.set(checkpoints=checkpoint_index.changed(index, (other,), aside=None))
+    return found != "none"
 
 
 def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt") -> None:

@@ -2,6 +2,9 @@
 
 Files from before this run are never resumed from automatically: an old directory is not this training. Neither are
 those that the run left behind when it went back to an older one, nor those that cannot be passed to a launch.
+
+The modification time tells which one is newer, whatever the order of discovery. Known false alarm: the clock of the
+machine is set back. Whoever was seen being written, and holds a higher step than all others, is no older than they are.
 """
 
 from collections.abc import Container
@@ -32,7 +35,8 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``position``: of the run at that time. ``epochs_done``: epochs of the run by then, over all attempts. ``own``:
     written by this run. ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but
     may still be written to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
-    as it was reported.
+    as it was reported. ``rewriting``: it was complete and is being written to. ``written``: when it was written, in
+    seconds since the epoch, if its modification time cannot be right.
     """
 
     path: str
@@ -51,6 +55,8 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     holds: Holds | None = None
     left: str | None = None
     aside: str | None = None
+    rewriting: bool = False
+    written: float | None = None
 
     @property
     def shape(self) -> Form:
@@ -58,15 +64,28 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return self.form if self.form is not None else "file" if has_checkpoint_suffix(self.path) else "directory"
 
 
+class Doubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What trainers said of checkpoints that are complete (doubt.py).
+
+    ``path``: the one that a trainer could not read, passed over if there is another one. ``open``: no resume took
+    effect since. ``cleared``: another one could not be read either, so neither is to blame.
+    """
+
+    path: str | None = None
+    open: bool = False
+    cleared: bool = False
+
+
 class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All known checkpoints, oldest first by the time they became known.
 
     ``went_back``: modification time (-inf: from the beginning) of the older one that the run went back to, run time of
-    that launch, and why what was written in between does not count.
+    that launch, and why what was written in between does not count. ``doubt``: see doubt.py.
     """
 
     known: tuple[KnownCheckpoint, ...] = ()
     went_back: tuple[float, float, str] | None = None
+    doubt: Doubt = Doubt()
 
 
 def with_event(
@@ -76,8 +95,9 @@ def with_event(
     position: int | None,
     created_wall: float,
     epochs_before: int = 0,
+    live: bool = False,
 ) -> CheckpointIndex:
-    """Add a change of a checkpoint. ``position``: of the run now.
+    """Add a change of a checkpoint. ``position``: of the run now. ``live``: a trainer of the run makes steps.
 
     ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
     start) is not the run's own.
@@ -85,8 +105,15 @@ def with_event(
     before = find(index, event.path)
     if event.event == "removed":
         return without(index, event.path)
+    if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":
+        # What is known of it holds until it is complete again, with another modification time or with the same one.
+        again = msgspec.structs.replace(
+            before, complete=False, rewriting=True, damage=None, t=_written_t(event, created_wall)
+        )
+        return _with(index, again)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
-    old = event.mtime is not None and event.mtime < created_wall
+    watched = live and before is not None and not before.complete and before.damage is None
+    old = event.mtime is not None and event.mtime < created_wall and not watched
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = KnownCheckpoint(
         path=event.path,
@@ -105,7 +132,7 @@ def with_event(
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
         left=None if old else _seen_late(index, event, created_wall),
     )
-    if before is not None and complete and before.complete and _is_unchanged(before, entry):
+    if before is not None and complete and (before.complete or before.rewriting) and _is_unchanged(before, entry):
         # Found again, unchanged: when it was written and what is wrong with it stays as it was.
         entry = msgspec.structs.replace(
             entry,
@@ -115,9 +142,27 @@ def with_event(
             bad=before.bad,
             left=before.left,
             aside=before.aside,
+            written=before.written,
         )
-    others = without(index, event.path).known if before is not None else index.known
-    return msgspec.structs.replace(index, known=_bounded((*others, entry)))
+    elif watched and complete:
+        entry = _no_older_than_earlier_steps(index, entry)
+    return _with(index, entry)
+
+
+def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint) -> KnownCheckpoint:
+    """Return it with a time that is not before those of lower steps: the clock was set back, not the training."""
+    others = [k for k in index.known if k.own and k.complete and k.path != entry.path]
+    newest = max(others, key=_age_order, default=None)
+    if newest is None or entry.step is None or entry.mtime is None:
+        return entry
+    time, steps = _time(newest), [k.step for k in others if k.step is not None]
+    if entry.mtime >= time or len(steps) < len(others) or entry.step <= max(steps):
+        return entry
+    return msgspec.structs.replace(entry, written=time, t=max(entry.t, newest.t))
+
+
+def _with(index: CheckpointIndex, entry: KnownCheckpoint) -> CheckpointIndex:
+    return msgspec.structs.replace(index, known=_bounded((*without(index, entry.path).known, entry)))
 
 
 def without(index: CheckpointIndex, path: str) -> CheckpointIndex:
@@ -185,6 +230,8 @@ def newest_verified(
 ) -> KnownCheckpoint | None:
     """Return the resume point, or None. ``before_t``: completed before this run time.
 
+    One in doubt is passed over if there is another one.
+
     ``keep``: a path from elsewhere that counts as well. Weights alone, such as an export, never replace a whole state,
     unless the framework resumes from weights.
     """
@@ -195,9 +242,8 @@ def newest_verified(
     ]
     if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
-    if not usable:
-        return None
-    return max(usable, key=_age_order)
+    sure = [k for k in usable if k.path != index.doubt.path]
+    return max(sure or usable, key=_age_order, default=None)
 
 
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
@@ -209,7 +255,7 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
     """Return the run's own verified ones that are newer than ``path``, for a run that goes back to it.
 
     All of them for a path from elsewhere, and for None (the beginning). Those that a launch cannot be given are left
-    out.
+    out, and the one in doubt: the run may come back to it.
     """
     to = find(index, path)
     since = None if to is None else _age_order(to)
@@ -218,6 +264,7 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
         for k in index.known
         if k.own
         and is_verified(k)
+        and k.path != index.doubt.path
         and (since is None or _age_order(k) > since)
         and support.objection(k.shape, k.holds) is None
     )
@@ -232,8 +279,12 @@ def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple
 
 def _age_order(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
     """Return its ``age_order``; without a modification time, by the time at which it became complete."""
-    mtime = known.t if known.mtime is None else known.mtime
-    return age_order(base_name(known.path), mtime, known.step, known.epoch)
+    return age_order(base_name(known.path), _time(known), known.step, known.epoch)
+
+
+def _time(known: KnownCheckpoint) -> float:
+    """Return when it was written."""
+    return known.written if known.written is not None else known.t if known.mtime is None else known.mtime
 
 
 def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict) -> Checkpoint:

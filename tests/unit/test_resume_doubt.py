@@ -1,0 +1,175 @@
+"""A trainer that cannot read a checkpoint which was verified: passed over once, kept, and cleared by a second one."""
+
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.shipped import FAILURES, SHAPES
+from tests.unit.test_judge_recovery import crash, quick, running, save
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.resume.doubt import DOUBTED, names_another_file
+from trainwatch.core.model.decision import StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.fact import CheckpointsSetAside, Note
+from trainwatch.core.model.observation import CheckpointEvent
+
+UNREADABLE = "\nRuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+WEIGHTS_ONLY = """
+Traceback (most recent call last):
+  File "train.py", line 40, in <module>
+    state = torch.load(path)
+  File "/opt/torch/serialization.py", line 1529, in load
+    raise pickle.UnpicklingError(_get_wo_message(str(e))) from None
+_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have two options, do \
+those steps only if you trust the source of the checkpoint.
+	(1) In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`.
+	WeightsUnpickler error: Unsupported global: GLOBAL numpy._core.multiarray.scalar was not an allowed global by default.
+"""
+
+
+def resumed(world: World) -> list[str | None]:
+    return [start.resume_from for start in world.of(StartAttempt)][1:]
+
+
+def three(**restart: object) -> World:
+    """A run with three checkpoints that crashed once and was restarted from the newest."""
+    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9, **restart), catalogue=SHIPPED))
+    for step in (10, 20, 40):
+        save(world.wait(1.0), f"out/step-{step}", step)
+    return crash(world, "\nRuntimeError: CUDA error: unknown error\n")
+
+
+SHIPPED = CompiledCatalogue(FAILURES, SHAPES)
+
+
+def test_one_that_the_trainer_cannot_read_is_passed_over_once_and_kept() -> None:
+    world = crash(three(), UNREADABLE)
+    assert resumed(world) == ["out/step-40", "out/step-20"]
+    assert [(fact.paths, fact.why) for fact in world.of(CheckpointsSetAside)] == [(("out/step-40",), DOUBTED)]
+    assert "checkpoint" not in [incident.kind for incident in world.incidents]
+
+
+def test_the_same_failure_from_the_one_before_clears_both_and_goes_back_to_the_newest() -> None:
+    world = crash(crash(three(), UNREADABLE), UNREADABLE)
+    assert resumed(world) == ["out/step-40", "out/step-20", "out/step-40"]
+    assert world.of(CheckpointsSetAside)[-1] == CheckpointsSetAside(paths=("out/step-40",), why="")
+    assert any("not to blame" in note.text for note in world.of(Note))
+    crash(crash(world, UNREADABLE), UNREADABLE)
+    assert set(resumed(world)[2:]) == {"out/step-40"}
+
+
+def test_a_failure_of_torch_to_load_weights_only_takes_no_checkpoint_away() -> None:
+    """It branded three intact, deeply verified checkpoints corrupt, one after another."""
+    assert diagnosis_of([WEIGHTS_ONLY], SHIPPED, 1).failure == "checkpoint_mismatch"
+    world = three()
+    for _ in range(3):
+        crash(world, WEIGHTS_ONLY).command("resume")
+    assert set(resumed(world)) == {"out/step-40"}
+
+
+def test_a_message_counts_more_than_the_type_of_the_exception() -> None:
+    lines = ["_pickle.UnpicklingError: CUDA out of memory. Tried to allocate 2.00 GiB\n"]
+    assert diagnosis_of(lines, SHIPPED, 1).failure == "cuda_oom"
+    assert diagnosis_of(["_pickle.UnpicklingError: what is this\n"], SHIPPED, 1).failure == "checkpoint_corrupt"
+
+
+@pytest.mark.parametrize("error", ["zipfile.BadZipFile: File is not a zip file", UNREADABLE.strip()])
+def test_a_resume_that_worked_is_not_blamed_on_its_checkpoint(error: str) -> None:
+    """BadZipFile came from a data file, hours after the resume."""
+    world = three()
+    after = Story(meta=False)
+    after.step = 40
+    world.watch(after.load(10).train(10))
+    crash(world, f"\n{error}\n")
+    assert resumed(world)[-1] == "out/step-40"
+
+
+def test_a_message_that_names_another_file_says_nothing_about_the_checkpoint() -> None:
+    world = crash(three(), "\nRuntimeError: PytorchStreamReader failed reading zip archive: /data/cache/latents.pt\n")
+    assert set(resumed(world)) == {"out/step-40"}
+
+
+@pytest.mark.parametrize(
+    ("message", "other"),
+    [
+        ("File is not a zip file", False),
+        ("cannot read out/step-40/optimizer.pt: invalid header", False),
+        ("cannot read /mnt/out/step-40.safetensors: invalid header", True),
+        ("cannot read ../data/shard-1.zip", True),
+        ("data/shard-1.zip is corrupt", True),
+        ("an error of read/write", False),
+        ("optimizer.pt is corrupt", False),
+    ],
+)
+def test_which_messages_name_another_file(message: str, other: bool) -> None:
+    assert names_another_file(message, "/mnt/out/step-40") is other
+
+
+def test_without_another_one_it_is_taken_again_and_nothing_begins_anew() -> None:
+    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=SHIPPED))
+    crash(save(world, "out/step-40", 40), "\nRuntimeError: CUDA error: unknown error\n")
+    crash(crash(world, UNREADABLE), UNREADABLE)
+    assert set(resumed(world)) == {"out/step-40"}
+
+
+def test_after_a_resume_that_worked_another_one_is_passed_over_once_more() -> None:
+    world = crash(three(), UNREADABLE)
+    after = Story(meta=False)
+    after.step = 20
+    world.watch(after.load(10).train(30))
+    crash(save(world, "out/step-50", 50), "\nRuntimeError: CUDA error: unknown error\n")
+    assert resumed(world)[-1] == "out/step-50"
+    crash(world, UNREADABLE)
+    assert resumed(world)[-1] == "out/step-40"
+
+
+def test_a_rescan_leaves_it_passed_over() -> None:
+    world = crash(three(), UNREADABLE)
+    save(world, "out/step-40", 40)
+    assert len(world.of(CheckpointsSetAside)) == 1
+    crash(world, "\nRuntimeError: CUDA error: unknown error\n")
+    assert resumed(world)[-1] == "out/step-20"
+
+
+def test_what_our_own_verification_found_counts_at_once() -> None:
+    world = three().answer("verify_checkpoint", verdict="corrupt", reason="bad CRC")
+    crash(world, "\nRuntimeError: CUDA error: unknown error\n")
+    assert [order.path for order in world.of(VerifyCheckpoint)] == ["out/step-40", "out/step-40", "out/step-20"]
+    assert resumed(world)[-1] == "out/step-20"
+
+
+def event(world: World, name: str, kind: str, mtime: float, **more: object) -> World:
+    return world.see(
+        CheckpointEvent(t=world.t, path=f"out/{name}", event=kind, mtime=mtime, form="directory", **more)  # type: ignore[arg-type]
+    )
+
+
+def test_one_that_is_announced_again_by_a_new_supervisor_keeps_what_is_known_of_it() -> None:
+    world = running().see()
+    event(world, "step-20", "complete", 1100.0, step=20)
+    event(world, "step-40", "complete", 1200.0, step=40).answer("verify_checkpoint", verdict="corrupt", reason="CRC")
+    crash(world)
+    for kind, verdict in (("created", "writing"), ("complete", "complete")):
+        event(world, "step-40", kind, 1200.0, step=40, verdict=verdict)
+    assert resumed(crash(world.wait(20.0)))[-1] == "out/step-20"
+    event(world, "step-40", "growing", 1200.0, step=40, verdict="writing")
+    event(world, "step-40", "complete", 1300.0, step=40, verdict="complete")
+    assert resumed(crash(world.wait(20.0)))[-1] == "out/step-40"
+
+
+def test_a_clock_that_is_set_back_makes_no_checkpoint_old() -> None:
+    """An hour back: the new ones have an earlier time than the old ones."""
+    world = running(judge(created_wall=1_000_000.0), steps=40)
+    at = 1_000_000.0 + world.t
+    for step, mtime in ((20, at - 60.0), (30, at), (40, at - 3600.0)):
+        event(world, f"step-{step}", "created", mtime, step=step, verdict="writing")
+        event(world, f"step-{step}", "complete", mtime, step=step, verdict="complete")
+    assert resumed(crash(world)) == ["out/step-40"]
+
+
+def test_an_old_checkpoint_that_is_copied_into_the_folder_stays_old() -> None:
+    world = running(judge(created_wall=1_000_000.0), steps=40)
+    at = 1_000_000.0 + world.t
+    for step, mtime in ((30, at), (20, at - 60.0)):
+        event(world, f"step-{step}", "created", mtime, step=step, verdict="writing")
+        event(world, f"step-{step}", "complete", mtime, step=step, verdict="complete")
+    assert resumed(crash(world)) == ["out/step-30"]
