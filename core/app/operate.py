@@ -1,7 +1,5 @@
 """An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
 
-from pathlib import Path
-
 from ..model.control_messages import Request
 from ..model.observation import Command
 from ..model.profile import NO_PROFILE
@@ -12,14 +10,11 @@ from .runs.run_status import read_status
 from .start.named_checkpoint import unfit
 
 
-def checkpoint_argument(given: str | None) -> str | None:
-    """The absolute path of a checkpoint that a person named."""
-    if given is None:
-        return None
-    path = Path(given).absolute()
-    if not path.exists():
-        raise CliError(ExitCode.NOT_FOUND, f"{given}: no such checkpoint; see `trainwatch checkpoints list DIR`")
-    return str(path)
+def checkpoint_argument(run: RunDirectory, given: str | None) -> str | None:
+    """The absolute path of a checkpoint that a person named: a path, a name in the output folder, or ``newest``."""
+    from .start.start_choice import checkpoint_named
+
+    return None if given is None else checkpoint_named(run.load_spec(), given)
 
 
 def profile_argument(run: RunDirectory, name: str | None) -> str | None:

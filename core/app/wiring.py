@@ -190,6 +190,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         families={name: profile.family for name, profile in profiles.items()},
         traits=traits(),
         resume_support=resume_support(preset, spec.command),
+        begin_from=spec.begin_from,
     )
 
 

@@ -22,7 +22,7 @@ class Knowledge:
     ``created_wall``: zero of run time, in seconds since the epoch. ``profiles``: names that may be asked for; empty =
     any name is accepted. ``remedies``: what may be changed, in order; ``values``: the trainer's settings that they
     need, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2"). ``resume_support``: what
-    a launch can be given to resume from.
+    a launch can be given to resume from. ``begin_from``: the checkpoint that a person named for the first attempt.
     """
 
     catalogue: CompiledCatalogue
@@ -38,6 +38,7 @@ class Knowledge:
     families: Mapping[str, str] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     resume_support: ResumeSupport = checkpoint_index.ANYTHING
+    begin_from: str | None = None
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 

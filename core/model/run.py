@@ -56,6 +56,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     changes: tuple[Change, ...] = ()
     """Changes of every launch beside its profile (a trial's own output folder)."""
+    begin_from: str | None = None
+    """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}
 
 

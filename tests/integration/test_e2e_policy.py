@@ -75,7 +75,8 @@ def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> 
 def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: World) -> None:
     world.write("--steps", "60", "--crash-at", "30", more={"notify": {"command": ["sleep", "60"], "timeout_s": 0.5}})
     assert world.headless().ends() == 0
-    world.write("--steps", "60", "--crash-at", "30", name="other", more={"notify": {"command": ["no-such-notifier"]}})
+    notify = {"notify": {"command": ["no-such-notifier"]}}
+    world.write("--steps", "60", "--crash-at", "30", name="other", output_dir="other", more=notify)
     watcher = world.headless("--run", "other")
     assert watcher.ends() == 0
     assert "no-such-notifier" in watcher.said

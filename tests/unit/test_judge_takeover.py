@@ -294,3 +294,17 @@ def test_steps_of_a_log_that_a_new_supervisor_reads_again_keep_their_time() -> N
     assert (new.state.attempt.step, new.state.attempt.beat_t) == (40, seen_t)
     new.see(LogChunk(t=new.t + 5.0, text="steps: 41/10260 [00:10<00:10, 2.50s/it, avr_loss=0.09]\r"))
     assert new.state.attempt.beat_t == new.t
+
+
+def test_a_run_that_was_told_where_to_begin_verifies_that_checkpoint_and_resumes_from_it() -> None:
+    world = World(judge(begin_from="/out/step20.safetensors")).begin()
+    assert world.decisions == ["verify_checkpoint", "start_attempt"]
+    assert world.of(AttemptStarted)[0].resume_from == "/out/step20.safetensors"
+
+
+def test_a_run_whose_named_checkpoint_turns_out_bad_is_held_and_does_not_begin_anew() -> None:
+    world = World(judge(begin_from="/out/step20.safetensors"))
+    world.answers["verify_checkpoint"] = [(False, "corrupt", {"verdict": "corrupt"})]
+    world.begin()
+    assert world.word == "stopped"
+    assert world.of(AttemptStarted) == []

@@ -48,6 +48,20 @@ def own_name(
     return (Change(where="config", key=key, before=before, after=f"{name}-try{number}", why=why),)
 
 
+def saved_under(spec: RunSpec, preset: Preset, profile: Profile | None) -> re.Pattern[str] | None:
+    """Matches the names under which a launch saves checkpoints, those of earlier attempts included.
+
+    None: they are not known. Raises DeriveError as ``effective``.
+    """
+    key = preset.name_key
+    if key is None:
+        return None
+    name = effective(spec, preset, profile, key)
+    if not name and not any(re.search(known, " ".join(spec.command)) for known in preset.detect_command):
+        return None  # a user's own script may have another default
+    return re.compile(rf"{re.escape(str(name or preset.name_default))}(?:-try\d+)?{_COUNT}$")
+
+
 def _entries(spec: RunSpec, resume_from: Path | None) -> Iterator[str]:
     """Names in the output folder and beside the checkpoint to resume from. A folder that cannot be listed is empty."""
     folders = [] if spec.output_dir is None else [Path(spec.cwd) / spec.output_dir]

@@ -133,12 +133,16 @@ class FolderLauncher:
 
         with _sentences():
             if order.run is not None:
-                run = project_run(order.run, Overrides(profile=order.profile), to_start=True).run
+                ready = project_run(order.run, Overrides(profile=order.profile), to_start=True)
             else:
-                run = create_run(_plan(order)).run
-            if not is_held(run.lock):  # if a supervisor was quicker, the run is started, as requested
-                start_detached(run)
-        return run.id
+                ready = create_run(_plan(order))
+            try:
+                if not is_held(ready.run.lock):  # if a supervisor was quicker, the run is started, as requested
+                    start_detached(ready.run, ready.first)
+            finally:
+                if ready.claim is not None:
+                    ready.claim.release()
+        return ready.run.id
 
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":

@@ -24,11 +24,11 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     seen; then the pid of the process is returned.
     """
     if (pid := holder_pid(run.lock)) is not None:
-        raise CliError(ExitCode.FAILED, f"{run.id} already has a supervisor (pid {pid})")
+        raise CliError(ExitCode.OWNED, f"{run.id} already has a supervisor (pid {pid})")
     if (
         rival := rival_at_start(run)
     ) is not None:  # reported here, where a person reads it; the supervisor checks it again
-        raise CliError(ExitCode.FAILED, f"{rival}; nothing was started")
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
         argv += ["--then", encode_exact(command).decode()]
@@ -50,6 +50,8 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
                 return child
             break
         time.sleep(POLL_S)
+    if (rival := rival_at_start(run)) is not None:  # it was quicker
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
     raise CliError(ExitCode.FAILED, f"the supervisor did not start: see {run.supervisor_log}")
 
 

@@ -7,17 +7,19 @@ to read: a person who names it decides.
 from pathlib import Path
 
 from ...model.observation import Command
+from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
 
 
 def unfit(run: RunDirectory, command: Command) -> str | None:
     """Why this command's checkpoint cannot be resumed from, as a sentence; None if it can, or none is named."""
+    return None if command.checkpoint is None else why_unfit(run.load_spec(), Path(command.checkpoint))
+
+
+def why_unfit(spec: RunSpec, path: Path) -> str | None:
+    """The same for a run and a path."""
     from ...checkpoints import verify
 
-    if command.checkpoint is None:
-        return None
-    path = Path(command.checkpoint)
-    spec = run.load_spec()
     try:
         found = verify(path, deep=spec.settings.checkpoints.verify == "deep")
     except OSError as error:

@@ -8,6 +8,8 @@ from ...config.location import find_project
 from ...config.problem import ConfigError
 from ...config.project import load_project
 from ...config.spec import Overrides, setting_problems, settings_with
+from ...model.observation import Command
+from ...model.run import RunSpec
 from ...store.home import runs_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
@@ -15,27 +17,74 @@ from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import NO_OPTIONS, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
+from ..runs.output_claim import OutputClaim
+from .start_choice import StartChoice, Wish, choose_start
 
 
 class RunToStart(NamedTuple):
-    """A run with its folder. ``plan``: of its first launch, if it was made to be started now."""
+    """A run with its folder. ``plan``: of its first launch, if it was made to be started now.
+
+    ``first``: the command for its supervisor to begin with. ``claim``: the locks of its output folder, to be released
+    once a supervisor holds them. ``said``: a sentence for the person who starts it.
+    """
 
     run: RunDirectory
     plan: LaunchPlan | None = None
+    first: Command | None = None
+    claim: OutputClaim | None = None
+    said: str = ""
 
 
-def create_run(plan: LaunchPlan) -> RunToStart:
-    """Make the folder of a new run. Raises CliError if it could not be started."""
+def create_run(plan: LaunchPlan, choice: StartChoice | None = None) -> RunToStart:
+    """The run to start, as ``choose_start`` chose: a new one with its folder, or a known one to go on with.
+
+    Raises CliError if it could not be started: then nothing is made.
+    """
     from ..preflight.checklist import require_startable
 
+    choice = choose_start(plan, Wish()) if choice is None else choice
+    if choice.known is not None:
+        return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)
+    if choice.checkpoint is not None:
+        spec = msgspec.structs.replace(plan.spec, begin_from=choice.checkpoint)
+        plan = msgspec.structs.replace(plan, spec=spec)
     require_startable(plan)
-    return RunToStart(RunDirectory.create(home(), plan.spec), plan)
+    claim = OutputClaim(plan.spec, home())
+    claim.take()
+    known = RunDirectory(runs_folder(home()) / plan.spec.id)
+    try:
+        if known.path.exists():  # of a trainwatch.toml, made to be looked at and never launched
+            known.save_spec(plan.spec)
+            return RunToStart(known, plan, claim=claim, said=choice.said)
+        return RunToStart(RunDirectory.create(home(), plan.spec), plan, claim=claim, said=choice.said)
+    except BaseException:
+        claim.release()
+        raise
+
+
+def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
+    """A known run with the options that are given now."""
+    known = run.load_spec()
+    current = msgspec.structs.replace(
+        spec,
+        id=known.id,
+        name=known.name,
+        created_wall=known.created_wall,
+        output_dir=spec.output_dir or known.output_dir,
+        project=known.project,
+        begin_from=known.begin_from,
+        labels=known.labels,
+    )
+    if current != known and not is_held(run.lock):
+        run.save_spec(current)
+    return run
 
 
 def project_run(name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start: bool = False) -> RunToStart:
     """The run to supervise. Makes its folder at the first call; stores changed settings if no supervisor holds the run.
 
-    ``to_start``: it will be started at once, so a new one that cannot be started is refused.
+    ``to_start``: it will be started at once, so a new one that cannot be started is refused, also because checkpoints
+    stand where it would write.
     Ends with exit code 3 if there is neither a trainwatch.toml nor a run that was started in this folder.
     """
     try:
@@ -54,7 +103,11 @@ def project_run(name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start
     if not run.path.exists():
         return create_run(plan_launch(spec, definitions)) if to_start else RunToStart(RunDirectory.create(home(), spec))
     known = run.load_spec()
-    current = msgspec.structs.replace(spec, created_wall=known.created_wall, labels=known.labels)
+    current = msgspec.structs.replace(
+        spec, created_wall=known.created_wall, begin_from=known.begin_from, labels=known.labels
+    )
+    if to_start and not run.attempt_folders() and not is_held(run.lock) and current.begin_from is None:
+        return create_run(plan_launch(current, definitions))
     if current != known and not is_held(run.lock):
         run.save_spec(current)
     return RunToStart(run)

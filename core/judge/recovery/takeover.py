@@ -37,7 +37,7 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import attempts, gate, ramp, restart_stages
+from . import attempts, gate, ramp, restart_stages, resume_choice
 
 replace = msgspec.structs.replace
 
@@ -48,6 +48,9 @@ def go_on(builder: StepBuilder) -> None:
     """No trainer process exists: start, restart or wait, depending on the state that the last supervisor left."""
     machine = builder.state.machine
     match machine:
+        case Idle() if builder.knowledge.begin_from is not None:
+            wanted = builder.knowledge.begin_from
+            resume_choice.choose(builder, RestartPlan(reason="first launch", by="the start of the run", wanted=wanted))
         case Idle():
             attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
         case Starting(stop_requested=True) | Stopping(then="hold" | "end"):

@@ -35,7 +35,7 @@ def act(args: argparse.Namespace) -> int:
         from .event_printer import supervise_and_print
 
         ready = project_run(args.run_name, overrides_of(args), to_start=True)
-        return supervise_and_print(ready.run, plan=ready.plan, stop_trainer=args.stop_trainer)
+        return supervise_and_print(ready.run, plan=ready.plan, stop_trainer=args.stop_trainer, claim=ready.claim)
     from trainwatch.tui.ui.terminal import can_show_screen
 
     if not can_show_screen():

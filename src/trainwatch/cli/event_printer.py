@@ -11,6 +11,7 @@ from typing import Any
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.runs.known_runs import RunDirectory
+from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
@@ -25,6 +26,7 @@ def supervise_and_print(
     first: Command | None = None,
     as_json: bool = False,
     stop_trainer: bool = False,
+    claim: OutputClaim | None = None,
 ) -> int:
     """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
@@ -36,6 +38,7 @@ def supervise_and_print(
             plan=plan,
             first=first,
             stop_trainer=stop_trainer,
+            claim=claim,
         )
     except NothingToSuperviseError as ended:
         print(ended, file=sys.stdout if ended.code == ExitCode.DONE else sys.stderr)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
 
+from .output import warn
+
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.start.project_run import RunToStart
@@ -67,14 +69,20 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     print(
         f"trainwatch: {by_itself(run.load_spec().settings)}", file=sys.stderr if args.json else sys.stdout, flush=True
     )
+    if ready.said:
+        warn(ready.said)
     screen = _wants_screen(args)
     if not args.detach and not screen:
         from .event_printer import supervise_and_print
 
-        return supervise_and_print(run, plan=ready.plan, as_json=args.json)
+        return supervise_and_print(run, plan=ready.plan, first=ready.first, as_json=args.json, claim=ready.claim)
     from trainwatch.core.app.start.detached import start_detached
 
-    pid = start_detached(run)
+    try:
+        pid = start_detached(run, ready.first)
+    finally:
+        if ready.claim is not None:  # the supervisor holds the locks now
+            ready.claim.release()
     if not screen:
         from .output import printable
 

@@ -31,7 +31,14 @@ def add_remedies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--without-remedies", action="store_true", help="take back all remedies that were applied")
 
 
-def operate(args: argparse.Namespace, *, ask: str | None = None, starts_supervisor: bool = False, **values: Any) -> int:
+def operate(
+    args: argparse.Namespace,
+    *,
+    ask: str | None = None,
+    starts_supervisor: bool = False,
+    by: str = "command line",
+    **values: Any,
+) -> int:
     """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
 
     ``ask``: the question on a terminal unless --yes, with ``{run}`` for the run's name.
@@ -39,17 +46,18 @@ def operate(args: argparse.Namespace, *, ask: str | None = None, starts_supervis
     from trainwatch.core.app.operate import checkpoint_argument, profile_argument, remedies_argument, send_command
 
     run = run_of(args)
-    values["checkpoint"] = checkpoint_argument(values.get("checkpoint"))
+    values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
     values["profile"] = profile_argument(run, values.get("profile"))
     values["remedies"] = remedies_argument(values.get("remedies", ()))
-    command = Command(t=0.0, verb=args.verb, by="command line", **values)
+    command = Command(t=0.0, verb=args.verb, by=by, **values)
     if ask is not None and not args.yes and sys.stdin.isatty():
-        _confirm(ask.format(run=run.load_spec().name))
+        confirm(ask.format(run=run.load_spec().name))
     print(send_command(run, command, starts_supervisor=starts_supervisor))
     return ExitCode.DONE
 
 
-def _confirm(question: str) -> None:
+def confirm(question: str) -> None:
+    """Ask on the terminal. Raises CliError unless the answer is yes."""
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise CliError(ExitCode.FAILED, "cancelled")

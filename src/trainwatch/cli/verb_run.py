@@ -6,19 +6,25 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .launch_options import add_launch_options, overrides_of, supervise_run
-from .output import print_json, printable
+from .operation import confirm
+from .output import print_json, printable, warn
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
+    from trainwatch.core.app.start.start_choice import Wish
 
 SECTION = "start"
 HELP = "launch a command and supervise it"
 DESCRIPTION = (
     "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
-    "screen opens; without one, events are printed line by line."
+    "screen opens; without one, events are printed line by line. A run of the same command that was interrupted goes "
+    "on; where checkpoints stand that a start from the beginning may write over, it is refused (exit code 4) unless "
+    "--from or --fresh says what to do with them. Without COMMAND: the run of this folder's trainwatch.toml."
 )
 EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
 
@@ -26,31 +32,64 @@ EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "trainwatch run [options] -- COMMAND …"
     parser.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
+        "--from",
+        dest="checkpoint",
+        metavar="CHECKPOINT",
+        help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
+    )
+    begin.add_argument(
+        "--fresh", action="store_true", help="begin anew: the trainer may write over the checkpoints that are there"
+    )
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_launch_options(parser, adopted=False)
 
 
 def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
-    from trainwatch.core.app.plan.project_plan import plan_command
     from trainwatch.core.app.start.project_run import create_run
+    from trainwatch.core.app.start.start_choice import Wish, choose_start
 
-    plan = plan_command(tuple(args.command_after_dashes or args.words), overrides_of(args))
+    plan = _plan(args)
+    wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh)
     if args.dry_run:
-        return _show(plan, as_json=args.json)
-    return supervise_run(create_run(plan), args, "runs")
+        return _show(plan, wish, as_json=args.json)
+    choice = choose_start(plan, wish)
+    if args.fresh and choice.said:
+        warn(choice.said)
+        if not args.yes and sys.stdin.isatty():
+            confirm("begin anew all the same?")
+        choice = msgspec.structs.replace(choice, said="")
+    return supervise_run(create_run(plan, choice), args, "runs")
 
 
-def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
+def _plan(args: argparse.Namespace) -> "LaunchPlan":
+    """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+    from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+
+    words = tuple(args.command_after_dashes or args.words)
+    found = None if words else plan_project(args.name, msgspec.structs.replace(overrides_of(args), name=None))
+    return plan_command(words, overrides_of(args)) if found is None else found
+
+
+def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     """Print the launch that would be made."""
     from trainwatch.core.app.preflight.checklist import why_not_start
+    from trainwatch.core.app.start.start_choice import StartChoice, choose_start
     from trainwatch.core.views.act_words import by_itself
 
     spec, derived = plan.spec, plan.derived
-    obstacle = why_not_start(plan)
     if derived is None:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
-    problem = None if obstacle is None else obstacle.sentence
+    try:
+        choice = choose_start(plan, wish)
+        obstacle = None if choice.known is not None else why_not_start(plan)
+        problem = None if obstacle is None else obstacle.sentence
+    except CliError as error:
+        choice, problem = StartChoice(), str(error)
+    start = choice.said or "a new run from the beginning"
     if as_json:
         print_json(
             {
@@ -59,6 +98,9 @@ def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
                 "output_dir": spec.output_dir,
                 "argv": list(plan.command_shown),
                 "problem": problem,
+                "start": None if problem else start,
+                "goes_on_with": None if choice.known is None else choice.known.id,
+                "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
                 "changes": list(derived.changes),
             }
         )
@@ -66,7 +108,9 @@ def _show(plan: "LaunchPlan", *, as_json: bool) -> int:
     print(f"run      {printable(spec.name)} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
     print(f"command  {printable(shlex.join(plan.command_shown))}")
     if problem:
-        print(f"problem  {problem}: the launch would be refused")
+        print(f"problem  {printable(problem)}: the launch would be refused")
+    else:
+        print(f"start    {printable(start)}")
     print(f"cwd      {spec.cwd}")
     print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")
     for change in derived.changes:

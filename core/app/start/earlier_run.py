@@ -1,0 +1,96 @@
+"""The newest known run of the same command in the same place, and what became of it."""
+
+import os
+from typing import Literal, NamedTuple
+
+from ...model.run import RunSpec
+from ...model.story import RunStory
+from ...store.journal import JournalTooNew, load_story
+from ...store.lock import is_held
+from ...store.run_directory import RunDirectory
+from ..runs.known_runs import all_runs
+from ..runs.output_owner import trainer_pid
+from ..runs.unwatched import as_found
+
+Condition = Literal["supervised", "trains", "interrupted", "ended"]
+"""A supervisor has it; its trainer lives without one; nobody ended it; it is finished, given up or stopped."""
+ENDED = frozenset({"finished", "given_up", "stopped", "ended_early"})
+
+
+class EarlierRun(NamedTuple):
+    """A run that was launched at least once."""
+
+    run: RunDirectory
+    spec: RunSpec
+    story: RunStory
+    condition: Condition
+
+    @property
+    def trained(self) -> bool:
+        """Whether it made a step or a checkpoint."""
+        return (
+            bool(self.story.checkpoints)
+            or any(a.last_step for a in self.story.attempts)
+            or bool(self.story.progress.step)
+        )
+
+    @property
+    def how(self) -> str:
+        """Its state as words."""
+        reason = f" ({self.story.state_reason})" if self.story.state_reason else ""
+        return f"{self.story.state.replace('_', ' ')}{reason}"
+
+
+def earlier_run(spec: RunSpec) -> EarlierRun | None:
+    """The newest run that was launched with this command, in this working folder and for this output folder.
+
+    An output folder that one of them does not know may be the same. A run of a trainwatch.toml is the same run whatever
+    its command says now.
+    """
+    for run in all_runs():
+        known = run.load_spec()
+        if known.id == spec.id and spec.project is not None:
+            found = described(run)
+            return found if found is not None and found.story.attempts else None
+        if known.command != spec.command or _real(known.cwd) != _real(spec.cwd):
+            continue
+        if known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir):
+            continue
+        found = described(run)
+        if found is not None and found.story.attempts:
+            return found
+    return None
+
+
+def described(run: RunDirectory) -> EarlierRun | None:
+    """A run with its condition; None if its journal is of a newer version."""
+    try:
+        story = as_found(run, load_story(run.journal))
+    except JournalTooNew:
+        return None
+    condition: Condition = (
+        "supervised"
+        if is_held(run.lock)
+        else "trains"
+        if trainer_pid(run) is not None
+        else "ended"
+        if story.state in ENDED
+        else "interrupted"
+    )
+    return EarlierRun(run, run.load_spec(), story, condition)
+
+
+def runs_into(spec: RunSpec) -> RunDirectory | None:
+    """The newest run, of any command, that was launched into the same output folder; None if there is none known."""
+    if spec.output_dir is None:
+        return None
+    wanted = _real(spec.output_dir)
+    for run in all_runs():
+        known = run.load_spec()
+        if known.output_dir and _real(known.output_dir) == wanted and run.attempt_folders():
+            return run
+    return None
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)

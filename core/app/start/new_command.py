@@ -1,0 +1,103 @@
+"""``trainwatch resume [RUN] -- NEW COMMAND``: the run goes on with another command line."""
+
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ...config.spec import Overrides, spec_for_command
+from ...model.control_messages import Request
+from ...model.observation import Command
+from ...model.run import RunSpec
+from ...store.control_client import ControlError, send
+from ...store.journal import load_story
+from ...store.lock import is_held
+from ...store.run_directory import RunDirectory
+from ..errors import CliError, ExitCode, config_errors
+from ..plan.definitions import definitions_of
+from ..plan.launch_plan import plan_launch
+from ..plan.trainer_folders import output_folder
+from ..preflight.checklist import require_startable
+from ..runs.output_folder import list_run_checkpoints
+from ..runs.output_owner import trainer_pid
+
+END_PATIENCE_S = 10.0
+POLL_S = 0.05
+
+
+def give_command(run: RunDirectory, words: Sequence[str]) -> str:
+    """Store the command in the run. Returns a sentence about it. Raises CliError; then nothing was changed.
+
+    A supervisor that waits beside a run without a trainer is ended: it has the former command.
+    """
+    known = run.load_spec()
+    if (pid := trainer_pid(run)) is not None:
+        raise CliError(
+            ExitCode.OWNED,
+            f"run {run.id} is training (pid {pid}) with its former command; end it first: `trainwatch stop {run.id}`",
+        )
+    spec = _with_command(known, tuple(words))
+    require_startable(plan_launch(spec, definitions_of(spec), run.path.parents[1]))
+    if is_held(run.lock):
+        _end_supervisor(run)
+    run.save_spec(spec)
+    said = f"run {run.id} has a new command: {shlex.join(spec.command)}"
+    if known.project is not None:
+        said += f"; {known.project} has the former one, which the next `trainwatch --headless` takes again: change it"
+    return said
+
+
+def checkpoint_after(run: RunDirectory) -> str | None:
+    """The checkpoint from which a finished run goes on with its new command; None: as a resume chooses it."""
+    spec = run.load_spec()
+    if load_story(run.journal).state != "finished":
+        return None
+    return list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).resume_point
+
+
+def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
+    definitions = definitions_of(known)
+    cwd = Path(known.cwd)
+    named = known.config is not None and any("{config}" in w or Path(w).name == Path(known.config).name for w in words)
+    with config_errors():
+        spec = spec_for_command(
+            words,
+            identify=lambda _name: known.id,
+            created_wall=known.created_wall,
+            cwd=cwd,
+            presets=definitions.presets,
+            overrides=Overrides(name=known.name, output_dir=known.output_dir, config=known.config if named else None),
+        )
+    detected = msgspec.structs.replace(
+        known,
+        command=spec.command,
+        config=spec.config,
+        preset=known.preset if spec.preset == "generic" else spec.preset,
+    )
+    folder = output_folder(msgspec.structs.replace(detected, output_dir=None), definitions.preset_of(detected))
+    if folder is not None:
+        folder = os.path.normpath(cwd / Path(folder).expanduser())
+        if known.output_dir is None:
+            return msgspec.structs.replace(detected, output_dir=folder)
+        if os.path.realpath(folder) != os.path.realpath(known.output_dir):
+            raise CliError(
+                ExitCode.USAGE,
+                f"the new command saves into {folder}, run {known.id} into {known.output_dir}: that is another run; "
+                f"begin it with `trainwatch run --from {shlex.quote(known.output_dir)}/CHECKPOINT -- NEW COMMAND`",
+            )
+    return detected
+
+
+def _end_supervisor(run: RunDirectory) -> None:
+    try:
+        send(run, Request(command=Command(t=0.0, verb="shutdown", by="a resume with a new command")))
+    except ControlError as error:
+        raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} could not be ended: {error}") from None
+    end = time.monotonic() + END_PATIENCE_S
+    while is_held(run.lock):
+        if time.monotonic() >= end:
+            raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} does not end; see `trainwatch status {run.id}`")
+        time.sleep(POLL_S)

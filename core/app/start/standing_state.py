@@ -1,0 +1,71 @@
+"""What stands in an output folder that a start from the beginning may write over."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...act.config.derive import DeriveError
+from ...act.config.output_names import saved_under
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.preset import Preset
+from ...model.profile import Profile
+from ...model.run import RunSpec
+from ..errors import CliError, ExitCode
+from ..runs.output_folder import list_run_checkpoints, list_run_state
+
+SHOWN = 4
+"""Most checkpoints that a sentence names."""
+_RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
+_BY_ITSELF = frozenset(
+    {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
+)
+"""Values of such an option that leave the choice to the trainer; "" = the option alone."""
+
+
+def standing(
+    spec: RunSpec, preset: Preset, profile: Profile | None, since_wall: float | None = None
+) -> tuple[Checkpoint, ...]:
+    """The checkpoints in the output folder that the trainer may write over, newest first; none if none is known.
+
+    Of a framework whose saves have the run's name, only those of that name. ``since_wall``: when the earlier run of
+    the command began (seconds since the epoch): whatever was written since and may be its state counts as well. Raises
+    CliError (exit code 1) if the folder cannot be read: then nobody can tell.
+    """
+    try:
+        found = list_run_checkpoints(spec, preset).checkpoints
+        if since_wall is not None:
+            own = list_run_state(spec, preset, since_wall)
+            found = (*found, *(c for c in own if c.path not in {known.path for known in found}))
+    except OSError as error:
+        raise CliError(
+            ExitCode.FAILED, f"{spec.output_dir}: {error.strerror or error}: cannot see what a start would write over"
+        ) from error
+    try:
+        name = saved_under(spec, preset, profile)
+    except DeriveError:  # the launch reports what is wrong with the config
+        name = None
+    return found if name is None else tuple(c for c in found if name.match(c.name))
+
+
+def resumes_by_itself(command: Sequence[str], there: Sequence[Checkpoint]) -> bool:
+    """Whether the command, as it was written, goes on from what is there: it names a checkpoint, or says "latest"."""
+    places = {Path(c.path).resolve() for c in there}
+    for number, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if not equals:
+            following = command[number + 1] if number + 1 < len(command) else ""
+            value = "" if following.startswith("-") else following
+        bare = name.lstrip("-+").replace("-", "_").rpartition(".")[2].lower()
+        if _RESUMES.fullmatch(bare) and (name != bare or equals) and value.lower() in _BY_ITSELF:
+            return True
+        given = value if equals else word
+        if given and "{" not in given and "\0" not in given and Path(given).resolve() in places:
+            return True
+    return False
+
+
+def names_of(found: Sequence[Checkpoint]) -> str:
+    """``checkpoint-500, checkpoint-400 and 3 more``."""
+    names = [c.name for c in found[:SHOWN]]
+    more = len(found) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")

@@ -1,0 +1,201 @@
+"""What a start does in a place where something stands already: begin, go on with a known run, or refuse (exit code 4).
+
+Nothing is written over that a person did not name: a start from the beginning needs a folder without checkpoints that
+the trainer may write over, or ``--fresh``.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.launch.resume_support import resume_support
+from ...model.observation import Command
+from ...model.run import RunSpec
+from ...model.text.printable import printable
+from ...store.run_directory import RunDirectory
+from ..errors import CliError, ExitCode
+from ..plan.definitions import definitions_of
+from ..plan.launch_plan import LaunchPlan
+from ..runs.output_folder import list_run_checkpoints
+from ..runs.output_owner import rival_of
+from .earlier_run import EarlierRun, earlier_run, runs_into
+from .named_checkpoint import why_unfit
+from .standing_state import names_of, resumes_by_itself, standing
+
+NEWEST = "newest"
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person who starts asks for. ``checkpoint``: ``newest`` or a path; ``fresh``: from the beginning."""
+
+    checkpoint: str | None = None
+    fresh: bool = False
+
+
+class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows. ``known``: the run to go on with, None: a new one; ``first``: the command for its supervisor.
+
+    ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``endangered``:
+    names of the checkpoints that the trainer may write over.
+    """
+
+    known: RunDirectory | None = None
+    first: Command | None = None
+    checkpoint: str | None = None
+    said: str = ""
+    endangered: str = ""
+
+
+def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
+    """Choose. Changes nothing. Raises CliError: 4 if something stands in the way, 3 if there is no such checkpoint."""
+    spec = plan.spec
+    earlier = earlier_run(spec)
+    there = standing(spec, plan.preset, plan.profile, None if earlier is None else earlier.spec.created_wall)
+    if earlier is not None and earlier.condition == "supervised":
+        _refuse_running(earlier)
+    if (earlier is None or earlier.condition != "trains") and (rival := rival_of(spec)) is not None:
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
+    if wish.fresh:
+        if earlier is not None and earlier.condition == "trains":
+            _refuse_running(earlier)
+        if earlier is not None and earlier.run.id == spec.id:  # of a trainwatch.toml
+            first = Command(t=0.0, verb="resume", by="command line", fresh=True)
+            return StartChoice(known=earlier.run, first=first, endangered=names_of(there), said=_over(spec, there))
+        return StartChoice(endangered=names_of(there), said=_over(spec, there))
+    if wish.checkpoint is not None:
+        return _from_checkpoint(plan, wish.checkpoint, earlier)
+    if earlier is None or not (earlier.trained or there):
+        return _begin(plan, there)
+    if earlier.condition == "trains":
+        return StartChoice(known=earlier.run, said=f"run {earlier.run.id} trains without a supervisor: watching it")
+    if resumes_by_itself(spec.command, there):
+        return StartChoice(said=_by_itself(there))
+    if earlier.condition == "ended":
+        _refuse_ended(earlier, there)
+    if (why := _cannot_go_on(plan, earlier, there)) is not None:
+        raise CliError(ExitCode.OWNED, f"run {earlier.run.id} of this command was interrupted, and {why}")
+    return StartChoice(
+        known=earlier.run,
+        said=f"run {earlier.run.id} of this command was interrupted: going on with it "
+        "(`trainwatch run --fresh -- …` begins anew)",
+    )
+
+
+def checkpoint_named(spec: RunSpec, given: str) -> str:
+    """The absolute path of the checkpoint that a person named: ``newest``, a path, or a name in the output folder.
+
+    Raises CliError (exit code 3).
+    """
+    if given == NEWEST:
+        newest = list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).resume_point
+        if newest is None:
+            where = spec.output_dir or "the output folder (--output-dir D), which is not known"
+            raise CliError(ExitCode.NOT_FOUND, f"there is no checkpoint to go on from in {where}; nothing was started")
+        return str(Path(newest).absolute())
+    places = [Path(given).expanduser().absolute()]
+    if spec.output_dir is not None:
+        places.append(Path(spec.cwd, spec.output_dir, given))
+    found = next((place for place in places if place.exists()), None)
+    if found is None:
+        where = spec.output_dir or "DIR"
+        raise CliError(
+            ExitCode.NOT_FOUND, f"{given}: no such checkpoint; `trainwatch checkpoints list {where}` shows them"
+        )
+    return str(found)
+
+
+def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
+    """No run of this command is known, or it made nothing: begin, unless somebody's checkpoints stand there."""
+    if not there or resumes_by_itself(plan.spec.command, there):
+        return StartChoice(said=_by_itself(there) if there else "")
+    other = runs_into(plan.spec)
+    whose = "of no run that is known here" if other is None else f"of run {other.id}"
+    go_on = "" if other is None else f"go on with that run: `trainwatch resume {other.id} [-- NEW COMMAND]`; "
+    raise CliError(
+        ExitCode.OWNED,
+        f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)}), and a start from the beginning may "
+        f"write over them; {go_on}{_ways(plan.spec)}",
+    )
+
+
+def _from_checkpoint(plan: LaunchPlan, given: str, earlier: EarlierRun | None) -> StartChoice:
+    spec = plan.spec
+    if earlier is not None and earlier.condition == "trains":
+        _refuse_running(earlier)
+    path = checkpoint_named(spec, given)
+    support = resume_support(plan.preset, spec.command)
+    objection = support.objection("directory" if Path(path).is_dir() else "file", None)
+    if plan.preset.resume == "none":
+        objection = f'the preset {plan.preset.name} never resumes (resume = "none")'
+    why = objection or why_unfit(spec, Path(path))
+    if why is not None:
+        raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started")
+    if earlier is not None:
+        first = Command(t=0.0, verb="resume", by="command line", checkpoint=path)
+        return StartChoice(known=earlier.run, first=first, said=f"going on with run {earlier.run.id} from {path}")
+    return StartChoice(checkpoint=path, said=f"a new run from {path}")
+
+
+def _cannot_go_on(plan: LaunchPlan, earlier: EarlierRun, there: tuple[Checkpoint, ...]) -> str | None:
+    """Why a run that was interrupted cannot go on without writing over something, as a clause; None if it can."""
+    spec = earlier.spec
+    if spec.output_dir is None and earlier.trained:
+        return (
+            "its output folder is not known, so that nobody can tell what a start would write over: give "
+            f"--output-dir D; {_ways(spec)}"
+        )
+    told = resume_support(plan.preset, spec.command).forms or plan.preset.resume == "none"
+    if there and not told and spec.settings.restart.if_not_told == "wait":
+        return (
+            f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs): a "
+            f"start would begin anew and write over {names_of(there)}; "
+            f"`trainwatch resume {earlier.run.id} -- NEW COMMAND` goes on with a command that has one; {_ways(spec)}"
+        )
+    return None
+
+
+def _refuse_running(earlier: EarlierRun) -> None:
+    run = earlier.run.id
+    raise CliError(
+        ExitCode.OWNED,
+        f"run {run} of this command is running ({earlier.how}); nothing was started: look at it with "
+        f"`trainwatch status {run}`, end it with `trainwatch stop {run}`",
+    )
+
+
+def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...]) -> None:
+    run, spec = earlier.run.id, earlier.spec
+    resume = f"trainwatch resume {run}" + (" --from CHECKPOINT" if earlier.story.state == "finished" else "")
+    holds = (
+        f"{spec.output_dir} holds its checkpoints ({names_of(there)})"
+        if there
+        else "its output folder is not known (--output-dir D)"
+        if spec.output_dir is None
+        else f"it trained into {spec.output_dir}"
+    )
+    raise CliError(
+        ExitCode.OWNED,
+        f"run {run} of this command is {printable(earlier.how)}, and {holds}; nothing was started: go on with it: "
+        f"`{resume}`, with another command: `trainwatch resume {run} -- NEW COMMAND`; {_ways(spec)}",
+    )
+
+
+def _ways(spec: RunSpec) -> str:
+    command = "" if spec.project else " -- COMMAND"
+    return (
+        f"from a checkpoint: `trainwatch run --from newest{command}` or `--from PATH`; from the beginning, over what "
+        f"is there: `trainwatch run --fresh{command}`; or choose another output folder"
+    )
+
+
+def _over(spec: RunSpec, there: tuple[Checkpoint, ...]) -> str:
+    if there:
+        return f"the trainer may write over {names_of(there)} in {spec.output_dir}"
+    return "" if spec.output_dir else "the output folder is not known: the trainer may write over what it holds"
+
+
+def _by_itself(there: tuple[Checkpoint, ...]) -> str:
+    return (
+        f"the command says that the trainer goes on by itself from what is there ({names_of(there)})" if there else ""
+    )

@@ -1,0 +1,298 @@
+"""What ``trainwatch run`` does where something stands already: begins, goes on, or refuses and names the ways."""
+
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.checkpoint_layouts import safetensors_file
+from trainwatch.cli import main
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch import spool
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.start.new_command import give_command
+from trainwatch.core.app.start.project_run import create_run, project_run
+from trainwatch.core.app.start.standing_state import resumes_by_itself
+from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start
+from trainwatch.core.config.spec import Overrides
+from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.run import RunState
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+COMMAND = ("true", "--resume", "{resume}", "--output_dir", "out")
+NO_PLACE = ("true", "--output_dir", "out")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def saved(name: str = "model-step00000020.safetensors") -> Path:
+    Path("out").mkdir(exist_ok=True)
+    return safetensors_file(Path("out")).rename(Path("out") / name)
+
+
+def ran(command: tuple[str, ...] = COMMAND, state: RunState = "running", step: int | None = 30) -> RunDirectory:
+    """A run of this command that was launched once, as its journal shows it; nothing of it lives."""
+    spec = plan_command(command).spec
+    run = RunDirectory.create(Path(os.environ["TRAINWATCH_HOME"]), msgspec.structs.replace(spec, created_wall=1.0))
+    created = RunCreated(run=spec.id, name=spec.name, command=command, cwd=spec.cwd, preset=spec.preset)
+    ended = AttemptEnded(attempt=1, how="lost", last_step=step)
+    with JournalWriter(run.journal) as journal:
+        facts = (created, AttemptStarted(attempt=1, pid=1), ended, StateChanged(state=state, reason="r"))
+        journal.append_all(1.0, 2.0, facts)
+    run.attempt(1).mkdir()
+    return run
+
+
+def chosen(command: tuple[str, ...] = COMMAND, **wish: object) -> StartChoice:
+    return choose_start(plan_command(command), msgspec.convert(wish, Wish))
+
+
+def refused(command: tuple[str, ...] = COMMAND, code: ExitCode = ExitCode.OWNED, **wish: object) -> str:
+    with pytest.raises(CliError) as error:
+        chosen(command, **wish)
+    assert error.value.code is code
+    return str(error.value)
+
+
+def test_a_new_folder_and_one_without_checkpoints_are_begun_in(folder: Path) -> None:
+    assert chosen() == StartChoice()
+    (folder / "out").mkdir()
+    (folder / "out" / "log.txt").write_text("x")
+    assert chosen() == StartChoice()
+
+
+@pytest.mark.parametrize("state", ["running", "backing_off", "interrupted", "starting"])
+def test_a_run_that_was_interrupted_goes_on(state: RunState) -> None:
+    run = ran(state=state)
+    saved()
+    choice = chosen()
+    assert choice.known == run
+    assert choice.first is None
+    assert "going on with it" in choice.said
+
+
+@pytest.mark.parametrize("state", ["finished", "given_up", "stopped"])
+def test_a_run_that_ended_is_refused_and_the_ways_are_named(state: RunState) -> None:
+    run = ran(state=state)
+    saved()
+    message = refused()
+    for way in (f"trainwatch resume {run.id}", "run --from newest", "--from PATH", "run --fresh", "-- NEW COMMAND"):
+        assert way in message
+    assert "model-step00000020" in message
+
+
+def test_a_run_that_ended_before_it_made_anything_is_begun_again() -> None:
+    ran(state="given_up", step=None)
+    assert chosen() == StartChoice()
+
+
+def test_a_run_whose_saves_are_of_an_unknown_make_is_not_written_over() -> None:
+    ran(state="given_up", step=None)
+    Path("out").mkdir()
+    Path("out/weights.npz").write_bytes(os.urandom(5000))
+    assert "weights.npz" in refused()
+
+
+def test_checkpoints_that_no_known_run_made_are_not_written_over() -> None:
+    saved()
+    message = refused()
+    assert "of no run that is known here" in message
+    assert "run --from newest" in message
+    other = ran(("true", "--lr", "3", "--output_dir", "out"), state="finished")
+    message = refused()
+    assert f"of run {other.id}" in message
+    assert f"trainwatch resume {other.id} [-- NEW COMMAND]" in message
+
+
+def test_a_run_of_another_folder_or_working_folder_does_not_matter(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran((*COMMAND[:-1], "elsewhere"), state="finished")
+    assert chosen() == StartChoice()
+    ran(state="finished")
+    (folder / "other").mkdir()
+    monkeypatch.chdir(folder / "other")
+    assert chosen() == StartChoice()
+
+
+def test_an_unknown_output_folder_may_hold_what_the_run_made() -> None:
+    ran(("true",), state="finished")
+    assert "its output folder is not known" in refused(("true",))
+    ran(("true", "x"), state="running")
+    assert "give --output-dir D" in refused(("true", "x"))
+    ran(("true", "y"), state="given_up", step=None)
+    assert chosen(("true", "y")) == StartChoice()
+
+
+def test_an_interrupted_run_that_cannot_be_told_its_checkpoint_is_refused() -> None:
+    run = ran(NO_PLACE)
+    saved()
+    message = refused(NO_PLACE)
+    assert "has no place for the checkpoint" in message
+    assert f"trainwatch resume {run.id} -- NEW COMMAND" in message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--resume_from_checkpoint", "latest"),
+        ("--resume", "--lr", "3"),
+        ("--auto-resume",),
+        ("train.resume=true",),
+        ("--ckpt", "out/model-step00000020.safetensors"),
+        ("--init=out/model-step00000020.safetensors",),
+    ],
+)
+def test_a_command_that_goes_on_by_itself_is_started(words: tuple[str, ...]) -> None:
+    saved()
+    choice = chosen((*NO_PLACE, *words))
+    assert choice.known is None
+    assert "goes on by itself" in choice.said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--resume", "false"),
+        ("--resume", "{resume}"),
+        ("--resume", "pretrained.pt"),
+        ("--resume_download",),
+        ("--no-resume",),
+        ("--init", "out"),
+        ("resume",),
+    ],
+)
+def test_other_words_do_not_say_that_a_command_goes_on_by_itself(words: tuple[str, ...]) -> None:
+    saved()
+    there = ()
+    assert not resumes_by_itself((*NO_PLACE, *words), there)
+    refused((*NO_PLACE, *words))
+
+
+def test_of_a_framework_that_names_its_saves_only_those_names_are_in_danger() -> None:
+    command = ("accelerate", "launch", "train_network.py", "--output_dir", "out", "--output_name", "mia")
+    saved("luca-000004.safetensors")
+    saved("mia2.safetensors")
+    assert chosen(command) == StartChoice()
+    saved("mia-try2-000004.safetensors")
+    assert "mia-try2-000004" in refused(command)
+
+
+def test_from_a_checkpoint_is_a_new_run_or_goes_on_with_the_known_one(folder: Path) -> None:
+    path = saved()
+    for given in ("newest", str(path), path.name, str(folder / path)):
+        assert chosen(checkpoint=given).checkpoint == str(folder / path), given
+    run = ran(state="finished")
+    choice = chosen(checkpoint="newest")
+    assert choice.known == run
+    assert choice.first is not None
+    assert (choice.first.verb, choice.first.checkpoint) == ("resume", str(folder / path))
+
+
+def test_from_a_checkpoint_that_is_not_there_or_not_usable_nothing_is_started() -> None:
+    assert "no checkpoint to go on from" in refused(code=ExitCode.NOT_FOUND, checkpoint="newest")
+    path = saved()
+    assert "no such checkpoint" in refused(code=ExitCode.NOT_FOUND, checkpoint="nope")
+    assert "write {resume}" in refused(NO_PLACE, code=ExitCode.FAILED, checkpoint="newest")
+    path.write_bytes(path.read_bytes()[:-2])
+    assert "cannot be resumed from" in refused(code=ExitCode.FAILED, checkpoint=str(path))
+
+
+def test_fresh_names_what_may_be_written_over() -> None:
+    saved()
+    ran(state="finished")
+    choice = chosen(fresh=True)
+    assert choice.known is None
+    assert "model-step00000020" in choice.endangered
+    assert "may write over model-step00000020" in choice.said
+
+
+def test_a_run_that_lives_is_neither_started_again_nor_over(folder: Path) -> None:
+    run = ran()
+    saved()
+    with SupervisorLock(run.lock):
+        for wish in ({}, {"fresh": True}, {"checkpoint": "newest"}):
+            assert f"run {run.id} of this command is running" in refused(**wish)
+    own = processes.own_process()  # stands for a trainer whose supervisor was killed
+    identity = {"boot_id": processes.boot_id(), "pid": own.pid, "start_ticks": own.start_ticks}
+    start = {"attempt": 1, "trainer": identity, "runner": None, "wall": 1.0, "log": "x"}
+    spool.write(str(run.attempt(1)), spool.START, start)
+    assert chosen().known == run
+    assert "watching it" in chosen().said
+    refused(fresh=True)
+    refused(checkpoint="newest")
+
+
+def test_a_refused_start_makes_nothing_and_the_dry_run_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved()
+    before = sorted(p.name for p in (folder / "out").iterdir())
+    assert main(["run", "--detach", "--", *COMMAND]) == 4
+    assert main(["run", "--dry-run", "--json", "--", *COMMAND]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert "of no run that is known here" in shown["problem"]
+    assert shown["start"] is None
+    assert main(["run", "--dry-run", "--json", "--from", "newest", "--", *COMMAND]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["problem"], shown["checkpoint"]) == (None, str(folder / "out" / before[0]))
+    assert main(["run", "--dry-run", "--fresh", "--", *COMMAND]) == 0
+    assert "may write over model-step00000020" in capsys.readouterr().out
+    assert sorted(p.name for p in (folder / "out").iterdir()) == before
+    assert not (folder / "home").exists()
+
+
+def test_a_new_run_knows_the_checkpoint_that_it_begins_from(folder: Path) -> None:
+    path = saved()
+    plan = plan_command(COMMAND)
+    ready = create_run(plan, choose_start(plan, Wish(checkpoint="newest")))
+    assert ready.claim is not None
+    ready.claim.release()
+    assert ready.run.load_spec().begin_from == str(folder / path)
+
+
+def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(folder: Path) -> None:
+    (folder / "trainwatch.toml").write_text('[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n')
+    saved()
+    with pytest.raises(CliError, match="trainwatch run --from newest`"):
+        project_run(None, to_start=True)
+    assert not (folder / "home").exists()
+    looked_at = project_run(None).run  # the screen makes the run's folder before anything is started
+    with pytest.raises(CliError, match="run --fresh`"):
+        project_run(None, to_start=True)
+    assert looked_at.attempt_folders() == []
+
+
+def test_resume_with_a_new_command_keeps_run_and_folder(folder: Path) -> None:
+    run = ran(state="given_up")
+    said = give_command(run, ("env", "LR=3", *COMMAND))
+    assert "LR=3" in said
+    spec = run.load_spec()
+    assert spec.command == ("env", "LR=3", *COMMAND)
+    assert (spec.id, spec.created_wall, spec.output_dir) == (run.id, 1.0, str(folder / "out"))
+    with pytest.raises(CliError, match="that is another run") as error:
+        give_command(run, ("true", "--output_dir", "out2"))
+    assert error.value.code is ExitCode.USAGE
+    with pytest.raises(CliError, match="command not found"):
+        give_command(run, ("no-such-program", "--output_dir", "out"))
+    assert run.load_spec() == spec
+
+
+def test_options_given_again_are_those_of_the_run_that_goes_on() -> None:
+    run = ran()
+    saved()
+    plan = plan_command(COMMAND, Overrides(max_restarts=9))
+    ready = create_run(plan)
+    assert ready.run == run
+    assert run.load_spec().settings.restart.max_restarts == 9
+    assert run.load_spec().created_wall == 1.0
