@@ -298,7 +298,8 @@ def test_steps_of_a_log_that_a_new_supervisor_reads_again_keep_their_time() -> N
 
 def test_a_run_that_was_told_where_to_begin_verifies_that_checkpoint_and_resumes_from_it() -> None:
     world = World(judge(begin_from="/out/step20.safetensors")).begin()
-    assert world.decisions == ["verify_checkpoint", "start_attempt"]
+    assert "verify_checkpoint" in world.decisions
+    assert world.decisions[-1] == "start_attempt"
     assert world.of(AttemptStarted)[0].resume_from == "/out/step20.safetensors"
 
 
