@@ -19,7 +19,7 @@ from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import remaining
 from .launch import spool
-from .launch.launching import LaunchError, launch, read_start
+from .launch.launching import LaunchError, is_full, launch, read_start
 
 BASELINE = "gpu_baseline.json"
 """File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
@@ -29,10 +29,14 @@ Performed = tuple[bool, str, dict[str, Any]]
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """``refusal``: why a launch would fail, and what to do. ``need_bytes``: disk space that must be free first."""
+    """``refusal``: why a launch would fail, and what to do. ``need_bytes``: disk space that must be free first.
+
+    ``room``: what is missing, in words.
+    """
 
     refusal: str | None = None
     need_bytes: float | None = None
+    room: str = ""
 
 
 READY = Readiness()
@@ -100,8 +104,7 @@ class AttemptLauncher:
             if ready.refusal is not None:
                 return False, ready.refusal, {"retryable": False}
             if ready.need_bytes is not None:
-                detail = f"not enough disk space for a checkpoint: {ready.need_bytes / 1e9:.2f} GB must be free"
-                return False, detail, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
+                return False, ready.room, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
@@ -115,10 +118,10 @@ class AttemptLauncher:
                 locks=self._locks,
             )
             target = launch(order, folder)
-        except DeriveError as error:
-            return False, str(error), {"retryable": False, "settings": True}
-        except LaunchError as error:
-            return False, str(error), {"retryable": False}
+        except (DeriveError, LaunchError) as error:
+            if is_full(str(error)):
+                return False, str(error), {"no_room": True, "fresh": decision.resume_from is None}
+            return False, str(error), {"retryable": False, "settings": isinstance(error, DeriveError)}
         launched(target, baseline)
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})

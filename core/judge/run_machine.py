@@ -159,6 +159,8 @@ def wake_t(machine: Machine) -> float:
             return NEVER if machine.gone_t is None else machine.gone_t + EXIT_WAIT_S
         case BackingOff():
             return machine.until_t
+        case WaitingForRoom():
+            return NEVER if machine.until_t is None else machine.until_t
         case (
             Idle()
             | Starting()
@@ -166,7 +168,6 @@ def wake_t(machine: Machine) -> float:
             | Cleaning()
             | Listing()
             | Verifying()
-            | WaitingForRoom()
             | Paused()
             | Suspended()
             | Stopped()

@@ -16,7 +16,8 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``wanted``: a checkpoint that an operator named. ``fresh``: start from the beginning. ``before_t``: use only
     checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
-    ``need_bytes``: free disk space that the next attempt waits for. ``path``, ``step``: the resume point chosen.
+    ``need_bytes``: free disk space that the next attempt waits for. ``no_room``: launches in a row that found no room.
+    ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
     ``verified``: the path that was verified last, and its modification time before that. ``newer``: how often a newer
     one came meanwhile. ``unread``: how often it could not be read.
@@ -31,6 +32,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ending: str = ""
     advice: tuple[str, ...] = ()
     need_bytes: float | None = None
+    no_room: int = 0
     path: str | None = None
     step: int | None = None
     by: str = ""
@@ -134,10 +136,14 @@ class BackingOff(Variant, frozen=True, tag="backing_off"):
 
 
 class WaitingForRoom(Variant, frozen=True, tag="held"):
-    """The next attempt waits until ``need_bytes`` are free on the disk."""
+    """The next attempt waits until ``need_bytes`` and some inodes are free on the disk of the checkpoints.
+
+    ``until_t``: run time at which it is launched in any case, because another disk or a quota is full; None = never.
+    """
 
     need_bytes: float
     plan: RestartPlan
+    until_t: float | None = None
 
 
 class Paused(Variant, frozen=True, tag="paused"):

@@ -88,6 +88,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     disk_free_bytes: float | None = None
+    disk_total_bytes: float | None = None
+    disk_free_inodes: float | None = None
     incidents: tuple[Incident, ...] = ()
     failed_position: int | None = None
     progress_t: float | None = None

@@ -49,7 +49,7 @@ from .recovery import (
 )
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
-from .run_states import BackingOff, Cleaning, Hung, Listing, Paused, Starting, Stopping, Verifying
+from .run_states import BackingOff, Cleaning, Hung, Listing, Paused, Starting, Stopping, Verifying, WaitingForRoom
 from .state import NOTHING, JudgeState, Result, due
 from .step_builder import StepBuilder
 
@@ -248,6 +248,8 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
             hang_check.end_hung(builder, machine)
         case Stopping() as machine:
             restart_stages.on_status_lost(builder, machine)
+        case WaitingForRoom(plan=plan):
+            resume_choice.choose(builder, plan)
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
             resume_choice.after_delay(builder, machine.plan)

@@ -87,6 +87,9 @@ class HostSample(Base, frozen=True, kw_only=True, tag="host"):
     swap_used_bytes: float | None = field(default=None, name="swap_used")
     swap_total_bytes: float | None = field(default=None, name="swap_total")
     disk_free_bytes: float | None = field(default=None, name="disk_free")
+    disk_total_bytes: float | None = field(default=None, name="disk_total")
+    disk_free_inodes: float | None = None
+    """Files that can still be created; None = unknown, or the file system has no limit."""
     cpu_pct: float | None = None
     psi_memory_pct: float | None = None
     """Share of the last 10 s in which some task waited for memory (PSI ``some avg10``)."""
@@ -133,6 +136,8 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     path: str
     event: CheckpointChange
     size_bytes: float | None = field(default=None, name="size")
+    disk_bytes: float | None = None
+    """What it takes on the disk: less than its size if it has holes. None = not known."""
     step: int | None = None
     epoch: int | None = None
     verdict: str | None = None

@@ -1,16 +1,20 @@
 """The quick checks before every launch: some hold it, the others are notes in the journal."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from tests.fakes.e2e_world import World, world
 from trainwatch.core.act.attempt_launcher import READY
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.checklist import ReadinessCheck, before_launch
+from trainwatch.core.model.launch import disk_need
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Notify, Settings
 
@@ -23,8 +27,9 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spec(tmp_path: Path, **more: Any) -> RunSpec:
-    given = {"output_dir": str(tmp_path / "out"), "command": ("python3", "-c", "pass")} | more
-    return RunSpec(id="job", name="job", cwd=str(tmp_path), created_wall=0.0, **given)
+    given: dict[str, Any] = {"id": "job", "name": "job", "cwd": str(tmp_path), "created_wall": 0.0}
+    given |= {"output_dir": str(tmp_path / "out"), "command": ("python3", "-c", "pass")}
+    return RunSpec(**(given | more))
 
 
 def planned(tmp_path: Path, **more: Any) -> LaunchPlan:
@@ -32,8 +37,15 @@ def planned(tmp_path: Path, **more: Any) -> LaunchPlan:
 
 
 def free(monkeypatch: pytest.MonkeyPatch, count: float) -> None:
-    usage = shutil.disk_usage("/")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=int(count)))
+    disk(monkeypatch, 1000e9, count)
+
+
+def disk(monkeypatch: pytest.MonkeyPatch, total: float, count: float, inodes: int = 10**6) -> None:
+    """Every file system has this size and this room. ``inodes``: files that can still be created."""
+    block = 4096
+    blocks = int(total / block), int(count / block), int(count / block)
+    space = os.statvfs_result((block, block, *blocks, 10**7, inodes, inodes, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: space)
 
 
 def test_launch_check_passes_for_a_valid_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +63,31 @@ def test_launch_is_held_if_the_output_folder_cannot_be_created(tmp_path: Path) -
 def test_launch_waits_for_disk_space_for_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, 0.5e9)
     assert before_launch(planned(tmp_path))[0] == READY, "its checkpoints may be small: it is only said"
-    assert before_launch(planned(tmp_path, preset="kohya"))[0].need_bytes == 0.87e9
+    assert before_launch(planned(tmp_path, preset="kohya"))[0] == READY, "an estimate holds nothing"
     free(monkeypatch, 1e6)
-    assert before_launch(planned(tmp_path))[0].need_bytes == checklist.LEAST_BYTES
+    assert before_launch(planned(tmp_path))[0].need_bytes == disk_need.FLOOR_BYTES
+
+
+def test_launch_waits_for_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk(monkeypatch, 1000e9, 500e9, inodes=3)
+    found = before_launch(planned(tmp_path))[0]
+    assert found.need_bytes is not None
+    assert "no inodes are free" in found.room
+
+
+def test_what_a_launch_needs_is_measured_on_complete_checkpoints_of_this_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    weights = np.zeros((4096, 4096), dtype=np.float32)  # 67 MB
+    for name, mtime in (("old.safetensors", 1000.0), ("new.safetensors", 9e9)):
+        save_file({"w": weights if name == "old.safetensors" else weights[:16]}, out / name)
+        os.utime(out / name, (mtime, mtime))
+    with (out / "holes.safetensors").open("wb") as file:
+        file.truncate(8 * 10**12)
+    disk(monkeypatch, 1e9, 20e6)
+    assert before_launch(planned(tmp_path, output_dir=str(out), created_wall=5000.0))[0] == READY
 
 
 def test_launch_warnings_are_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

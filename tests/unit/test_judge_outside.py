@@ -3,33 +3,40 @@
 import pytest
 
 from tests.builders import GB, Story, World, judge
-from tests.unit.test_judge_recovery import crash, quick, running, save, story
+from tests.unit.test_judge_recovery import crash, quick, running, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
-from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.observation import CheckpointEvent, HostSample
 
 FULL = "\nOSError: [Errno 28] No space left on device\n"
 OFFLINE = "\nfailure in name resolution\n"
 
 
-def free(world: World, bytes_: float) -> World:
-    return world.see(HostSample(t=world.t, disk_free_bytes=bytes_))
+def free(world: World, bytes_: float, total: float | None = 1000 * GB, inodes: float | None = None) -> World:
+    return world.see(HostSample(t=world.t, disk_free_bytes=bytes_, disk_total_bytes=total, disk_free_inodes=inodes))
+
+
+def saved(world: World, size: float, step: int = 40, **more: object) -> World:
+    """A complete checkpoint of this run."""
+    path = f"out/step-{step}"
+    event = CheckpointEvent(t=world.t, path=path, event="complete", step=step, size_bytes=size, **more)  # type: ignore[arg-type]
+    return world.see(event)
 
 
 def full(mind_: Judge | None = None) -> World:
-    return crash(free(save(running(mind_)), 0.3 * GB), FULL)
+    return crash(free(saved(running(mind_), 0.5 * GB), 0.3 * GB), FULL)
 
 
 def test_a_full_disk_holds_the_restart_until_there_is_room() -> None:
     world = full()
     assert world.word == "backing_off"
-    assert "held: the disk is full; it continues when 2.0 GB are free, 0.3 GB are" in world.text()
+    assert "held: the disk is full; it continues when 1.1 GB are free, 0.3 GB are" in world.text()
     assert world.of(NotifyPeople)[-1].event == "warning"
     assert len(world.of(StartAttempt)) == 1
-    free(world.wait(5000.0, every_s=50.0), 1.9 * GB)
+    free(world.wait(5000.0, every_s=50.0), 1.0 * GB)
     assert len(world.of(StartAttempt)) == 1
     free(world, 2.1 * GB)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
@@ -81,3 +88,64 @@ def test_unexplained_hang_is_restarted_without_a_remedy() -> None:
     world = running(mind({"max_data_loader_n_workers": 4}), steps=100).watch(Story(meta=False).dead(200))
     assert world.of(RemedyApplied) == []
     assert len(world.of(StartAttempt)) == 2
+
+
+# --- how much room, and where -----------------------------------------------------------------------------------------
+
+
+def test_a_small_disk_is_not_asked_for_more_than_it_has() -> None:
+    world = crash(free(saved(running(), 64e3), 20e3, total=1 * GB), FULL)
+    assert "it continues when 10.1 MB are free" in world.text()
+    free(world, 11e6, total=1 * GB)
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_a_sparse_file_counts_with_what_it_takes() -> None:
+    world = crash(free(saved(running(), 8e12, disk_bytes=64e3), 1e6), FULL)
+    assert "it continues when 64.1 MB are free" in world.text()
+
+
+def test_a_size_that_no_disk_has_is_bounded_by_the_disk() -> None:
+    world = crash(free(saved(running(), 8e12), 1e6), FULL)
+    assert "it continues when 64.0 MB are free" in world.text()
+
+
+def test_a_checkpoint_that_fills_most_of_the_disk_leaves_what_can_be_free_beside_it() -> None:
+    world = crash(free(saved(running(), 60e9), 1e6, total=100 * GB), FULL)
+    assert "it continues when 30.0 GB are free" in world.text()
+
+
+def test_files_of_others_and_damaged_ones_are_not_measured() -> None:
+    world = saved(running(judge(created_wall=1000.0)), 1e6, mtime=1100.0)
+    saved(world, 900 * GB, 20, mtime=500.0)
+    saved(world, 900 * GB, 30, mtime=1100.0, verdict="corrupt", reason="ends early")
+    crash(free(world, 1e6), FULL)
+    assert "it continues when 66.0 MB are free" in world.text()
+
+
+def test_no_inodes_are_waited_for_like_a_full_disk() -> None:
+    world = crash(free(saved(running(), 1e6), 50 * GB, inodes=0), FULL)
+    assert "no more files can be created on the disk (no free inodes)" in world.text()
+    free(world.wait(100.0), 50 * GB, inodes=0)
+    assert len(world.of(StartAttempt)) == 1
+    free(world, 50 * GB, inodes=5000)
+    assert len(world.of(StartAttempt)) == 2
+    assert world.of(BudgetChanged) == []
+
+
+def test_a_launch_that_finds_another_disk_full_is_repeated_without_charge() -> None:
+    world = World(judge(quick(network_wait_s=(30.0, 60.0))))
+    for _ in range(3):
+        world.answer("start_attempt", ok=False, detail="/state: No space left on device", no_room=True, fresh=True)
+    world.begin()
+    assert world.word == "backing_off"
+    free(world, 500 * GB)
+    assert len(world.of(StartAttempt)) == 1, "that disk is not the full one"
+    world.wait(31.0)
+    assert len(world.of(StartAttempt)) == 2
+    world.wait(61.0)
+    assert len(world.of(StartAttempt)) == 3
+    world.wait(61.0)
+    assert world.word == "starting"
+    assert world.of(BudgetChanged) == []
+    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: a disk is full"]

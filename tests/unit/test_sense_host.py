@@ -1,10 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.integration.sense_world import HandClock, ListInbox
 from trainwatch.core.model.observation import HostSample
-from trainwatch.core.sense.host.disk_space import DiskSpace, free_bytes, nearest_existing
+from trainwatch.core.sense.host.disk_space import DiskSpace, Room, nearest_existing, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
     HostMemory,
@@ -114,7 +115,10 @@ def test_host_sample_contains_all_values(tmp_path: Path) -> None:
     assert second.cpu_pct == 50.0
     assert (second.ram_total_bytes, second.ram_used_bytes) == (32.0 * GIB, 16.0 * GIB)
     assert (second.swap_used_bytes, second.psi_memory_pct, second.oom_kills) == (2.0**20, 3.0, 4)
-    assert second.disk_free_bytes == pytest.approx(free_bytes(tmp_path), rel=0.1)
+    room = room_of(tmp_path)
+    assert room is not None
+    assert second.disk_free_bytes == pytest.approx(room.free_bytes, rel=0.1)
+    assert (second.disk_total_bytes, second.disk_free_inodes is None) == (room.total_bytes, room.free_inodes is None)
 
 
 def test_host_sensor_reads_the_real_machine() -> None:
@@ -129,4 +133,13 @@ def test_host_sensor_reads_the_real_machine() -> None:
 
 def test_nearest_existing_folder_is_found(tmp_path: Path) -> None:
     assert nearest_existing(tmp_path / "a/b/c") == tmp_path
-    assert DiskSpace(None).free_bytes() is None
+    assert DiskSpace(None).room() is None
+
+
+def test_a_file_system_without_a_limit_of_files_reports_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    space = os.statvfs_result((4096, 4096, 1000, 500, 400, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: space)
+    assert room_of(tmp_path) == Room(400 * 4096.0, 1000 * 4096.0, None)
+    full = os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: full)
+    assert room_of(tmp_path) == Room(400 * 4096.0, 1000 * 4096.0, 0.0)

@@ -34,6 +34,15 @@ class LaunchError(RuntimeError):
         self.code = code
 
 
+FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+"""In messages: a disk, its inodes or a quota are full."""
+
+
+def is_full(message: str) -> bool:
+    """Whether a failed launch needs only room on a disk."""
+    return any(words in message for words in FULL)
+
+
 def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> AttemptTarget:
     """Start a runner for ``order`` in ``directory`` (made with mode 0700, used once) and wait until the trainer exists.
 

@@ -5,7 +5,6 @@ No other module decides whether a run can start. A check that can refuse a start
 
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,14 @@ from typing import NamedTuple
 from ...act.attempt_launcher import READY, Readiness
 from ...act.config.derive import Derived
 from ...config.project import load_project
+from ...model.launch.disk_need import has_inodes, need_bytes
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import project_spec
 from ..runs.known_runs import home
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
-from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, checkpoint_bytes
+from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, own_checkpoint_bytes
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
 from .host_checks import (
     check_gpu_channel,
@@ -46,8 +46,6 @@ from .memory_checks import check_advice, check_memory, check_need
 from .model_checks import check_data_changed, check_model
 from .trial_check import check_measured
 
-LEAST_BYTES = 64e6
-"""Free space that a launch waits for if the size of its checkpoints is not known: its log alone may need it."""
 SHOWN_COMMAND = 200
 """Characters of the command in the sentence that refuses it."""
 
@@ -215,8 +213,20 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     if failed is not None:
         return Readiness(refusal=f"{failed.found}; {failed.remedy}"), warnings
     folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
-    need, free = max(LEAST_BYTES, checkpoint_bytes(plan)[0]), float(shutil.disk_usage(folder).free)
-    return (Readiness(need_bytes=need) if free < need else READY), warnings
+    return _room(plan, folder), warnings
+
+
+def _room(plan: LaunchPlan, folder: Path) -> Readiness:
+    """Whether there is room for what the trainer writes next. Raises OSError."""
+    space = os.statvfs(folder)
+    free, total = float(space.f_bavail * space.f_frsize), float(space.f_blocks * space.f_frsize)
+    need = need_bytes(own_checkpoint_bytes(plan), total)
+    if free < need:
+        room = f"not enough disk space for a checkpoint: {need / 1e9:.2f} GB must be free in {folder}"
+        return Readiness(need_bytes=need, room=room)
+    if space.f_files and not has_inodes(float(space.f_favail)):
+        return Readiness(need_bytes=need, room=f"no more files can be created in {folder}: no inodes are free")
+    return READY
 
 
 def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:

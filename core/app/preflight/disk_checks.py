@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ...checkpoints import verify
 from ...model.checkpoints.checkpoint import CheckpointListing
+from ...model.launch.disk_need import need_bytes
+from ...sense.files.checkpoint_entries import disk_bytes
 from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
@@ -18,6 +20,8 @@ KOHYA_CHECKPOINT_BYTES = 0.87 * GB
 """Size of an SDXL LoRA checkpoint of sd-scripts, if there is none to be measured."""
 KEPT_CHECKPOINTS = 10
 """How many more should fit if the settings do not limit how many are kept."""
+SMALL_SHARE = 0.1
+"""Share of a small disk that must be free instead of ``health.disk_danger_bytes``, which it may not even have."""
 STATE_MIN_BYTES = 1 * GB
 """Journal, history and logs of a long run."""
 
@@ -51,7 +55,8 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     """Room for the checkpoints that are still to come."""
     spec = plan.spec
     folder = existing(Path(spec.output_dir or spec.cwd))
-    free = float(shutil.disk_usage(folder).free)
+    usage = shutil.disk_usage(folder)
+    free = float(usage.free)
     size, known = checkpoint_bytes(plan)
     kept = kept_checkpoints(plan)
     health = spec.settings.health
@@ -59,7 +64,8 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     if size:
         about = "a checkpoint has" if known else "a checkpoint has about"
         found += f"; {about} {size / GB:.2f} GB, {kept} are to be kept"
-    if free < health.disk_danger_bytes or (size and free < 2 * size):
+    danger = min(health.disk_danger_bytes, SMALL_SHARE * usage.total)
+    if free < max(danger, need_bytes(size, float(usage.total))):
         return failed("disk", found, "free some space, or save elsewhere")
     if free < max(size * kept, health.disk_warning_bytes):
         return warned("disk", found, "the disk may fill up: save less often, or keep fewer checkpoints")
@@ -72,6 +78,13 @@ def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
     if not size and plan.spec.preset == "kohya":
         return KOHYA_CHECKPOINT_BYTES, False
     return size, size > 0
+
+
+def own_checkpoint_bytes(plan: LaunchPlan) -> float:
+    """What the largest complete checkpoint of this run takes on the disk; 0 = there is none yet."""
+    own = [c for c in _listing(plan).checkpoints if c.verdict == "complete" and c.mtime >= plan.spec.created_wall]
+    taken = [(disk_bytes(Path(c.path)), float(c.size_bytes)) for c in own]
+    return max((size if on_disk is None else on_disk for on_disk, size in taken), default=0.0)
 
 
 def kept_checkpoints(plan: LaunchPlan) -> int:

@@ -56,6 +56,9 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     )
     kills = sample.oom_kills
     free = sample.disk_free_bytes if sample.disk_free_bytes is not None else state.disk_free_bytes
+    total = sample.disk_total_bytes if sample.disk_total_bytes is not None else state.disk_total_bytes
+    if (total, sample.disk_free_inodes) != (state.disk_total_bytes, state.disk_free_inodes):
+        state = replace(state, disk_total_bytes=total, disk_free_inodes=sample.disk_free_inodes)
     if time is not state.time or bands is not state.bands or kills != state.oom_kills or free != state.disk_free_bytes:
         before = state.oom_kills_before if state.oom_kills_before is not None else kills
         state = replace(state, time=time, bands=bands, oom_kills=kills, oom_kills_before=before, disk_free_bytes=free)
@@ -64,7 +67,7 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
         builder = builder if builder is not None else StepBuilder(knowledge, state)
         hints.on_host(builder, sample)
     machine = state.machine
-    if isinstance(machine, WaitingForRoom) and (sample.disk_free_bytes or 0.0) >= machine.need_bytes:
+    if isinstance(machine, WaitingForRoom) and restart_stages.has_room(sample, machine):
         builder = builder if builder is not None else StepBuilder(knowledge, state)
         restart_stages.on_room(builder, machine)
     if sample.disk_free_bytes is not None and (state.checkpoints.known or state.disk.saves or state.incidents):

@@ -71,6 +71,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Free space on the disk of the checkpoints; None = unknown."""
     disk_need_bytes: float = 0.0
     """Free space that a restart needs on that disk."""
+    inodes_left: bool = True
+    """Files can still be created on that disk, as far as it is known."""
     kernel: tuple[str, ...] = ()
     """Lines of the kernel log that belong to the failure."""
     still_open: tuple[str, ...] = ()

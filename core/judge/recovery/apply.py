@@ -9,6 +9,7 @@ from typing import assert_never
 import msgspec
 
 from ...model.fact import BudgetChanged
+from ...model.launch import disk_need
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index
@@ -35,8 +36,6 @@ from .resume_choice import choose
 from .withheld_state import Failed
 
 replace = msgspec.structs.replace
-
-GB = 1e9
 
 
 def answer_failure(
@@ -91,7 +90,8 @@ def answer_failure(
         remedy=remedy,
         waiting=waiting,
         disk_free_bytes=state.disk_free_bytes,
-        disk_need_bytes=settings.health.disk_danger_bytes + _largest_checkpoint_bytes(state),
+        disk_need_bytes=disk_need.need_bytes(_largest_checkpoint_bytes(state), state.disk_total_bytes),
+        inodes_left=disk_need.has_inodes(state.disk_free_inodes),
         kernel=tuple(finding.text for finding in state.diagnosis.findings if finding.line == 0),
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
@@ -133,7 +133,7 @@ def _in_words(answer: Answer) -> tuple[Then, str]:
         case ApplyRemedy(remedy=remedy):
             return "restart", f"with {remedy.words}"
         case WaitForRoom(need_bytes=need_bytes):
-            return "restart", f"once {need_bytes / GB:.1f} GB are free"
+            return "restart", f"once {restart_stages.size_in_words(need_bytes)} are free"
         case _:
             return "restart", ""
 
@@ -152,7 +152,9 @@ def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
 
 
 def _largest_checkpoint_bytes(state: JudgeState) -> float:
-    return max((k.size_bytes or 0.0 for k in state.checkpoints.known if k.own and k.complete), default=0.0)
+    """What the largest complete checkpoint of this run takes on the disk; 0 = there is none."""
+    own = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None]
+    return max((k.size_bytes or 0.0 if k.disk_bytes is None else k.disk_bytes for k in own), default=0.0)
 
 
 def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:

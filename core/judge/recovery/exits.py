@@ -111,6 +111,11 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh, by=meant.by)
         restart_stages.wait_for_room(builder, go_on, need)
         return
+    if outcome.data.get("no_room") is True:
+        fresh = meant.fresh or outcome.data.get("fresh") is True
+        go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
+        restart_stages.wait_for_room_somewhere(builder, go_on, outcome.detail or "the disk is full")
+        return
     why = outcome.detail or "the trainer could not be started"
     incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")
     builder.notify("incident", "cannot start", why, incident=incident)

@@ -116,7 +116,7 @@ def disk_is_full(failure: FailureInput) -> Answer | None:
     free = failure.disk_free_bytes
     if failure.waits_for != "disk" or free is None:
         return None
-    if free < failure.disk_need_bytes:
+    if free < failure.disk_need_bytes or not failure.inodes_left:
         return WaitForRoom(failure.disk_need_bytes)
     if failure.spent:
         return None

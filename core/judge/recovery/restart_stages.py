@@ -10,11 +10,13 @@ from typing import Literal, assert_never
 import msgspec
 
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
-from ...model.observation import Exit, Outcome
+from ...model.launch.disk_need import has_inodes
+from ...model.observation import Exit, HostSample, Outcome
 from ..run_states import Cleaning, RestartPlan, Stopped, Stopping, Then, WaitingForRoom
 from ..step_builder import StepBuilder
 from . import gate
 from .attempts import conclude, ended, give_up
+from .budget import nth_wait_s
 from .resume_choice import choose
 
 replace = msgspec.structs.replace
@@ -151,12 +153,40 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
 
 def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) -> None:
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
-    free = builder.state.disk_free_bytes
-    now = "" if free is None else f", {free / GB:.1f} GB are"
-    reason = f"held: the disk is full; it continues when {need_bytes / GB:.1f} GB are free{now}"
-    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
+    state = builder.state
+    free = state.disk_free_bytes
+    now = "" if free is None else f", {size_in_words(free)} are"
+    reason = f"held: the disk is full; it continues when {size_in_words(need_bytes)} are free{now}"
     how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
+    if not has_inodes(state.disk_free_inodes):
+        reason = "held: no more files can be created on the disk (no free inodes); it continues when some are deleted"
+        how = "`df -i` shows it; caches and folders with many small files take the most"
+    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
+
+
+def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
+    """A launch failed because a disk or a quota is full that is not watched: it is repeated after a while."""
+    number = plan.no_room + 1
+    delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
+    reason = f"held: {why}; it is launched again in {delay_s:.0f} s"
+    waiting = WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=builder.t + delay_s)
+    builder.move("no_room", waiting, reason)
+    if number == 1:
+        how = "make room there; no restart is charged for it"
+        builder.notify("warning", "held: a disk is full", f"{why}\n{how}", incident=plan.incident)
+
+
+def has_room(sample: HostSample, machine: WaitingForRoom) -> bool:
+    """Whether the sample shows the room that is waited for."""
+    if machine.until_t is not None:
+        return False
+    return (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
+
+
+def size_in_words(size_bytes: float) -> str:
+    """``2.0 GB``, ``1.3 MB``."""
+    return f"{size_bytes / GB:.1f} GB" if size_bytes >= GB / 10 else f"{size_bytes / 1e6:.1f} MB"
 
 
 def on_room(builder: StepBuilder, machine: WaitingForRoom) -> None:

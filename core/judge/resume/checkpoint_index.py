@@ -32,9 +32,10 @@ ANYTHING = ResumeSupport()
 class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One checkpoint. ``t``: run time at which it was written, or seen if that is unknown.
 
-    ``position``: of the run at that time. ``epochs_done``: epochs of the run by then, over all attempts. ``own``:
-    written by this run. ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but
-    may still be written to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
+    ``disk_bytes``: what it takes on the disk, None = unknown. ``position``: of the run at that time.
+    ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run.
+    ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but may still be written
+    to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
     as it was reported. ``rewriting``: it was complete and is being written to. ``written``: when it was written, in
     seconds since the epoch, if its modification time cannot be right.
     """
@@ -43,6 +44,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     t: float
     mtime: float | None = None
     size_bytes: float | None = None
+    disk_bytes: float | None = None
     step: int | None = None
     epoch: int | None = None
     position: int | None = None
@@ -120,6 +122,7 @@ def with_event(
         t=_written_t(event, created_wall),
         mtime=event.mtime,
         size_bytes=event.size_bytes,
+        disk_bytes=event.disk_bytes,
         step=event.step if event.step is not None else before.step if before is not None else None,
         epoch=epoch,
         position=None if old else position,

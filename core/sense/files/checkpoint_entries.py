@@ -77,6 +77,21 @@ def signature(path: Path, *, shallow: bool = False) -> Signature | None:
     return Signature(size, newest, files, top.st_ino)
 
 
+BLOCK_BYTES = 512
+"""Unit of ``st_blocks`` (stat(2))."""
+
+
+def disk_bytes(path: Path) -> float | None:
+    """What a checkpoint takes on the disk: its blocks, at most its size. None: the file system does not tell."""
+    try:
+        files = [path] if not path.is_dir() else [found for found in path.rglob("*") if found.is_file()]
+        found = [each.stat() for each in files[:FILES_PER_DIRECTORY]]
+    except OSError:
+        return None
+    blocks = sum(each.st_blocks for each in found) * BLOCK_BYTES
+    return float(min(blocks, sum(each.st_size for each in found))) if blocks else None
+
+
 def _contents(directory: Path, depth: int, newest: int) -> tuple[int, int, int]:
     """(bytes, newest time, files) below a directory; links are not followed."""
     size = files = 0

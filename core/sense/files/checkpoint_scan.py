@@ -10,7 +10,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports import Clock, Inbox
 from ..sensor_problem import ProblemReport
-from .checkpoint_entries import Signature, candidates, signature
+from .checkpoint_entries import Signature, candidates, disk_bytes, signature
 
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
@@ -241,6 +241,7 @@ class CheckpointScan:
                 path=str(self._directory / checkpoint.name),
                 event=event,
                 size_bytes=float(size),
+                disk_bytes=disk_bytes(self._directory / checkpoint.name) if event == "complete" else None,
                 step=checkpoint.step,
                 epoch=checkpoint.epoch,
                 verdict=verdict,

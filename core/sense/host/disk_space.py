@@ -1,8 +1,20 @@
-"""Free space of a directory on a file system that may be stuck."""
+"""Room on the file system of a directory, which may be stuck."""
 
 import os
 import threading
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Room(NamedTuple):
+    """``free_bytes``: what an ordinary user may still write; ``total_bytes``: size of the file system.
+
+    ``free_inodes``: files that may still be created, None if the file system has no such limit (btrfs).
+    """
+
+    free_bytes: float
+    total_bytes: float
+    free_inodes: float | None
 
 
 def nearest_existing(path: Path) -> Path:
@@ -10,26 +22,27 @@ def nearest_existing(path: Path) -> Path:
     return next((p for p in (path, *path.parents) if p.exists()), Path("/"))
 
 
-def free_bytes(path: Path) -> float | None:
-    """Bytes that an ordinary user may still write, or None if the file system does not report them."""
+def room_of(path: Path) -> Room | None:
+    """The room for ``path``, or None if the file system does not report it."""
     try:
         space = os.statvfs(nearest_existing(path))
     except OSError:
         return None
-    return float(space.f_bavail * space.f_frsize)
+    inodes = float(space.f_favail) if space.f_files else None
+    return Room(float(space.f_bavail * space.f_frsize), float(space.f_blocks * space.f_frsize), inodes)
 
 
 class DiskSpace:
-    """Reads the free space in a thread of its own, because a dead network mount blocks the call forever."""
+    """Reads the room in a thread of its own, because a dead network mount blocks the call forever."""
 
     def __init__(self, directory: Path | None, *, timeout_s: float = 0.2) -> None:
         self._directory = directory
         self._timeout_s = timeout_s
         self._asking: threading.Thread | None = None
-        self._answer: float | None = None
+        self._answer: Room | None = None
 
-    def free_bytes(self) -> float | None:
-        """Free bytes; None if unknown, or if the file system does not answer within ``timeout_s``."""
+    def room(self) -> Room | None:
+        """The room; None if unknown, or if the file system does not answer within ``timeout_s``."""
         if self._directory is None:
             return None
         if self._asking is None or not self._asking.is_alive():
@@ -40,4 +53,4 @@ class DiskSpace:
         return None if self._asking.is_alive() else self._answer
 
     def _ask(self, directory: Path) -> None:
-        self._answer = free_bytes(directory)
+        self._answer = room_of(directory)

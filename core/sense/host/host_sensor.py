@@ -106,6 +106,7 @@ class Host(Sampler):
         memory = parse_meminfo(self._read("meminfo"))
         limit = self._limit()
         share = trainer_memory(memory, limit)
+        room = self._disk.room()
         self._inbox.put(
             HostSample(
                 t=self._clock.now(),
@@ -114,7 +115,9 @@ class Host(Sampler):
                 ram_available_bytes=share.available,
                 swap_used_bytes=_difference(memory.swap_total, memory.swap_free),
                 swap_total_bytes=memory.swap_total,
-                disk_free_bytes=self._disk.free_bytes(),
+                disk_free_bytes=None if room is None else room.free_bytes,
+                disk_total_bytes=None if room is None else room.total_bytes,
+                disk_free_inodes=None if room is None else room.free_inodes,
                 cpu_pct=self._cpu_pct(),
                 psi_memory_pct=parse_pressure(self._read("pressure/memory")),
                 oom_kills=limit.oom_kills if limit and limit.limit_bytes == share.total else self._oom_kills(),
