@@ -173,11 +173,11 @@ def watchdog(place: Place, limit_s: float) -> bool:
 
 
 def _loop(place: Place, limit_s: float, *, silence_s: float | None) -> bool:
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
+    patience = Patience(place, limit_s)
+    while not patience.is_over():
         trainer = place.spawn(place.command("--resume", "newest"))
         size, since = -1, time.monotonic()
-        while trainer.poll() is None and time.monotonic() < until:
+        while trainer.poll() is None and not patience.is_over():
             time.sleep(0.02)
             if (now := place.log.stat().st_size) != size:
                 size, since = now, time.monotonic()
@@ -212,13 +212,30 @@ def trainwatch(place: Place, limit_s: float) -> bool:
 
 
 def _wait(place: Place, supervisor: "subprocess.Popen[bytes]", limit_s: float) -> bool:
+    patience = Patience(place, limit_s)
     try:
-        return supervisor.wait(limit_s) == 0
-    except subprocess.TimeoutExpired:
-        return False
+        while supervisor.poll() is None and not patience.is_over():
+            time.sleep(0.05)
+        return supervisor.poll() == 0
     finally:
         end(supervisor)
         _end_trainers(place)
+
+
+class Patience:
+    """A night is lost after ``limit_s``, or after two hours (scaled) without a new furthest step."""
+
+    def __init__(self, place: Place, limit_s: float) -> None:
+        self._place = place
+        self._until = time.monotonic() + limit_s
+        self._furthest, self._since = 0, time.monotonic()
+
+    def is_over(self) -> bool:
+        furthest = max((last for _, _, last in self._place.ledger.lives()), default=0)
+        now = time.monotonic()
+        if furthest > self._furthest:
+            self._furthest, self._since = furthest, now
+        return now > self._until or now - self._since > 7200 / self._place.night.scale
 
 
 def _end_trainers(place: Place) -> None:

@@ -131,7 +131,7 @@ def main() -> int:
         for faults in args.faults
         for seed in range(args.first_seed, args.first_seed + args.seeds)
     ]
-    expected, limit_s = undisturbed(args.steps), 2.0 * args.steps * args.step_s
+    expected, limit_s = undisturbed(args.steps), 4.0 * args.steps * args.step_s
     names = available(args.only)
     fine, ratios, far = True, list[float](), list[float]()
     with ThreadPoolExecutor(args.jobs) as pool:
