@@ -14,7 +14,7 @@ PAGE = Path(__file__).parent / "run-states.md"
 GROUPS: dict[str, tuple[State, ...]] = {
     "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
     "next_attempt": ("cleaning", "listing", "verifying", "backing_off", "held"),
-    "ended": ("stopped", "interrupted", "finished", "given_up"),
+    "ended": ("stopped", "interrupted", "finished", "ended_early", "given_up"),
 }
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
 HEAD = """# The states of a run

@@ -68,7 +68,7 @@ KEYS: tuple[Key, ...] = (
         key="S", shown="S", action="supervisor", label="start supervisor",
         help="start a supervisor (detached; it continues without this screen)",
         when=lambda c: c.started and not c.watched and c.state != "finished", acts=True,
-        first=lambda c: not c.watched and c.state not in {"finished", "stopped", "given_up"},
+        first=lambda c: not c.watched and c.state not in {"finished", "stopped", "ended_early", "given_up"},
     ),
     Key(
         key="Y", shown="Y", action="answer", label="yes", help="do what waits for your answer (shows what it costs)",
@@ -96,7 +96,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         key="r", shown="r", action="resume", label="resume", help="resume or restart from a checkpoint (asks)",
-        when=lambda c: c.started, acts=True, first=lambda c: c.state in {"stopped", "given_up"},
+        when=lambda c: c.started, acts=True, first=lambda c: c.state in {"stopped", "ended_early", "given_up"},
     ),
     Key(
         key="p", shown="p", action="profile", label="profile", help="switch the profile: settings first, then asks",
@@ -173,6 +173,7 @@ def applying(context: KeyContext) -> tuple[Key, ...]:
 OVER: dict[str, str] = {
     "finished": "The run is finished: r starts it again.",
     "stopped": "The run is stopped: r resumes it.",
+    "ended_early": "The trainer exited before the end: e shows why, r resumes it.",
     "given_up": "The run was given up: e shows why, r resumes it.",
 }
 """By state without a trainer: why the key does nothing."""

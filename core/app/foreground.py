@@ -33,7 +33,7 @@ ANSWER_S = 4.0
 
 
 class NothingToSuperviseError(CliError):
-    """The run is finished, given up or stopped by a person: there is nothing to supervise until it is resumed."""
+    """The run is over (finished, ended early, given up, or stopped by a person) until somebody resumes it."""
 
 
 def supervise(
@@ -45,7 +45,7 @@ def supervise(
     stop_trainer: bool = False,
     claim: OutputClaim | None = None,
 ) -> int:
-    """Take the run's lock and supervise it to its end: 0 (finished, or left running on request) or 1 (given up).
+    """Take the run's lock and supervise it to its end: 0 (finished, or left running on request) or 1 (any other end).
 
     ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
@@ -105,7 +105,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
             raise NothingToSuperviseError(
                 ExitCode.DONE, f"{name} is finished ({story.state_reason}); its events: trainwatch events {run.id}"
             )
-        case "given_up" | "stopped":
+        case "given_up" | "ended_early" | "stopped":
             raise NothingToSuperviseError(
                 ExitCode.FAILED,
                 f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "

@@ -26,8 +26,9 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``resume_verdict``: whether the resume was taken (resume_check.py), after ``beats`` steps. ``told_resume``: whether
     the launch could pass the resume point to the trainer, None = unknown; ``named``: where that file is named (derived
     config, command line, log). ``resume_epochs``: whole epochs of the run that its resume point holds, over all
-    attempts; ``total_before``: total steps as the attempt before printed them. ``printed_every``: steps from the last
-    printed one to the one before; ``printed_every_before``: of the attempt before.
+    attempts; ``total_before``: total steps as the attempt before printed them; ``run_total_before``: of the whole run.
+    ``printed_every``: steps from the last printed one to the one before; ``printed_every_before``: of the attempt
+    before.
     """
 
     number: int = 0
@@ -55,6 +56,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     resume_epoch: int | None = None
     resume_epochs: int | None = None
     total_before: int | None = None
+    run_total_before: int | None = None
     printed_every: int = 1
     printed_every_before: int = 1
     reread_to: int | None = None

@@ -13,6 +13,7 @@ from typing import Literal, assert_never
 from .run_states import (
     BackingOff,
     Cleaning,
+    EndedEarly,
     Finished,
     GivenUp,
     Hung,
@@ -39,8 +40,7 @@ EXIT_WAIT_S = 2.0
 Event = Literal[
     "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "command", "stop", "kill",
     "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "verify", "back_off", "hold", "lost",
-    "finish",
-    "give_up",
+    "finish", "end_early", "give_up",
 ]  # fmt: skip
 
 EVENTS: dict[Event, str] = {
@@ -66,6 +66,7 @@ EVENTS: dict[Event, str] = {
     "hold": "no restart until an operator asks for one",
     "lost": "the trainer ended while no supervisor was running",
     "finish": "the training is done",
+    "end_early": "the trainer exited with success before the end of the training",
     "give_up": "no restart helps, or none is allowed",
 }
 
@@ -78,6 +79,7 @@ _LIVE: dict[Event, State] = {
     "hold": "stopped",
     "lost": "interrupted",
     "finish": "finished",
+    "end_early": "ended_early",
     "give_up": "given_up",
 }
 """While a trainer process exists."""
@@ -130,6 +132,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     "stopped": _ENDED,
     "interrupted": {**_ENDED, "hold": "stopped"},
     "finished": _ENDED,
+    "ended_early": _ENDED,
     "given_up": _ENDED,
 }
 
@@ -173,6 +176,7 @@ def wake_t(machine: Machine) -> float:
             | Stopped()
             | Interrupted()
             | Finished()
+            | EndedEarly()
             | GivenUp()
         ):
             return NEVER

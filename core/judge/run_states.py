@@ -168,6 +168,10 @@ class Finished(Variant, frozen=True, tag="finished"):
     """The training is done."""
 
 
+class EndedEarly(Variant, frozen=True, tag="ended_early"):
+    """The trainer exited with success before the end of the training, and nothing shows why: a person is needed."""
+
+
 class GivenUp(Variant, frozen=True, tag="given_up"):
     """No restart helps, or none is allowed: a person is needed."""
 
@@ -188,13 +192,13 @@ Machine = (
     | Stopped
     | Interrupted
     | Finished
+    | EndedEarly
     | GivenUp
 )
 
 State = Literal[
     "idle", "starting", "running", "hung", "paused", "suspended", "stopping", "cleaning", "listing", "verifying",
-    "backing_off",
-    "held", "stopped", "interrupted", "finished", "given_up",
+    "backing_off", "held", "stopped", "interrupted", "finished", "ended_early", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
 
@@ -214,6 +218,7 @@ WORDS: dict[State, RunState] = {
     "stopped": "stopped",
     "interrupted": "interrupted",
     "finished": "finished",
+    "ended_early": "ended_early",
     "given_up": "given_up",
 }
 """State → the state that the journal records and people see."""

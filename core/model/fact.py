@@ -77,7 +77,7 @@ class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started")
 
 
 class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):
-    """The trainer process ended. ``how``: finished, crashed, stopped, killed, lost (status unknown)."""
+    """The trainer process ended. ``how``: finished, ended_early, crashed, stopped, killed, lost (status unknown)."""
 
     attempt: int
     how: str

@@ -20,9 +20,10 @@ RunState = Literal[
     "stopped",
     "interrupted",
     "finished",
+    "ended_early",
     "given_up",
 ]
-TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "given_up"})
+TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "ended_early", "given_up"})
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
 LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended"})

@@ -243,6 +243,13 @@ def _finished(now: Situation) -> Verdict:
     return Verdict(level="safe", clauses=tuple(clauses))
 
 
+def _ended_early(now: Situation) -> Verdict:
+    story = now.story
+    at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
+    clauses = (f"Ended early {at}", "[r] resume", story.state_reason or "the end of the training was not reached")
+    return Verdict(level="danger", clauses=(*clauses, *where(now)[:1]))
+
+
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
@@ -272,5 +279,6 @@ SENTENCES: dict[str, Callable[[Situation], Verdict]] = {
     "stopped": _stopped,
     "interrupted": _interrupted,
     "finished": _finished,
+    "ended_early": _ended_early,
     "given_up": _given_up,
 }

@@ -39,6 +39,7 @@ STATE_WORDS: dict[str, str] = {
     "stopped": "stopped",
     "interrupted": "interrupted",
     "finished": "finished",
+    "ended_early": "ended early",
     "given_up": "given up",
 }
 

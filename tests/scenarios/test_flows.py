@@ -47,6 +47,7 @@ def crash_then_hang_then_finish() -> World:
     world.watch(story(50, 60))
     save(world, 100)
     world.watch(Story(meta=False, period_s=5.0).dead(200)).watch(story(100, 40))
+    world.see(LogChunk(t=world.t + 1.0, text=Story(meta=False).bar(10260)))
     return world.see(Exit(t=world.t, code=0))
 
 

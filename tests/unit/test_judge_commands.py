@@ -16,7 +16,7 @@ from trainwatch.core.model.decision import (
     VerifyCheckpoint,
 )
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, CommandReceived, Note, ProfileChanged
-from trainwatch.core.model.observation import Command, Exit, HostSample, Outcome, Start
+from trainwatch.core.model.observation import Command, Exit, HostSample, LogChunk, Outcome, Start
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 
@@ -336,6 +336,8 @@ def test_every_command_is_written_down() -> None:
         ("paused", "pause", {}, True, "paused already"),
         ("stopped", "pause", {}, False, "it is stopped; `trainwatch resume` starts it"),
         ("finished", "pause", {}, False, "it is finished"),
+        ("ended_early", "pause", {}, False, "`trainwatch resume` starts it"),
+        ("ended_early", "stop", {}, True, "nothing is running: it is ended early already"),
         ("paused", "unpause", {}, True, "accepted"),
         ("running", "unpause", {}, False, "the run is not paused: it is running"),
         ("finished", "unpause", {}, False, "it is finished"),
@@ -361,6 +363,8 @@ def test_the_answer_says_what_becomes_of_a_command(
     elif before == "paused":
         world.command("pause")
     elif before == "finished":
+        world.see(LogChunk(t=world.t, text=Story(meta=False).bar(10260)), Exit(t=world.t, code=0))
+    elif before == "ended_early":
         world.see(Exit(t=world.t, code=0))
     elif before == "given_up":
         crash(world, "\nAttributeError: no such thing\n")

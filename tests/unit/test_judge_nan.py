@@ -162,6 +162,7 @@ def test_fifty_nan_steps_go_back_to_the_last_checkpoint_before_them() -> None:
     told(world, *noisy(60), start=61)
     assert world.word == "running"
     assert [i.class_ for i in world.incidents if i.open] == []
+    told(world, "0.5", start=10260)
     world.see(Exit(t=world.t + 1.0, code=0))
     assert world.word == "finished"
 

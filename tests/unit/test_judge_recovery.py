@@ -376,16 +376,18 @@ def test_launches_that_keep_failing_exhaust_the_budget() -> None:
     assert world.word == "given_up"
 
 
-def test_success_ends_the_watch() -> None:
-    world = running().see(Exit(t=200.0, code=0))
+def test_success_at_the_last_step_ends_the_watch() -> None:
+    world = World().begin().watch(Story(meta=False, period_s=5.0, total=40).load(10).train(40))
+    world.see(Exit(t=200.0, code=0))
     assert world.word == "finished"
     assert world.of(AttemptEnded)[0].how == "finished"
     assert world.of(EndWatch)[0].exit_code == 0
-    assert "at step 40 of 10260" in world.text()
+    assert "the training is done: step 40 of 40" in world.text()
 
 
 def test_presets_name_their_own_success_codes() -> None:
-    world = running(judge(preset=Preset(name="odd", success_exit_codes=(0, 3)))).see(Exit(t=200.0, code=3))
+    world = World(judge(preset=Preset(name="odd", success_exit_codes=(0, 3)))).begin()
+    world.watch(Story(meta=False, period_s=5.0, total=40).load(10).train(40)).see(Exit(t=200.0, code=3))
     assert world.word == "finished"
 
 

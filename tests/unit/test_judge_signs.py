@@ -372,11 +372,13 @@ def test_crash_after_the_training_is_done_counts_as_finished(save: bool, words: 
     assert world.word == word
 
 
-def test_crash_with_a_known_cause_counts_even_after_the_end() -> None:
+@pytest.mark.parametrize(("save", "word"), [(True, "finished"), (False, "starting")])
+def test_error_after_the_last_step_does_not_restart_a_training_whose_last_save_is_there(save: bool, word: str) -> None:
     story = Story(meta=False, total=100)
-    world = World().begin().watch(story.load(10).train(60).finish(words=True))
-    crash(world, "\nRuntimeError: CUDA error: unknown error\n")
-    assert world.incidents[0].kind == "crash"
+    world = World().begin().watch(story.load(10).train(20).save(5.0, "out/step-20").train(40).finish(save=save))
+    crash(world, "\nTraceback (most recent call last):\nRuntimeError: CUDA error: unknown error\n")
+    assert world.word == word
+    assert "CUDA error" in world.text()
 
 
 def test_run_killed_by_a_person_is_not_restarted() -> None:

@@ -187,7 +187,7 @@ def test_a_trainer_that_ended_while_nobody_watched_is_judged_by_its_status() -> 
     state = from_snapshot(to_snapshot(world.state))
     assert state is not None
     state, said = world.judge.begin(state, world.t + 60.0, ended=Exit(t=world.t + 60.0, code=0))
-    assert state.machine.__struct_config__.tag == "finished"
+    assert state.machine.__struct_config__.tag == "ended_early"
     assert said
 
 

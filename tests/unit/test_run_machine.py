@@ -26,6 +26,7 @@ from trainwatch.core.judge.run_states import (
     WORDS,
     BackingOff,
     Cleaning,
+    EndedEarly,
     Finished,
     GivenUp,
     Hung,
@@ -67,6 +68,7 @@ STATES: dict[str, Machine] = {
         Stopped(),
         Interrupted(),
         Finished(),
+        EndedEarly(),
         GivenUp(),
     )
 }

@@ -84,7 +84,9 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
             lowest=min((p[1] for p in losses), default=None),
         ),
         machine=machine(),
-        log_ends={a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost"}},
+        log_ends={
+            a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost", "ended_early"}
+        },
         log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
     )
     return now, sources

@@ -22,6 +22,7 @@ from . import exit_status
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """Source lines of tracebacks that decide what a KeyError means."""
+TRACEBACK = "Traceback (most recent call last)"
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
 OWN_WEIGHT = 1.0
@@ -67,7 +68,7 @@ class CompiledCatalogue:
             *(_shipped(each.name, row) for each in classes for row in each.signatures),
         )
         """Noise first, then the project's own, then the shipped ones."""
-        words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS]
+        words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK]
         words += [gate for each in classes for gate in each.gates]
         loose = [gate_of(row.pattern.text) for row in mine]
         self.gates = gates_of(words, loose)

@@ -11,6 +11,7 @@ import msgspec
 
 from ...model.shipped.failure import Diagnosis, EvidenceLine
 from ..text.lines import plain
+from ..text.patterns import LazyPattern
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof
 from .exit_status import signal_of
 from .log_evidence import (
@@ -123,6 +124,46 @@ def diagnose(
     return _answer(catalogue, state, proof.failure, proof.weight, None)
 
 
+def hidden_failure(
+    state: DiagnosisState, catalogue: CompiledCatalogue, *, short: bool = False, oom_kills: int | None = None
+) -> Diagnosis | None:
+    """The failure that the last lines show although the exit status is 0 (``| tee``, ``; echo done``); None = none.
+
+    Lines after which training went on do not count, and of the exceptions only those that a traceback ends: a logged
+    one was handled. ``short``: training is known to have ended early, so that the kernel log counts, and weak evidence.
+    """
+    state = with_last_line(state, catalogue)
+    since = state.beats[0] if len(state.beats) > 1 else 0
+    late = [each for each in state.findings if each.last > since and each.failure not in NO_FAILURES]
+    late = [each for each in late if each.role != "confirmation" or each.count > 1]  # one bad batch may be skipped
+    kernel = [each for each in state.findings if each.line == 0] if short else []
+    state = msgspec.structs.replace(state, findings=(*kernel, *late))
+    cause = _root(state)
+    if short and oom_kills and (cause is None or cause.weight < SPECIFIC):
+        return _answer(catalogue, state, "host_oom", 0.9, None)
+    traced = max(state.traced, state.traceback) > since
+    if cause is not None and (short or cause.weight >= SPECIFIC or traced):
+        return _answer(catalogue, state, cause.failure, min(HIDDEN, _confidence(state, cause)), cause)
+    follow = max((each for each in late if each.role == "cascade"), key=lambda each: each.weight, default=None)
+    if follow is not None and follow.weight >= GENERIC:
+        return _killed_child(catalogue, state, follow, oom_kills)
+    told = next((each for each in state.cascade if each.line > since and _NONZERO.search(each.text)), None)
+    if told is not None or traced:
+        return _answer(catalogue, state, "unknown", UNKNOWN_CODE.weight, None)
+    return None
+
+
+NO_FAILURES = frozenset({"success", "killed_by_user"})
+"""Classes that are no failure of the training."""
+HIDDEN = 0.6
+"""The highest confidence if the exit status says the opposite."""
+_NONZERO = LazyPattern(
+    r"(?i)\*\*\* \[.*\] Error [1-9]|CalledProcessError|Floating point exception"
+    r"|(?:exit(?:ed)?|exitcode|return(?:ed)?|status|code)\b.{0,30}?\b[1-9]\d{0,2}\b|non-zero exit"
+)
+"""A launcher or ``make`` reports that its command failed."""
+
+
 def _root(state: DiagnosisState) -> Finding | None:
     """The first of the strongest roots. A printed NaN loss counts as one: it comes before the errors that it causes."""
     roots = [each for each in state.findings if each.role == "root" or each.failure == "nan_loss"]
@@ -190,6 +231,18 @@ def _answer(
 
 def _line_of(evidence: EvidenceLine) -> int:
     return evidence.line
+
+
+def line_of(found: Diagnosis) -> str:
+    """The line that shows the failure, else its title."""
+    return found.title if found.cause is None else found.cause.text.strip()
+
+
+def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: str) -> Diagnosis:
+    """The diagnosis of an end whose class other evidence shows; "unknown": nothing explains it."""
+    state = with_last_line(state, catalogue)
+    cause = next((each for each in state.findings if each.failure == failure), None)
+    return _answer(catalogue, state, failure, UNKNOWN_CODE.weight if cause is None else HIDDEN, cause)
 
 
 def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:

@@ -12,7 +12,7 @@ from ..text.patterns import LazyPattern
 from ..text.reading import Reading
 from ..text.segments import read_segment
 from ..text.shape_table import ShapeTable
-from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue
+from .catalogue import CHECKPOINT_READS, CONFIG_READS, TRACEBACK, CompiledCatalogue
 from .exceptions import find_exception, proof_of, reads_configuration
 from .kernel_lines import read_kernel_line
 
@@ -46,7 +46,9 @@ class DiagnosisState(msgspec.Struct, frozen=True):
 
     ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
     ``config_read``, ``restored``, ``raised``: the newest line that read a configuration, read a checkpoint, named an
-    exception; 0 = none.
+    exception; 0 = none. ``beats``: the lines of the last two steps after the first evidence. ``unraised``: the newest
+    line that begins the report of an exception that ended nothing. ``traceback``: the newest line that begins a
+    traceback; ``traced``: the newest exception at the end of one.
     """
 
     fold: LineFold = LineFold()
@@ -58,6 +60,10 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     restored: int = 0
     raised: int = 0
     kernel: tuple[str, ...] = ()
+    beats: tuple[int, ...] = ()
+    unraised: int = 0
+    traceback: int = 0
+    traced: int = 0
 
 
 START_EVIDENCE = DiagnosisState()
@@ -104,15 +110,24 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
         return msgspec.structs.replace(state, config_read=number)
     if line[:1] in " \t│[" and any(word in line for word in CHECKPOINT_READS) and "rror" not in line:
         return msgspec.structs.replace(state, restored=number)
+    if TRACEBACK in line:
+        if state.unraised == number - 1:
+            return state
+        return msgspec.structs.replace(state, traceback=number, watch=state.watch or Reading())
     if _SOURCE.match(line):
         return state
+    if _UNRAISED.match(split_rank(line)[1]):
+        return msgspec.structs.replace(state, unraised=number)
     rows = catalogue.matches(line)
     if rows is None:
         return state
     raised = find_exception(split_rank(line)[1], catalogue)
     best = max((row for row in rows if row.role == "root"), key=lambda row: row.weight, default=None)
     if raised is not None:
-        state = msgspec.structs.replace(state, raised=number)
+        if state.unraised and number - state.unraised <= TRACEBACK_LINES:
+            return msgspec.structs.replace(state, unraised=0, traceback=0)
+        traced = number if state.traceback and number - state.traceback <= TRACEBACK_LINES else state.traced
+        state = msgspec.structs.replace(state, raised=number, traced=traced, traceback=0)
         known = proof_of(
             raised,
             catalogue,
@@ -141,6 +156,12 @@ _SOURCE = LazyPattern(
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
 """Lines of a traceback that quote source code. They are not evidence."""
+
+
+_UNRAISED = LazyPattern(r"Exception ignored (?:in|while)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w*hook)\b")
+"""Python reports an exception in a finaliser or an exit handler. It does not change what the program did before."""
+TRACEBACK_LINES = 300
+"""Longest traceback, with chained exceptions of its own."""
 
 
 def _reads_config(line: str) -> bool:
@@ -178,13 +199,21 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
     if reading is watch:
         return state
     if reading.heartbeats < SURVIVED_STEPS:
-        return msgspec.structs.replace(state, watch=reading)
+        beats = (*state.beats, number)[-2:] if reading.heartbeats > watch.heartbeats else state.beats
+        return msgspec.structs.replace(state, watch=reading, beats=beats)
     still_nan = reading.loss_is_nan
     kept = tuple(each for each in state.findings if each.line == 0 or (still_nan and each.failure == "nan_loss"))
     survived = tuple(each for each in state.findings if each not in kept and each.role == "root")
     watch_on = Reading(loss_is_nan=True) if any(each.failure == "nan_loss" for each in kept) else None
     return msgspec.structs.replace(
-        state, findings=kept, survived=survived or state.survived, cascade=(), watch=watch_on
+        state,
+        findings=kept,
+        survived=survived or state.survived,
+        cascade=(),
+        watch=watch_on,
+        beats=(),
+        traceback=0,
+        traced=0,
     )
 
 

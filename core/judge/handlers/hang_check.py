@@ -10,7 +10,7 @@ from ..hang import active_time, deadlines, detector, stack_evidence
 from ..knowledge import Knowledge
 from ..recovery import fallback
 from ..recovery.apply import answer_failure
-from ..recovery.exits import ended_well
+from ..recovery.ending_evidence import ended_well
 from ..recovery.failure_history import Cause
 from ..resume import checkpoint_index
 from ..run_machine import is_watched

@@ -102,6 +102,7 @@ def _state(reading: Reading) -> tuple[object, ...]:
         progress.lr is None,
         progress.sec_per_step is None,
         reading.finished_words,
+        reading.end_words,
         reading.loss_is_nan,
         reading.main,
         reading.proven,

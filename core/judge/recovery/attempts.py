@@ -1,4 +1,4 @@
-"""The start and the end of an attempt, and the two ends of a run: finished and given up."""
+"""The start and the end of an attempt, and the ends of a run: finished, ended early, given up."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from ...model.profile import NO_PROFILE
 from ..resume import checkpoint_index, doubt
 from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
-from ..run_states import BackingOff, Finished, GivenUp, RestartPlan, Starting
+from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import fallback, gate
@@ -179,6 +179,18 @@ def conclude(builder: StepBuilder, reason: str) -> None:
     builder.move("finish", Finished(), reason)
     builder.notify("finish", "finished", reason)
     builder.decide(EndWatch, reason, exit_code=0)
+
+
+def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: int) -> None:
+    """The trainer exited with success before the end of the training: notify, and end the supervisor."""
+    ended(builder, "ended_early", observation)
+    for known in builder.state.incidents:
+        builder.close_incident(known.id, "the trainer exited")
+    builder.move("end_early", EndedEarly(), reason)
+    name = builder.knowledge.run
+    hint = f"read the end of its log (`trainwatch report {name}`), then: trainwatch resume {name}"
+    builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
+    builder.decide(EndWatch, "ended early; `trainwatch resume` starts again", incident=incident, exit_code=1)
 
 
 def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:

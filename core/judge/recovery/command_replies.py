@@ -53,7 +53,7 @@ def _present(state: JudgeState) -> str:
 
 def _end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
     name = run_states.name_of(state.machine)
-    if name in {"stopped", "finished", "given_up"} and state.withheld is None:
+    if name in {"stopped", "finished", "ended_early", "given_up"} and state.withheld is None:
         return fulfilled(f"nothing is running: {_present(state)} already")
     return YES
 

@@ -1,6 +1,6 @@
 """What an exit or a failed launch means: the training is done, a person ended it, or it is a failure."""
 
-import re
+from typing import assert_never
 
 import msgspec
 
@@ -9,23 +9,16 @@ from ...model.incident import Evidence
 from ...model.observation import Exit, Outcome
 from ...model.shipped.failure import Diagnosis
 from ..failure import exit_status
-from ..failure.diagnosis import diagnose
+from ..failure.diagnosis import diagnose, diagnosis_as
 from ..run_machine import is_live
 from ..run_states import RestartPlan, Starting, Stopping
-from ..state import JudgeState
 from ..step_builder import StepBuilder
-from ..text.patterns import LazyPattern
 from . import restart_stages, resume_choice
 from .apply import answer_failure
-from .attempts import ended, finish
+from .attempts import end_early, ended, finish
+from .ending import Contradicted, Proven, Unproven, judge_ending
+from .ending_evidence import ended_well, ending_input, failure_of, new_oom_kills, place
 from .failure_history import Cause
-
-FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
-"""What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
-SAVE_SLACK_S = 30.0
-"""A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""
-NEARLY = 0.98
-"""Share of the steps: early stopping and rounded totals end a little before it."""
 
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
@@ -41,33 +34,75 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
 
 
 def _on_success(builder: StepBuilder, observation: Exit) -> None:
-    """The exit code is one that the preset calls success."""
-    progress = builder.state.progress
-    if _steps_remain(builder.state):
-        builder.note(f"it ended with success at step {progress.step} of {progress.total_steps}")
-    finish(builder, observation, "the training is done")
+    """The exit code is one that the preset calls success. It proves nothing: see ending.py."""
+    state = builder.state
+    match judge_ending(ending_input(state, builder.knowledge)):
+        case Proven(why=why):
+            finish(builder, observation, f"the training is done: {why}")
+        case Unproven(place=last):
+            at = f" ({last})" if last else ""
+            finish(builder, observation, f"exit {observation.code}; {NOT_SAID}{at}")
+        case Contradicted(why=why, by="nan"):
+            found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
+            _crashed(builder, observation, found, why)
+        case Contradicted(why=why):
+            hidden = failure_of(state, builder.knowledge)
+            if hidden is None:
+                _end_early(builder, observation, why)
+            else:
+                _crashed(builder, observation, hidden, place(state).words)
+        case ending:
+            assert_never(ending)
 
 
-def _steps_remain(state: JudgeState) -> bool:
-    """It stopped before its last step (early stopping, or a bar of its own kind)."""
-    progress = state.progress
-    if progress.step is None or progress.total_steps is None or state.reading.finished_words:
-        return False
-    return progress.step < progress.total_steps and progress.phase == "train"
+def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
+    """It exited with success before the end of the training, and no failure shows: a person has to look."""
+    state = builder.state
+    reason = f"{_exit_in_words(observation)}, but {why}"
+    incident = builder.open_incident(
+        "crash",
+        "unknown",
+        reason,
+        evidence=(Evidence(what=_exit_in_words(observation)), Evidence(what=why)),
+        explanation="The exit status says success, and the progress, the log or the files say that it was not the end.",
+        ending="no restart: nothing shows why it ended",
+    )
+    order = "capture evidence: end of the log, kernel log, GPUs, launch"
+    builder.decide(CaptureStacks, order, incident=incident, attempt=state.attempt.number)
+    end_early(builder, observation, reason, incident)
+
+
+NOT_SAID = "nothing in the log says that this was the end"
 
 
 def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     """The trainer ended by itself, without success."""
     state = builder.state
-    attempt, diagnosis = state.attempt, _diagnose(builder, observation)
-    class_ = diagnosis.failure
-    if class_ == "success" or (diagnosis.cause is None and proven_done(state)):
-        builder.note(f"the log reports the end of the training; {_exit_in_words(observation)} came after that")
-        finish(builder, observation, "the training is done")
+    diagnosis = _diagnose(builder, observation)
+    ending = judge_ending(ending_input(state, builder.knowledge))
+    success = diagnosis.failure == "success"
+    clean = success or (diagnosis.cause is None and isinstance(ending, Proven) and ending.by == "words")
+    if isinstance(ending, Proven) and (clean or ending.by == "save"):
+        after = "" if diagnosis.cause is None or success else f": {diagnosis.cause.text.strip()[:200]}"
+        builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
+        finish(builder, observation, f"the training is done: {ending.why}")
         return
-    for hang in [i for i in state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
+    if success:
+        if not isinstance(ending, Contradicted):
+            finish(builder, observation, "the training is done")
+            return
+        diagnosis = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+    _crashed(builder, observation, diagnosis)
+
+
+def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, where: str = "") -> None:
+    """It failed. ``where``: what shows that, if its exit status says success."""
+    attempt, class_ = builder.state.attempt, diagnosis.failure
+    for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
+    if where:
+        reason = f"{reason} ({where})"
     incident = builder.open_incident(
         "crash",
         class_,
@@ -132,15 +167,12 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
 
 def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
     state = builder.state
-    kills = None
-    if state.oom_kills is not None and state.oom_kills_before is not None:
-        kills = state.oom_kills - state.oom_kills_before
     return diagnose(
         state.diagnosis,
         builder.knowledge.catalogue,
         exit_code=observation.code,
         signal=observation.signal,
-        oom_kills=kills,
+        oom_kills=new_oom_kills(state),
         stopped_by_operator=False,
         finished_hint=ended_well(state),
     )
@@ -168,53 +200,3 @@ def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
         found.insert(0, Evidence(what=diagnosis.cause.text.strip()[:400], line=diagnosis.cause.line))
     found.extend(Evidence(what=f"then: {c.text.strip()[:200]}", line=c.line) for c in diagnosis.cascade[:3])
     return tuple(found)
-
-
-# --- whether the training is done, although its process may still be there ---
-
-
-def ended_well(state: JudgeState) -> bool:
-    """The last step is done, the log or a checkpoint's name said so, and no final save is missing or under way."""
-    beat_t = state.attempt.beat_t
-    own = [k for k in state.checkpoints.known if k.own]
-    named = beat_t is not None and any(k.complete and k.t >= beat_t - SAVE_SLACK_S and _is_final(k.path) for k in own)
-    if not (last_step_done(state) or ((named or state.reading.finished_words) and not _far_from_end(state))):
-        return False
-    if not own or beat_t is None:
-        return True
-    if any(not k.complete and k.bad is None and k.t >= beat_t - SAVE_SLACK_S for k in own):
-        return False
-    return state.reading.finished_words or any(k.complete and k.t >= beat_t - SAVE_SLACK_S for k in own)
-
-
-def _is_final(path: str) -> bool:
-    return FINAL.search(path.rstrip("/").rpartition("/")[2]) is not None
-
-
-def proven_done(state: JudgeState) -> bool:
-    """It ended well, and not only by its counter: the log said so, or the final checkpoint is there."""
-    own = any(k.own and k.complete for k in state.checkpoints.known)
-    return ended_well(state) and (state.reading.finished_words or own)
-
-
-def last_step_done(state: JudgeState) -> bool:
-    """The step counter is at its total, and in the last epoch if it counts within epochs."""
-    progress = state.progress
-    if progress.step is None or progress.total_steps is None or progress.step < progress.total_steps:
-        return False
-    reading = state.reading.now
-    if not reading.per_epoch:
-        # Whether a bar counts within the epoch shows only at the first turn.
-        several = progress.total_epochs is not None and progress.total_epochs > 1 and progress.epoch is not None
-        return not (several and (progress.epoch or 0) <= (0 if reading.zero_based else 1))
-    if progress.total_epochs is None or progress.epoch is None:
-        return False
-    return int(progress.epoch) >= progress.total_epochs - (1 if reading.zero_based else 0)
-
-
-def _far_from_end(state: JudgeState) -> bool:
-    """Words of an end in the middle of the run ("epoch finished") are not the end."""
-    progress = state.progress
-    if progress.step is None or progress.total_steps is None:
-        return False
-    return progress.step < progress.total_steps * NEARLY and not state.reading.now.per_epoch

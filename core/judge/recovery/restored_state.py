@@ -17,6 +17,7 @@ from ..hang.active_time import ActiveTime
 from ..hang.step_clock import begin_attempt
 from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
 from ..run_states import (
+    EndedEarly,
     Finished,
     GivenUp,
     Hung,
@@ -45,6 +46,7 @@ _MACHINES: dict[RunState, Machine] = {
     "interrupted": Interrupted(),
     "stopped": Stopped(),
     "finished": Finished(),
+    "ended_early": EndedEarly(),
     "given_up": GivenUp(),
 }
 """The state for a new supervisor that has only the story: the decisions that were waited for are not known."""

@@ -20,6 +20,7 @@ from ..resume import checkpoint_index
 from ..run_states import (
     BackingOff,
     Cleaning,
+    EndedEarly,
     Finished,
     GivenUp,
     Hung,
@@ -38,6 +39,7 @@ from ..run_states import (
 )
 from ..step_builder import StepBuilder
 from . import attempts, gate, ramp, restart_stages, resume_choice
+from .ending_evidence import run_total
 
 replace = msgspec.structs.replace
 
@@ -76,7 +78,7 @@ def go_on(builder: StepBuilder) -> None:
             restart_stages.clear_and_restart(builder, GO_ON)
         case Interrupted():
             restart_stages.clear_and_restart(builder, GO_ON)
-        case WaitingForRoom() | Stopped() | Finished() | GivenUp():
+        case WaitingForRoom() | Stopped() | Finished() | EndedEarly() | GivenUp():
             pass
         case _:
             assert_never(machine)
@@ -116,6 +118,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_epoch=known.epoch if known is not None else None,
         resume_epochs=known.epochs_done if known is not None else None,
         total_before=state.progress.total_steps,
+        run_total_before=run_total(state) or state.attempt.run_total_before,
         printed_every_before=state.attempt.printed_every,
     )
     if same:

@@ -249,6 +249,11 @@ def newest_verified(
     return max(sure or usable, key=_age_order, default=None)
 
 
+def newest_own(index: CheckpointIndex) -> KnownCheckpoint | None:
+    """Return the newest checkpoint that this run wrote, whatever its state."""
+    return max((k for k in index.known if k.own), key=_age_order, default=None)
+
+
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
     """Return whether it is complete, not bad, and of the run's branch. ``keep``: a path from elsewhere that counts."""
     return known.complete and known.bad is None and known.left is None and (known.own or known.path == keep)

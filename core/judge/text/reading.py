@@ -3,6 +3,7 @@
 import msgspec
 
 from ...model.progress import Phase, Progress
+from ...model.shipped.log_shapes import EndWords
 from .line_fields import Loss
 from .loss_run import START_RUN, LossRun, with_printed
 
@@ -34,13 +35,16 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
     ``per_epoch``: the count starts again in each epoch; known from the label, or from what the bar did when the epoch
     changed (``bar_epoch``: the epoch at its last redraw). ``lossy``: a loss was printed since the last line with a
-    counter. ``losses``: how long the printed loss has been NaN.
+    counter. ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
+    ``interval``: steps between the last two printed ones. ``losses``: how long the printed loss has been NaN.
     """
 
     progress: Progress = Progress()
     heartbeats: int = 0
     announced: int = 0
     finished_words: bool = False
+    end_words: EndWords | None = None
+    end_text: str = ""
     loss_is_nan: bool = False
     main: Bar | None = None
     proven: bool = False
@@ -52,6 +56,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     counters: tuple[Counter, ...] = ()
     lossy: bool = False
     losses: LossRun = START_RUN
+    interval: int = 1
 
 
 class TrainingFields(msgspec.Struct):
@@ -78,15 +83,21 @@ def enter(reading: Reading, phase: Phase) -> Reading:
 
 def announce(reading: Reading, phase: Phase, number: int) -> Reading:
     """As ``enter``, by words: a bar without a label that follows within a few lines belongs to this phase."""
-    if phase == "finish":
-        return finish(reading)
     return msgspec.structs.replace(enter(reading, phase), announced=number)
 
 
-def finish(reading: Reading) -> Reading:
+END_TEXT_KEPT = 120
+"""Characters kept of a line that announces the end."""
+_RANKS: dict[EndWords | None, int] = {None: 0, "hint": 1, "words": 2, "framework": 3, "early_stop": 3}
+
+
+def finish(reading: Reading, words: EndWords, line: str) -> Reading:
     """The reading after words that announce the end of training; a later training line takes it back."""
     entered = enter(reading, "finish")
-    return entered if entered.finished_words else msgspec.structs.replace(entered, finished_words=True)
+    if _RANKS[words] <= _RANKS[entered.end_words]:
+        return entered
+    text = line.strip()[:END_TEXT_KEPT]
+    return msgspec.structs.replace(entered, finished_words=True, end_words=words, end_text=text)
 
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
@@ -129,9 +140,12 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         heartbeats=beats,
         counters=counters,
         finished_words=False,
+        end_words=None,
+        end_text="",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
         zero_based=reading.zero_based or epoch == 0,
+        interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
         lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ...model.progress import Phase
-from ...model.shipped.log_shapes import SHAPE_GROUPS, LineShape, LogShapes, ShapeKind, expand
+from ...model.shipped.log_shapes import SHAPE_GROUPS, EndWords, LineShape, LogShapes, ShapeKind, expand
 from . import line_fields
 from .lines import Gates, gate_of, gates_of
 from .patterns import LazyPattern
@@ -45,6 +45,9 @@ class ShapeTable:
         self.gates = _gates(shapes, self.own_gates)
         self._labels = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.bar_labels)
         self._words = tuple((row.phase, _any_of(row.patterns, short)) for row in shapes.line_words)
+        self._ends = tuple(
+            (row.end, _any_of(row.patterns, short)) for row in shapes.line_words if row.phase == "finish"
+        )
         self._units = {unit: row.phase for row in shapes.bar_units for unit in row.units}
         self._translations = tuple((LazyPattern(row.pattern), row.english) for row in shapes.translations)
 
@@ -71,6 +74,13 @@ class ShapeTable:
         for phase, pattern in self._words:
             if pattern.search(line):
                 return phase
+        return None
+
+    def end_of_line(self, line: str) -> EndWords | None:
+        """What a lower-cased line proves about the end of the training; None if it announces none."""
+        for words, pattern in self._ends:
+            if pattern.search(line):
+                return words
         return None
 
     def in_english(self, line: str) -> str:

@@ -17,7 +17,7 @@ from .line_fields import (
 )
 from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from .patterns import LazyPattern
-from .reading import Bar, Reading, TrainingFields, advance, announce, enter
+from .reading import Bar, Reading, TrainingFields, advance, announce, enter, finish
 from .shape_table import CompiledShape, ShapeTable
 
 
@@ -69,6 +69,10 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
     loss = find_loss(low) if "loss" in low or " l_" in low else None
+    if loss is not None and any(word in low for word in _BESIDE_A_LOSS):
+        end = shapes.end_of_line(low)
+        if end in ("early_stop", "framework"):
+            return finish(reading, end, line)
     step = find_step(low)
     epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
     if loss is not None and step is None and epoch is None and _is_under_evaluation(reading, number):
@@ -77,6 +81,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         return reading  # another part of a loss that is already known
     lr = find_lr(low) if "lr" in low or "learning" in low else None
     words = shapes.phase_of_line(low) if loss is None else None
+    if words == "finish" and (end := shapes.end_of_line(low)) is not None:
+        return finish(reading, end, line)
     if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
         evaluated = loss is not None or step is not None or epoch is not None or "acc" in low or words == "eval"
         return enter(reading, "eval") if evaluated else reading
@@ -106,6 +112,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     return advance(reading, news, "step" if step is not None else "line")
 
 
+_BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
+"""Words of which one stands in a line that names a loss and announces the end of the training."""
 _FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
 """One row of a table of figures: "| loss | 0.0312 |"."""
 

@@ -70,10 +70,16 @@ class BarUnits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     examples: tuple[Example, ...] = ()
 
 
+EndWords = Literal["hint", "words", "framework", "early_stop"]
+"""What a line of the phase "finish" proves, the least first: nothing (it is also printed after a crash), the end as a
+script states it, the end as a framework states it, a stop before the last step that was meant."""
+
+
 class LineWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Patterns on a lower-cased line that announces ``phase``."""
+    """Patterns on a lower-cased line that announces ``phase``. ``end``: what those of the phase "finish" prove."""
 
     phase: Phase
+    end: EndWords = "words"
     gates: tuple[str, ...]
     patterns: tuple[str, ...]
     examples: tuple[Example, ...] = ()

@@ -81,7 +81,7 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline_view(now: Situation) -> TimelineView:
     story = now.story
-    over = story.state in {"finished", "given_up", "stopped"}
+    over = story.state in {"finished", "ended_early", "given_up", "stopped"}
     now_t = story.state_t if over else max(now.now_t, story.t)
     progress = live_progress(now)
     eta_s = None if over or not story.attempts else progress.eta_s

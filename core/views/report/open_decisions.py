@@ -17,6 +17,9 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
     if story.state == "given_up":
         reason = story.state_reason or "no reason given"
         yield f"No further attempt is made: {reason}. Fix the cause, then `trainwatch resume`."
+    if story.state == "ended_early":
+        reason = story.state_reason or "no reason given"
+        yield f"The trainer exited before the end: {reason}. Read the end of its log, then `trainwatch resume`."
     if story.question is not None:
         asked = story.question.action
         text = would_have(story.question, story.wall0, now.now_wall)

@@ -90,7 +90,7 @@ def _recovered(now: Situation) -> int:
 def _ended_t(now: Situation) -> float | None:
     """When the run ended; None: it goes on."""
     story = now.story
-    if story.state in {"finished", "given_up", "stopped", "interrupted"}:
+    if story.state in {"finished", "ended_early", "given_up", "stopped", "interrupted"}:
         return story.state_t
     return None
 

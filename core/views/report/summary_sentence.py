@@ -18,6 +18,7 @@ OPENINGS: dict[RunState, str] = {
     "stopped": "It was stopped",
     "interrupted": "It was interrupted",
     "finished": "It finished",
+    "ended_early": "It ended early",
     "given_up": "It was given up",
 }
 TIMES = ("", "once", "twice")

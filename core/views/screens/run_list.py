@@ -13,6 +13,7 @@ LEVELS: dict[str, Level] = {
     "running": "safe",
     "finished": "safe",
     "hung": "danger",
+    "ended_early": "danger",
     "given_up": "danger",
     "stopping": "warning",
     "cleaning": "warning",
@@ -23,7 +24,7 @@ LEVELS: dict[str, Level] = {
     "interrupted": "warning",
     "idle": "unknown",
 }
-SETTLED: frozenset[str] = frozenset({"finished", "stopped", "given_up", "idle"})
+SETTLED: frozenset[str] = frozenset({"finished", "stopped", "ended_early", "given_up", "idle"})
 """States that need no supervisor."""
 
 

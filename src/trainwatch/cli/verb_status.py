@@ -96,7 +96,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         lines.append(f"  log {status['log']}")
     if status["state"] == "idle" and not alive:
         lines.append(f"  not started yet: `trainwatch --headless --run {status['run']}` starts it, or the screen")
-    elif not alive and status["state"] not in {"finished", "given_up", "stopped"}:
+    elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
 

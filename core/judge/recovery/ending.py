@@ -1,0 +1,195 @@
+"""Whether a trainer that exited with success reached the end of its training: proven, contradicted, or neither.
+
+An exit status proves nothing by itself: a pipe, a ``;`` after the command and a handler that catches everything turn
+any failure into 0. Proof is a position at its total, words of an end or of an early stop, or a last checkpoint; a
+position short of its total, a cause of a failure in the last lines, a NaN and a log without any step speak against it.
+Position and last save together are stronger than a late error; only NaN weights are stronger than they.
+
+Known false alarm: early stopping that prints nothing looks like an end before the last step.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from ...model.progress import Progress
+from ...model.shipped.log_shapes import EndWords
+
+NEARLY = 0.98
+"""Share of the steps: rounded totals and left-out batches end a little before it."""
+STEPS_LEFT = 10
+"""Steps that a printed time to go must hold to be more than the last one."""
+TIME_LEFT_S = 60.0
+"""Shortest printed time to go that counts."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the trainer's counters stand. ``words``: "step 399 of 1000"."""
+
+    at: Literal["end", "short", "unknown"]
+    words: str = ""
+
+
+class Counters(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log showed of steps and epochs.
+
+    ``per_epoch``: the step starts again in each epoch. ``zero_based``: epoch 0 was printed. ``first_epoch_seen``: the
+    attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
+    of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
+    ``interval``: steps between the last two printed ones.
+    """
+
+    progress: Progress = Progress()
+    per_epoch: bool = False
+    zero_based: bool = False
+    first_epoch_seen: bool = True
+    counts_done: bool = False
+    lossy: bool = False
+    interval: int = 1
+
+
+class EndingInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known when a trainer has exited.
+
+    ``nan``: a sentence if the weights are NaN. ``resumed_at_end``: it made no step because its resume point was at the
+    end. ``words``, ``words_line``: the strongest words of an end. ``last_save``: name of the complete checkpoint of the
+    last step. ``final_name``: name of a last checkpoint that is called final. ``saves``: it wrote checkpoints.
+    ``save_open``: its newest checkpoint is not complete. ``begins``: something is loaded or prepared after the last
+    step. ``cause``: the failure that its last lines show; ``told_to_end``: the line that says that it was ended.
+    ``steps_seen``: it made a step; ``steps_due``: why steps are expected, "" = they are not.
+    """
+
+    place: Place = Place("unknown")
+    nan: str = ""
+    resumed_at_end: bool = False
+    words: EndWords | None = None
+    words_line: str = ""
+    last_save: str | None = None
+    final_name: str | None = None
+    saves: bool = False
+    save_open: bool = False
+    begins: bool = False
+    cause: str = ""
+    told_to_end: str = ""
+    steps_seen: bool = True
+    steps_due: str = ""
+
+
+class Proven(msgspec.Struct, frozen=True):
+    """The training is done. ``by``: its counter alone; words or a checkpoint's name; its counter and the last save.
+
+    The last one counts whatever error the log shows after it.
+    """
+
+    why: str
+    by: Literal["counter", "words", "save"]
+
+
+class Contradicted(msgspec.Struct, frozen=True):
+    """It ended before the end of the training. ``by``: a failure that the log shows, NaN weights, or nothing known."""
+
+    why: str
+    by: Literal["failure", "nan", "unknown"] = "unknown"
+
+
+class Unproven(msgspec.Struct, frozen=True):
+    """Nothing speaks for the end and nothing against it. ``place``: where it was, "" = unknown."""
+
+    place: str = ""
+
+
+Ending = Proven | Contradicted | Unproven
+
+
+def judge_ending(run: EndingInput) -> Ending:
+    """The ending, the strongest evidence first."""
+    place = run.place
+    done = place.at == "end" or run.resumed_at_end
+    saved = run.last_save is not None or run.resumed_at_end or (run.words is not None and not run.saves)
+    another = run.begins and run.words not in {"framework", "early_stop"}
+    if run.nan:
+        return Contradicted(run.nan, by="nan")
+    if done and saved and not run.save_open and not another:
+        return Proven(_proof(run), "save")
+    if run.cause:
+        return Contradicted(f"{run.cause}{_at(place)}", by="failure")
+    if done:
+        return Proven(_proof(run), "words" if run.words else "counter")
+    if run.told_to_end:
+        return Contradicted(f"it was told to end: {run.told_to_end}{_at(place)}")
+    if not run.steps_seen and run.steps_due:
+        return Contradicted(f"it made no step, and {run.steps_due}")
+    if run.words in {"framework", "early_stop"}:
+        return Proven(_proof(run), "words")
+    stated = (run.words == "words", run.final_name is not None)
+    if all(stated) or (any(stated) and place.at != "short"):
+        return Proven(_proof(run), "words")
+    if place.at == "short":
+        said = f', although it says "{run.words_line}"' if run.words == "words" else ""
+        return Contradicted(f"the last progress is {place.words}{said}")
+    return Unproven(place.words)
+
+
+def _at(place: Place) -> str:
+    return f" ({place.words})" if place.words else ""
+
+
+def _proof(run: EndingInput) -> str:
+    """What proves the end: "step 1000 of 1000, checkpoint-1000 is saved"."""
+    found = [run.place.words] if run.place.at == "end" else []
+    if run.resumed_at_end:
+        found.append("it had resumed from the end")
+    if run.words in {"words", "framework", "early_stop"}:
+        found.append(f'"{run.words_line}"')
+    saved = run.last_save or run.final_name
+    if saved:
+        found.append(f"{saved} is saved")
+    return ", ".join(found)
+
+
+def place_of(seen: Counters) -> Place:
+    """Where the counters stand, over all epochs of the run."""
+    progress = seen.progress
+    step, total = progress.step, progress.total_steps
+    epochs = _epochs(seen)
+    counted = progress.epoch is not None and progress.total_epochs
+    in_epochs = f"epoch {progress.epoch:g} of {progress.total_epochs}" if counted else ""
+    if step is None or not total:
+        if epochs == "left":
+            return Place("short", in_epochs)
+        if epochs == "last" and (seen.lossy or seen.counts_done):
+            return Place("end", in_epochs)
+        return _by_time(seen, in_epochs or ("" if step is None else f"step {step}"))
+    words = f"step {step} of {total}" + (f", {in_epochs}" if in_epochs and seen.per_epoch else "")
+    short = total - step > max(1, seen.interval) and step < NEARLY * total
+    if seen.per_epoch:
+        if short or epochs == "left":
+            return Place("short", words)
+        return Place("end", words) if step >= total and epochs == "last" else _by_time(seen, words)
+    if short:
+        return Place("short", words)
+    # Whether a bar counts within the epoch shows only at the first turn.
+    if epochs == "left" and (progress.epoch or 0) <= (0 if seen.zero_based else 1):
+        return Place("short", f"{in_epochs}, {words}")
+    return Place("end", words) if step >= total else Place("unknown", words)
+
+
+def _by_time(seen: Counters, words: str) -> Place:
+    """Short if the trainer printed that much time is to go; else unknown."""
+    left_s, step_s = seen.progress.eta_s, seen.progress.sec_per_step or 0.0
+    if left_s is not None and left_s > max(TIME_LEFT_S, STEPS_LEFT * step_s):
+        return Place("short", f"{words or 'the last line'}, {left_s:.0f} s to go")
+    return Place("unknown", words)
+
+
+def _epochs(seen: Counters) -> Literal["last", "left", "unknown"]:
+    """Whether the epoch is the last one; unknown if it is the last one only if they count from 0, and that is open."""
+    epoch, total = seen.progress.epoch, seen.progress.total_epochs
+    if epoch is None or not total:
+        return "unknown"
+    if epoch != int(epoch):
+        return "last" if epoch >= NEARLY * total else "left"
+    last = total if seen.counts_done or not seen.zero_based else total - 1
+    if epoch >= last:
+        return "last"
+    return "unknown" if epoch == total - 1 and not seen.first_epoch_seen else "left"

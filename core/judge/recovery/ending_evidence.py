@@ -1,0 +1,155 @@
+"""What the judge knows about the end of an attempt, collected for ending.py."""
+
+import re
+
+from ...model.shipped.failure import Diagnosis
+from ..failure.diagnosis import hidden_failure, line_of
+from ..knowledge import Knowledge
+from ..progress.log_progress import ProgressState
+from ..resume.checkpoint_index import KnownCheckpoint, base_name, newest_own
+from ..state import JudgeState
+from ..text.patterns import LazyPattern
+from .ending import Counters, EndingInput, Place, place_of
+
+FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
+"""What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
+SAVE_SLACK_S = 30.0
+"""A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""
+NAN_VALUES = 2
+"""Printed NaN losses in a row, up to the end, from which the weights count as NaN: one bad batch may be skipped."""
+
+
+def ending_input(state: JudgeState, knowledge: Knowledge) -> EndingInput:
+    """All that the judgement of an end depends on."""
+    reading = main_reading(state)
+    last = _last_own(state)
+    named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None
+    seen = state.attempt.beat_t is not None
+    hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
+    return EndingInput(
+        place=place(state),
+        nan=_nonfinite(state) or _nan_losses(reading),
+        resumed_at_end=_resumed_at_end(state),
+        words=reading.now.end_words,
+        words_line=reading.now.end_text,
+        last_save=base_name(last.path)
+        if last is not None and last.complete and _is_of_last_step(state, last)
+        else None,
+        final_name=base_name(last.path) if last is not None and named else None,
+        saves=any(k.own for k in state.checkpoints.known),
+        save_open=last is not None and not last.complete and last.bad is None,
+        begins=reading.phase in {"load", "preprocess", "compile"},
+        cause="" if hidden is None else line_of(hidden),
+        told_to_end=_told_to_end(state),
+        steps_seen=seen,
+        steps_due=_steps_due(state, knowledge),
+    )
+
+
+def main_reading(state: JudgeState) -> ProgressState:
+    """The log that shows steps: the trainer's output, or the one of its other logs that has most of them."""
+    if state.reading.heartbeats:
+        return state.reading
+    return max((state.reading, *state.other_logs.values()), key=lambda each: each.heartbeats)
+
+
+def place(state: JudgeState) -> Place:
+    """Where the counters of the attempt stand."""
+    now, attempt = main_reading(state).now, state.attempt
+    began = attempt.step_offset if attempt.offset is not None else 0
+    return place_of(
+        Counters(
+            progress=now.progress,
+            per_epoch=now.per_epoch or (attempt.offset or 0) > began,
+            zero_based=now.zero_based,
+            first_epoch_seen=now.zero_based or attempt.resume_from is None,
+            counts_done=any(counter.name == "epochs" for counter in now.counters),
+            lossy=now.lossy,
+            interval=now.interval,
+        )
+    )
+
+
+def run_total(state: JudgeState) -> int | None:
+    """Steps of the whole run as this attempt printed them; None if they are not known."""
+    now, attempt = main_reading(state).now, state.attempt
+    progress = now.progress
+    if progress.total_steps is None or (attempt.offset or 0) > attempt.step_offset:
+        return None
+    if now.per_epoch:
+        return None if progress.total_epochs is None else progress.total_steps * progress.total_epochs
+    return None if (progress.total_epochs or 1) > 1 and (progress.epoch or 0) <= 1 else progress.total_steps
+
+
+def _resumed_at_end(state: JudgeState) -> bool:
+    attempt = state.attempt
+    total, resumed = attempt.run_total_before, attempt.resumed_at
+    return attempt.beat_t is None and total is not None and resumed is not None and resumed >= total
+
+
+def _nan_losses(reading: ProgressState) -> str:
+    losses = reading.now.losses
+    if losses.nan_values < NAN_VALUES or losses.is_average:
+        return ""
+    return f"the last {losses.nan_values} printed losses are NaN"
+
+
+def _nonfinite(state: JudgeState) -> str:
+    newest = newest_own(state.checkpoints)
+    if newest is None or newest.damage is None or newest.damage[0] != "nonfinite":
+        return ""
+    return f"{base_name(newest.path)} holds values that are not finite"
+
+
+def _last_own(state: JudgeState) -> KnownCheckpoint | None:
+    """The newest checkpoint of this run, if it was written at the last printed step or later."""
+    newest, beat_t = newest_own(state.checkpoints), state.attempt.beat_t
+    return newest if newest is not None and beat_t is not None and newest.t >= beat_t - SAVE_SLACK_S else None
+
+
+def _is_of_last_step(state: JudgeState, known: KnownCheckpoint) -> bool:
+    at, attempt = known.position, state.attempt
+    if at is None or attempt.position is None:
+        return True
+    return attempt.position - at <= max(1, attempt.stride, main_reading(state).now.interval)
+
+
+def _told_to_end(state: JudgeState) -> str:
+    found = next((f for f in state.diagnosis.findings if f.failure == "killed_by_user" and f.role == "root"), None)
+    return "" if found is None or found.line == 0 else found.text
+
+
+def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
+    """Why the trainer was expected to print steps; "" if it was not."""
+    if state.failed_position is not None:
+        return "earlier attempts made some"
+    preset = knowledge.preset
+    return "" if preset.name == "generic" else f"{preset.title or preset.name} prints its steps"
+
+
+def ended_well(state: JudgeState) -> bool:
+    """The last step is done, or words or a checkpoint's name say so, and no final save is missing or under way.
+
+    The trainer's process may still be there.
+    """
+    reading, at = main_reading(state), place(state).at
+    last = _last_own(state)
+    named = last is not None and last.complete and FINAL.search(base_name(last.path)) is not None
+    if at != "end" and not ((named or reading.finished_words) and at != "short"):
+        return False
+    if last is not None and not last.complete and last.bad is None:
+        return False
+    saves = any(k.own for k in state.checkpoints.known) and state.attempt.beat_t is not None
+    return not saves or reading.finished_words or (last is not None and last.complete)
+
+
+def failure_of(state: JudgeState, knowledge: Knowledge) -> Diagnosis | None:
+    """The failure behind an exit status of success, if it is known that the training was not over; None = unknown."""
+    return hidden_failure(state.diagnosis, knowledge.catalogue, short=True, oom_kills=new_oom_kills(state))
+
+
+def new_oom_kills(state: JudgeState) -> int | None:
+    """Processes that the kernel killed for memory during the attempt; None = unknown."""
+    if state.oom_kills is None or state.oom_kills_before is None:
+        return None
+    return state.oom_kills - state.oom_kills_before

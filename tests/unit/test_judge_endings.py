@@ -1,0 +1,275 @@
+"""Exit status 0: proven as the end, contradicted, or neither. Each log is read with the shipped tables."""
+
+import pytest
+
+from tests.builders import World
+from tests.shipped import CATALOGUE, SHAPES
+from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.decision import EndWatch, NotifyPeople
+from trainwatch.core.model.fact import AttemptEnded, StateChanged
+from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
+from trainwatch.core.model.preset import Preset
+
+SENTENCE = "nothing in the log says that this was the end"
+HF = Preset(name="hf", title="Hugging Face Trainer")
+TRACEBACK = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    main()\n{}\n'
+BOOM = TRACEBACK.format("RuntimeError: boom")
+CUDA = TRACEBACK.format("RuntimeError: CUDA error: unknown error")
+
+
+def steps(until: int, total: int | None = 1000, every: int = 1, text: str = "step {}{} loss: 0.25") -> str:
+    of = "" if total is None else f"/{total}"
+    return "".join(f"{text.format(n, of)}\n" for n in range(every, until + 1, every))
+
+
+def epochs(until: int, total: int, line: str = "Epoch {}/{}, loss: 0.5, val_loss: 0.6") -> str:
+    return "".join(f"{line.format(n, total)}\n" for n in range(1, until + 1))
+
+
+def bar(label: str, until: int, total: int, step_s: float = 0.1) -> str:
+    drawn = (
+        f"\r{label}{100 * n // total:3d}%|###   | {n}/{total} [00:{n % 60:02d}<00:01, {step_s:.2f}s/it]"
+        for n in range(1, until + 1)
+    )
+    return "".join(drawn) + "\n"
+
+
+def keras(until: int, total: int, last: int = 32) -> str:
+    text = ""
+    for epoch in range(1, until + 1):
+        done = last if epoch == until else 32
+        text += f"Epoch {epoch}/{total}\n"
+        text += "".join(f"\r{n}/32 [====>.....] - ETA: 1s - loss: 0.5" for n in range(1, done + 1)) + "\n"
+    return text
+
+
+def yolo(until: int, total: int) -> str:
+    lines = ""
+    for epoch in range(1, until + 1):
+        head = f"      {epoch}/{total}         0G      1.310      0.900      1.210         31        640: "
+        lines += f"\r{head} 50%|#####     | 4/8 [00:01<00:01,  2.00it/s]\r{head}100%|##########| 8/8 [00:02<00:00,  2.00it/s]\n"
+        lines += "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|##########| 4/4 [00:01<00:00,  2.00it/s]\n"
+        lines += "                   all          4         17      0.5       0.5      0.5      0.25\n"
+    return lines
+
+
+def begun(preset: Preset | None = None) -> World:
+    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, preset=preset or Preset(name="generic")))
+    return World(mind).begin()
+
+
+def see(world: World, text: str) -> World:
+    """The log, a line or redraw each second."""
+    for line in text.replace("\r", "\n").splitlines(keepends=True):
+        world.see(LogChunk(t=world.t + 1.0, text=line))
+    return world
+
+
+def save(world: World, path: str, step: int | None = None, event: str = "complete", **more: object) -> World:
+    fields = {"size_bytes": 1e6, "step": step, **more}
+    return world.see(CheckpointEvent(t=world.t + 1.0, path=path, event=event, **fields))  # type: ignore[arg-type]
+
+
+def leave(world: World, code: int | None = 0, signal: int | None = None) -> World:
+    return world.see(Exit(t=world.t + 1.0, code=code, signal=signal))
+
+
+def ended(text: str, preset: Preset | None = None) -> World:
+    return leave(see(begun(preset), text))
+
+
+def reason(world: World) -> str:
+    return str(world.of(StateChanged)[-1].reason)
+
+
+PROVEN = {
+    "last step": steps(1000),
+    "words where no total is printed": steps(40, None) + "Training complete in 0h 3m 20s\n",
+    "HF summary after early stopping": bar("", 400, 1000)
+    + "{'train_runtime': 90.5, 'train_loss': 1.5, 'epoch': 2.0}\n",
+    "Keras early stopping": keras(7, 100) + "Epoch 7: early stopping\n",
+    "early stopping that names its best loss": epochs(7, 100) + "Early stopping, best val_loss: 0.4312 at epoch 4\n",
+    "a counter of patience that is full": epochs(7, 100) + "EarlyStopping counter: 5 out of 5\n",
+    "Lightning": bar("Epoch 4: ", 30, 30) + "`Trainer.fit` stopped: `max_epochs=5` reached.\n",
+    "Ultralytics": yolo(5, 5) + "\n5 epochs completed in 0.002 hours.\n",
+    "all epochs": epochs(60, 60),
+    "all epochs of Keras": keras(5, 5),
+    "epochs counted from 0": epochs(0, 9) + "".join(f"epoch {n}/10 loss 0.5\n" for n in range(10)),
+    "a validation bar after the last step": steps(1000) + "Validating...\n" + bar("Validation: ", 25, 50),
+    "an exception in a finaliser": steps(1000)
+    + "Exception ignored in: <function Foo.__del__ at 0x7f>\n"
+    + TRACEBACK.format("AttributeError: 'NoneType' object has no attribute 'close'"),
+    "target reached": steps(300) + "Target accuracy 0.95 reached, stopping\n",
+}
+
+
+@pytest.mark.parametrize("text", PROVEN.values(), ids=PROVEN)
+def test_exit_0_with_proof_of_the_end_is_finished(text: str) -> None:
+    world = ended(text)
+    assert world.word == "finished", reason(world)
+    assert reason(world).startswith("the training is done: ")
+    assert world.of(EndWatch)[0].exit_code == 0
+
+
+EARLY = {
+    "a pipe that hides a death at step 399 of 1000": steps(399),
+    "a bar that stops": bar("steps: ", 399, 1000),
+    "epochs that remain": epochs(12, 60),
+    "Keras in the middle of an epoch": keras(5, 5, last=11),
+    "Ultralytics at epoch 3 of 60": yolo(3, 60),
+    "bars that begin again in each epoch": "".join(f"Epoch {n}/60\n" + bar("", 20, 20) for n in range(1, 4)),
+    "the end of the first of several epochs": "Epoch 1/60\n" + bar("", 20, 20),
+    "SIGTERM, saving, exiting": steps(400) + "Received SIGTERM, saving checkpoint and exiting\n",
+    "a handler that finishes its step and says so": steps(400, None)
+    + "caught SIGUSR1: will save and stop\n"
+    + "step 401 loss: 0.25\nstep 402 loss: 0.25\ncheckpoint saved, bye\n",
+    "another program says done after it": steps(399) + "training finished\n",
+    "wandb says where to look": steps(399) + "wandb: View run x at: https://example.org/x\n",
+    "time to go that the trainer printed": "".join(
+        f"Epoch(train) [3][{n}/50]  lr: 1.0e-04  eta: 3:10:0{n % 10}  time: 0.5  loss: 0.5\n" for n in range(10, 51, 10)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", EARLY.values(), ids=EARLY)
+def test_exit_0_before_the_end_without_a_cause_is_ended_early(text: str) -> None:
+    world = ended(text)
+    assert world.word == "ended_early", reason(world)
+    assert world.of(AttemptEnded)[0].how == "ended_early"
+    assert world.of(EndWatch)[0].exit_code == 1
+    assert [n.event for n in world.of(NotifyPeople)] == ["give_up"]
+    assert "trainwatch resume" in world.of(NotifyPeople)[0].body
+    assert "exit code 0, but" in world.incidents[0].reason
+
+
+CRASHES = {
+    "python fail.py; echo bye": (steps(40) + BOOM + "bye\n", "code_bug"),
+    "a failure before the first step": (BOOM + "bye\n", "code_bug"),
+    "tee after running out of GPU memory": (
+        steps(40) + TRACEBACK.format("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"),
+        "cuda_oom",
+    ),
+    "an exception of a type without a name that is known": (steps(40) + TRACEBACK.format("zap.Zapped: 3"), "unknown"),
+    "a shell that reports a kill": (
+        steps(40) + "bash: line 1:  1234 Killed                  python t.py\n",
+        "host_oom",
+    ),
+    "a shell that reports a segmentation fault": (steps(40) + "Segmentation fault (core dumped)\n", "segfault"),
+    "no such command": ("bash: line 1: pyton: command not found\n", "config_error"),
+    "usage text and no step": (
+        "usage: t.py [-h] [--lr LR]\n\noptions:\n  -h, --help  show this help\n",
+        "config_error",
+    ),
+    "make goes on": (steps(40, None) + "make: *** [Makefile:3: train] Error 1\n", "unknown"),
+    "an error without total, then words of another program": (steps(40, None) + BOOM + "all jobs done\n", "code_bug"),
+    "NaN to the end": (steps(40) + "".join(f"step {n}/69 loss: nan\n" for n in range(41, 70)), "nan_loss"),
+}
+
+
+@pytest.mark.parametrize(("text", "class_"), CRASHES.values(), ids=CRASHES)
+def test_exit_0_with_a_failure_in_the_last_lines_is_a_crash(text: str, class_: str) -> None:
+    world = ended(text)
+    assert [i.class_ for i in world.incidents if i.kind == "crash"] == [class_]
+    assert world.of(AttemptEnded)[0].how == "crashed"
+    assert world.word != "finished"
+
+
+UNPROVEN = {
+    "steps without a total": steps(40, None),
+    "a log that prints each tenth step from 0": steps(990, every=10),
+    "a bar that ends at 998 of 1000": bar("steps: ", 998, 1000),
+    "the last line of a log that prints each fiftieth step": steps(100, 120, every=50),
+    "a logged error that was handled": steps(40, None) + "ERROR - ConnectionError: could not upload, going on\n",
+    "a traceback at the start, after which it trained": BOOM + steps(40, None),
+    "no step at all of a command that nobody knows": "hello\n",
+    "epochs without a total": "".join(f"epoch {n} loss 0.5\n" for n in range(1, 9)),
+}
+
+
+@pytest.mark.parametrize("text", UNPROVEN.values(), ids=UNPROVEN)
+def test_exit_0_without_proof_either_way_is_finished_and_says_so(text: str) -> None:
+    world = ended(text)
+    assert world.word == "finished", reason(world)
+    assert f"exit 0; {SENTENCE}" in reason(world)
+    assert SENTENCE in world.of(NotifyPeople)[-1].body
+
+
+def test_no_step_is_no_end_if_the_preset_or_an_earlier_attempt_prints_steps() -> None:
+    assert ended("model loaded\n", HF).word == "ended_early"
+    world = see(begun(), steps(40, None) + CUDA)
+    leave(world, 1)
+    assert leave(see(world, "nothing to do\n")).word == "ended_early"
+
+
+def test_an_attempt_that_resumed_at_the_last_step_is_finished_without_a_step() -> None:
+    world = save(see(begun(), steps(1000)), "out/step-1000.pt", 1000)
+    world.see(LogChunk(t=world.t, text="\nLoading test set\n" + CUDA))
+    assert leave(world, 1).word == "starting"
+    assert leave(see(world, "Loading test set\n")).word == "finished"
+    assert "resumed from the end" in reason(world)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_late_error_does_not_restart_a_training_whose_last_step_is_saved(code: int) -> None:
+    world = save(see(begun(), steps(1000)), "out/step-1000.pt", 1000)
+    assert leave(see(world, CUDA), code).word == "finished"
+    world = save(see(begun(), steps(1000)), "out/step-700.pt", 700)
+    assert leave(see(world, CUDA), code).word == "starting"
+
+
+def test_weights_that_are_nan_are_no_end_even_if_the_last_step_is_saved() -> None:
+    world = save(see(begun(), steps(1000)), "out/a.pt", 1000, "created", verdict="nonfinite", reason="w: 3 NaN")
+    leave(world)
+    assert world.incidents[0].class_ == "nan_loss"
+    assert "not finite" in world.incidents[0].reason
+
+
+def test_one_batch_with_a_nan_loss_and_the_last_save_are_an_end() -> None:
+    world = save(see(begun(), steps(999) + "step 1000/1000 loss: nan\n"), "out/step-1000.pt", 1000)
+    assert leave(world).word == "finished"
+
+
+def test_a_nan_in_a_running_average_does_not_undo_the_last_save() -> None:
+    text = "".join(f"steps: 1%|  | {n}/50 [00:01<00:01, 1.00s/it, avr_loss=nan]\n" for n in range(30, 51))
+    assert leave(save(see(begun(), text), "out/luca.safetensors", 50)).word == "finished"
+
+
+def test_the_kernel_explains_an_end_before_the_last_step() -> None:
+    world = see(begun().see(HostSample(t=0.1, oom_kills=3)), "")
+    world.see(HostSample(t=world.t + 1.0, oom_kills=3))
+    see(world, steps(399)).see(HostSample(t=world.t + 1.0, oom_kills=4))
+    assert leave(world).incidents[0].class_ == "host_oom"
+    world = see(begun(), steps(399))
+    world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
+    assert leave(world).incidents[0].class_ == "gpu_lost"
+
+
+def test_words_and_a_final_checkpoint_together_prove_an_end_before_the_last_step() -> None:
+    world = save(see(begun(), steps(399) + "Training complete\n"), "out/model_final.pt")
+    assert leave(world).word == "finished"
+    assert leave(save(see(begun(), steps(399)), "out/model_final.pt")).word == "ended_early"
+    assert leave(save(see(begun(), steps(399, None)), "out/model_final.pt")).word == "finished"
+
+
+def test_a_save_that_is_not_complete_does_not_outweigh_an_error() -> None:
+    world = save(see(begun(), steps(1000)), "out/step-1000.pt", 1000, "growing")
+    assert leave(see(world, CUDA)).word == "starting"
+
+
+def test_a_lost_status_without_proof_is_no_success_whatever_other_programs_print() -> None:
+    world = leave(see(begun(), steps(399) + "training finished\n"), None)
+    assert world.of(AttemptEnded)[0].how == "lost"
+    assert leave(see(begun(), steps(1000) + "training finished\n"), None).word == "finished"
+
+
+def test_what_is_loaded_after_the_last_step_may_be_another_stage() -> None:
+    world = save(see(begun(), steps(1000)), "out/step-1000.pt", 1000)
+    assert leave(see(world, "Loading dataset of stage 2\n" + CUDA)).word == "starting"
+
+
+def test_steps_in_another_log_count() -> None:
+    world = begun()
+    for line in steps(399).splitlines(keepends=True):
+        world.see(LogChunk(t=world.t + 1.0, text=line, source="out/train.log"))
+    assert leave(world).word == "ended_early"
