@@ -19,6 +19,7 @@ from ..model.decision import (
     NotifyPeople,
     PauseAttempt,
     PlanRetention,
+    RequestSave,
     StartAttempt,
     StopAttempt,
     UnpauseAttempt,
@@ -34,7 +35,8 @@ from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
 from .notify.notifier import NotifyReport, notify, notify_urls
 from .stop.pause import pause_attempt, unpause_attempt
-from .stop.stopping import stop_attempt
+from .stop.save_request import SaveReport, request_save, take_back
+from .stop.stopping import members, stop_attempt
 
 
 class RunActor:
@@ -44,7 +46,8 @@ class RunActor:
     readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``: the last
     lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop trainers
     with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of seconds (and
-    whether checkpoints are expected there); returns None, or why the list is not complete.
+    whether checkpoints are expected there); returns None, or why the list is not complete. ``save_signal``,
+    ``save_file``: how the trainer is asked for a checkpoint.
     """
 
     def __init__(
@@ -61,6 +64,8 @@ class RunActor:
         gpu_help: GpuHelp | None = None,
         wsl: bool = False,
         retention: Retention | None = None,
+        save_signal: str | None = None,
+        save_file: str | None = None,
     ) -> None:
         self._spec = spec
         self._launcher = launcher
@@ -73,11 +78,14 @@ class RunActor:
         self._wsl = wsl
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._retention = retention
+        self._save_signal, self._save_file = save_signal, save_file
+        self._saved: SaveReport | None = None
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
             NotifyPeople: ("notify", self._notify),
             CaptureStacks: ("capture_stacks", self._capture),
+            RequestSave: ("request_save", self._request_save),
             StopAttempt: ("stop_attempt", self._stop),
             EndLeftovers: ("end_leftovers", self._stop),
             ClearGpu: ("clear_gpu", self._clear),
@@ -151,6 +159,9 @@ class RunActor:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
         restart = self._spec.settings.restart
+        if self._saved is not None:
+            take_back(self._saved)
+            self._saved = None
         report = stop_attempt(
             self._target,
             decision.mode,
@@ -160,6 +171,13 @@ class RunActor:
             wsl=self._wsl,
         )
         return report.gone, report.sentence, msgspec.to_builtins(report)
+
+    def _request_save(self, decision: RequestSave) -> Performed:
+        if self._target is None or self._target.number != decision.attempt:
+            return False, f"attempt {decision.attempt} has ended", {}
+        file = None if self._save_file is None else Path(self._spec.cwd, self._save_file)
+        self._saved = request_save(members(self._target), name=self._save_signal, file=file)
+        return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
 
     def _clear(self, _decision: ClearGpu) -> Performed:
         report = clear_gpus(self._spec, self._baseline, self._gpu_help, self._base_env)

@@ -56,6 +56,7 @@ from .supervise.first_records import run_created, trace_head
 from .supervise.launch_memory import misfit_of, remember_launch
 from .supervise.recorder import RunRecorder
 from .supervise.run_retention import FolderRetention
+from .supervise.save_request import save_request
 
 
 def build_supervisor(
@@ -124,6 +125,8 @@ def build_supervisor(
         base_env=os.environ,
         list_checkpoints=lambda limit_s, expected: checkpoints.list_all(limit_s, expected=expected),
         retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
+        save_signal=save_request(spec, preset)[0],
+        save_file=save_request(spec, preset)[1],
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
@@ -191,6 +194,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         traits=traits(),
         resume_support=resume_support(preset, spec.command),
         begin_from=spec.begin_from,
+        can_ask_to_save=any(save_request(spec, preset)),
     )
 
 

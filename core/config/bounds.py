@@ -141,6 +141,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "restart": {
         "max_restarts": at_least(0),
         "ask_timeout_s": above(0),
+        "save_wait_s": at_least(0),
         "backoff_s": waits,
         "network_wait_s": waits,
         "interrupt_grace_s": at_least(0),

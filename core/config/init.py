@@ -128,6 +128,10 @@ preset = {preset}                       # what is known about the framework; "au
 logs = []                               # log files besides the trainer's own stdout and stderr{logs_note}
 gpus = "auto"                           # or [0, 1]
 terminal = "file"                       # "pty" for trainers that want a terminal
+# How your trainer is asked for a checkpoint before a stop, and at danger signs (RAM, temperature): a signal (USR1 or
+# USR2; sent only to processes that catch it), or a file that is touched
+# save_signal = "USR1"
+# save_file = "{{output_dir}}/save_now"
 
 [profiles]                              # named bundles of training settings (`trainwatch profiles`)
 # use = "balanced"

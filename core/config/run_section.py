@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..model.preset import SaveSignal
 from .document import Document, Rule, show
 from .problem import did_you_mean
 from .toml_lines import KeyPath
@@ -32,6 +33,8 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     logs: tuple[str, ...] = ()
     gpus: tuple[int, ...] | None = None
     terminal: Literal["file", "pty"] = "file"
+    save_signal: SaveSignal | None = None
+    save_file: str | None = None
 
 
 class RunTable(msgspec.Struct):
@@ -47,6 +50,8 @@ class RunTable(msgspec.Struct):
     logs: tuple[str, ...] = ()
     gpus: Literal["auto"] | tuple[int, ...] = "auto"
     terminal: Literal["file", "pty"] = "file"
+    save_signal: SaveSignal | None = None
+    save_file: str | None = None
 
 
 def read_run(
@@ -88,6 +93,8 @@ def read_run(
         logs=tuple(absolute(folder, log) for log in good.logs),
         gpus=good.gpus if isinstance(good.gpus, tuple) else None,
         terminal=good.terminal,
+        save_signal=good.save_signal,
+        save_file=good.save_file,
     )
 
 
@@ -151,4 +158,5 @@ _RULES: dict[str, Rule] = {
     "output_dir": _filled,
     "logs": _filled,
     "gpus": _indices,
+    "save_file": _filled,
 }

@@ -40,6 +40,8 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float | None = None
     max_restarts: int | None = None
     act: str | None = None
+    save_signal: str | None = None
+    save_file: str | None = None
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -51,6 +53,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "interval_s": ("--interval", "watch.summary_s"),
     "max_restarts": ("--max-restarts", "restart.max_restarts"),
     "act": ("--act", "restart.act"),
+    "save_signal": ("--save-signal", "run.save_signal"),
+    "save_file": ("--save-file", "run.save_file"),
 }
 """Field → (option, its key in the file)."""
 
@@ -136,8 +140,9 @@ def _with_overrides(run: RunSection, overrides: Overrides, cwd: Path) -> RunSect
     for field in ("config", "output_dir"):
         if getattr(overrides, field) is not None:
             changes[field] = absolute(cwd.absolute(), getattr(overrides, field))
-    if overrides.name is not None:
-        changes["name"] = overrides.name
+    for field in ("name", "save_signal", "save_file"):
+        if getattr(overrides, field) is not None:
+            changes[field] = getattr(overrides, field)
     if overrides.preset is not None:
         changes["preset"] = None if overrides.preset == AUTO else overrides.preset
     return msgspec.structs.replace(run, **changes)
@@ -225,6 +230,8 @@ def _spec(
         logs=run.logs,
         gpus=run.gpus,
         terminal=run.terminal,
+        save_signal=run.save_signal,
+        save_file=run.save_file,
         project=project,
         settings=settings,
     )

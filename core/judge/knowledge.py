@@ -39,6 +39,8 @@ class Knowledge:
     traits: frozenset[str] = frozenset()
     resume_support: ResumeSupport = checkpoint_index.ANYTHING
     begin_from: str | None = None
+    can_ask_to_save: bool = False
+    """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 

@@ -159,6 +159,8 @@ def wake_t(machine: Machine) -> float:
         case Hung():
             return NEVER if machine.judged else machine.until_t
         case Stopping():
+            if machine.saving is not None:
+                return machine.saving.until_t
             return NEVER if machine.gone_t is None else machine.gone_t + EXIT_WAIT_S
         case BackingOff():
             return machine.until_t

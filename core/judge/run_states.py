@@ -88,12 +88,20 @@ Then = Literal["restart", "hold", "finish", "end", "give_up"]
 """What follows a stop. ``hold``: wait for an operator; ``end``: end the supervisor, too."""
 
 
+class Saving(msgspec.Struct, frozen=True, kw_only=True):
+    """The trainer was asked for a checkpoint at run time ``asked_t``; the stop waits for it until ``until_t``."""
+
+    asked_t: float
+    until_t: float
+
+
 class Stopping(Variant, frozen=True, tag="stopping"):
     """The trainer's processes are being ended.
 
     ``by``: the operator who asked for it. ``exited``: the exit of the main process was seen. ``gone_t``: run time from
     which no process was left. ``kill``: the gentle stop failed. ``leftovers``: the trainer ended by itself and only
-    the processes that it left behind are ended.
+    the processes that it left behind are ended. ``saving``: nothing is ended yet, a checkpoint was asked for first;
+    ``order`` is the request.
     """
 
     order: int
@@ -104,6 +112,7 @@ class Stopping(Variant, frozen=True, tag="stopping"):
     gone_t: float | None = None
     kill: bool = False
     leftovers: bool = False
+    saving: Saving | None = None
 
 
 class Cleaning(Variant, frozen=True, tag="cleaning"):

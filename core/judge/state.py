@@ -107,6 +107,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is done without a person, as one chose for this run; None = as the settings say."""
     withheld: Waiting | None = None
     """What would have been done and can still be ordered."""
+    save_asked_t: float | None = None
+    """Run time at which the trainer was last asked for a checkpoint."""
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
     warned: dict[str, float] = {}

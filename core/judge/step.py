@@ -246,10 +246,12 @@ def _on_due(knowledge: Knowledge, state: JudgeState) -> Result:
         case Hung() as machine:
             builder.note("the evidence of the hang did not come in time")
             hang_check.end_hung(builder, machine)
-        case Stopping() as machine:
+        case Stopping(saving=None) as machine:
             restart_stages.on_status_lost(builder, machine)
         case WaitingForRoom(plan=plan):
             resume_choice.choose(builder, plan)
+        case Stopping() as machine:
+            restart_stages.end_saving(builder, machine, "no complete checkpoint came in time after it was asked for")
         case machine:
             assert isinstance(machine, BackingOff)  # no other state asks to be woken (run_machine.wake_t)
             resume_choice.after_delay(builder, machine.plan)

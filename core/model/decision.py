@@ -41,6 +41,12 @@ class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks
     attempt: int
 
 
+class RequestSave(DecisionBase, frozen=True, kw_only=True, tag="request_save"):
+    """Ask the trainer for a checkpoint (``run.save_signal``, ``run.save_file``). Not ok: it could not be asked."""
+
+    attempt: int
+
+
 class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
     """End the trainer's process tree. The outcome comes when no process is left, or after the last signal failed."""
 
@@ -134,6 +140,7 @@ class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):
 Decision = (
     NotifyPeople
     | CaptureStacks
+    | RequestSave
     | StopAttempt
     | EndLeftovers
     | ClearGpu

@@ -6,6 +6,9 @@ import msgspec
 
 from .launch.expected_length import LengthKeys
 
+SaveSignal = Literal["USR1", "USR2"]
+"""Signals that no framework and no launcher uses to end. Python catches INT to end, torchrun TERM and HUP."""
+
 
 class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a framework is made to resume from a checkpoint.
@@ -62,5 +65,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings that say how long the training will be."""
     env: dict[str, str] = {}
     """Environment that makes the framework print its bars without a terminal."""
+    save_signal: SaveSignal | None = None
+    """Signal on which the framework writes a checkpoint and trains on."""
+    save_file: str | None = None
+    """Path on whose appearance it does, relative to the run's folder; ``{output_dir}`` is filled in."""
     success_exit_codes: tuple[int, ...] = (0,)
     source: str = ""

@@ -52,6 +52,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[int, ...] | None = None
     """GPU indices the trainer may use; None = all visible ones."""
     terminal: Literal["file", "pty"] = "file"
+    save_signal: str | None = None
+    """USR1 or USR2: asks the trainer for a checkpoint. It is sent only to processes that catch it."""
+    save_file: str | None = None
+    """A path that is touched to ask the trainer for a checkpoint."""
     project: str | None = None
     """The trainwatch.toml of the run; None for a command given on the command line."""
     settings: Settings = Settings()

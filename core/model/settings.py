@@ -68,6 +68,9 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Restarts without new verified progress in between."""
     backoff_s: tuple[float, ...] = (0.0, 10.0, 60.0, 600.0)
     """Wait before the n-th restart without progress in between; the last repeats."""
+    save_wait_s: float = 120.0
+    """How long a stop that a person ordered waits for the checkpoint that the trainer was asked for (``save_signal`` or
+    ``save_file`` under ``[run]``), since the request or since the checkpoint last grew."""
     interrupt_grace_s: float = 20.0
     """After the first stop signal (SIGINT): long enough for a trainer to write its last checkpoint."""
     terminate_grace_s: float = 10.0

@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--hang-at", type=int)
     parser.add_argument("--fail-at-once", choices=FAULTS)
     parser.add_argument("--deaf", action="store_true", help="ignore SIGINT and SIGTERM")
+    parser.add_argument("--save-on", choices=("USR1", "file"), help="save when asked: on a signal, or on `save_now`")
     parser.add_argument("--hold-at", type=int, help="wait there until the file `go` appears in the output directory")
     parser.add_argument("--talk", type=int, default=0, metavar="BYTES", help="print so much more with each step")
     parser.add_argument("--diary", type=Path, help="folder of the diary, where it is not the output directory")
@@ -59,6 +60,9 @@ def main() -> int:
     asked = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN if args.deaf else lambda n, _frame: asked.append(n))
+    wanted: list[int] = []
+    if args.save_on == "USR1":
+        signal.signal(signal.SIGUSR1, lambda n, _frame: wanted.append(n))
     step = first = int(args.resume.stem.rpartition("step")[2]) if args.resume and not args.forget else 0
     begun = time.monotonic()
     while step < args.steps:
@@ -78,6 +82,13 @@ def main() -> int:
             print("." * args.talk, flush=True)
         if step % args.save_every == 0 and step < args.steps:
             save(out, step)
+        if wanted or (args.save_on == "file" and (out / "save_now").exists()):
+            wanted.clear()
+            (out / "save_now").unlink(missing_ok=True)
+            save(out, step)
+            print(f"saved at step {step}, as asked", flush=True)
+        if asked and args.save_on:
+            return 130  # ends without a save of its own
         if asked:
             save(out, step)
             print(f"interrupted at step {step}", flush=True)

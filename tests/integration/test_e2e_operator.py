@@ -57,6 +57,30 @@ def test_stop_holds_restarts_until_resume(world: World) -> None:
     assert len(world.lives()) == 2
 
 
+def test_a_stop_waits_for_the_checkpoint_that_the_trainer_was_asked_for(world: World) -> None:
+    world.write(
+        "--steps",
+        "3000",
+        "--step-time",
+        "0.02",
+        "--save-every",
+        "1000",
+        "--save-on",
+        "USR1",
+        save_signal="USR1",
+    )
+    world.headless()
+    world.at_step(30)
+    said(world, "stop", "--yes")
+    story = world.in_state("stopped")
+    assert "as asked" in world.log(1)
+    assert len(story.checkpoints) == 1
+    assert [a.ok for a in story.actions if a.kind == "request_save"] == [True]
+    said(world, "resume")
+    world.at_step((story.checkpoints[0].step or 0) + 2, 2)
+    assert world.story().attempts[-1].resume_step == story.checkpoints[0].step
+
+
 def test_resume_starts_a_supervisor_and_uses_the_named_checkpoint(world: World) -> None:
     world.write(*LONG)
     first = world.headless()

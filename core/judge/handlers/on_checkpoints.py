@@ -7,7 +7,7 @@ from ...model.observation import CheckpointEvent
 from ..attempt_progress import AttemptProgress, with_saved
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
-from ..recovery import commands, ramp, restart_success, resume_choice
+from ..recovery import commands, ramp, restart_stages, restart_success, resume_choice
 from ..resume import checkpoint_index, save_overdue
 from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement
@@ -72,6 +72,9 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         gone = checkpoint_index.as_checkpoint(before, knowledge.created_wall, "complete")
         return state, (CheckpointKnown(checkpoint=gone, removed=True),)
     if event.event != "complete" or known is None:
+        if grown and known is not None and known.own:
+            state, entries = _while_saving(StepBuilder(knowledge, state))
+            return check_hang(knowledge, state, entries)
         return check_hang(knowledge, state, NOTHING)
     builder = StepBuilder(knowledge, state)
     news = _is_news(before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
@@ -96,7 +99,15 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             deletion_plan.on_saved(builder)
             if builder.state.switch and not aside:
                 commands.switch_at_checkpoint(builder)
-    return check_hang(knowledge, builder.state, tuple(builder.entries))
+    state, entries = _while_saving(builder) if news else (builder.state, tuple(builder.entries))
+    return check_hang(knowledge, state, entries)
+
+
+def _while_saving(builder: StepBuilder) -> Result:
+    machine = builder.state.machine
+    if isinstance(machine, Stopping) and machine.saving is not None:
+        restart_stages.on_checkpoint_while_saving(builder, machine, machine.saving)
+    return builder.state, tuple(builder.entries)
 
 
 def _came(builder: StepBuilder, now: float) -> None:

@@ -8,7 +8,7 @@ from ...model.observation import GpuSample, HostSample, ProcessSample
 from ..findings import disk_forecast, eta, health_levels
 from ..hang import active_time, liveness, pauses
 from ..knowledge import Knowledge
-from ..recovery import restart_stages
+from ..recovery import restart_stages, save_first
 from ..run_machine import is_live, is_watched
 from ..run_states import WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
@@ -102,6 +102,8 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
 
 
 FILLING = "filling"
+SAVE_METRICS = ("ram_used", "ram_available", "temp")
+"""Metrics whose level *danger* means that the machine may end the trainer soon. A full disk takes no checkpoint."""
 
 
 def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:
@@ -152,7 +154,9 @@ def _report_levels(knowledge: Knowledge, state: JudgeState, changes: tuple[healt
         kind: IncidentKind = "disk" if change.metric == "disk_free" else "health"
         known = next((i for i in builder.state.incidents if i.kind == kind and i.class_ == change.metric), None)
         if change.alarming and known is None:
-            builder.warn(kind, change.metric, health_levels.sentence(change))
+            number = builder.warn(kind, change.metric, health_levels.sentence(change))
+            if kind == "health" and change.level == "danger" and change.metric.endswith(SAVE_METRICS):
+                save_first.on_danger(builder, health_levels.sentence(change), number)
         elif known is not None and not change.alarming:
             builder.close_incident(known.id, f"{change.metric} is {change.level} again")
     return builder

@@ -75,7 +75,9 @@ def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
         )
     elif isinstance(machine, Stopping):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
-        if kill and not machine.kill:
+        if machine.saving is not None and machine.then == "hold" and not kill:
+            restart_stages.end_saving(builder, held, f"stop by {command.by} again: no checkpoint is waited for")
+        elif kill and not machine.kill:
             restart_stages.stop(builder, "hold", plan, mode="kill", by=command.by, exited=machine.exited)
         else:
             builder.move("command", held, f"{command.verb} by {command.by}: no restart after this")

@@ -1,8 +1,8 @@
 """The stages of a restart up to the choice of the resume point.
 
-stop → no process left → GPU memory released → output folder listed → resume point chosen and verified → back-off →
-launch → first step. resume_choice.py and attempts.py have the stages from the list on, restart_success.py the last one.
-Every stage is a state of the run that waits for the outcome of one decision.
+(checkpoint asked for →) stop → no process left → GPU memory released → output folder listed → resume point chosen and
+verified → back-off → launch → first step. resume_choice.py and attempts.py have the stages from the list on,
+restart_success.py the last one. Every stage is a state of the run that waits for the outcome of one decision.
 """
 
 from typing import Literal, assert_never
@@ -12,9 +12,9 @@ import msgspec
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
-from ..run_states import Cleaning, RestartPlan, Stopped, Stopping, Then, WaitingForRoom
+from ..run_states import Cleaning, RestartPlan, Saving, Stopped, Stopping, Then, WaitingForRoom
 from ..step_builder import StepBuilder
-from . import gate
+from . import gate, save_first
 from .attempts import conclude, ended, give_up
 from .budget import nth_wait_s
 from .resume_choice import choose
@@ -40,11 +40,41 @@ def stop(
     if gate.is_closed(builder, plan):
         gate.withhold_stop(builder, then, plan)
         return
+    if mode == "gentle" and plan.by and save_first.is_wanted(builder):
+        _save_first(builder, then, plan, by)
+        return
     order = builder.decide(
         StopAttempt, plan.reason, incident=plan.incident, attempt=builder.state.attempt.number, mode=mode
     )
     stopping = Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
     builder.move("stop", stopping, plan.reason)
+
+
+def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
+    order = save_first.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident)
+    wait_s = builder.knowledge.settings.restart.save_wait_s
+    saving = Saving(asked_t=builder.t, until_t=builder.t + wait_s)
+    reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
+    builder.move("stop", Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
+
+
+def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: Saving) -> None:
+    """A checkpoint changed: go on with the stop once it is complete; while it grows, wait."""
+    if save_first.came(builder.state, saving):
+        end_saving(builder, machine, "the checkpoint that was asked for is complete")
+        return
+    until_t = max(saving.until_t, builder.t + builder.knowledge.settings.restart.save_wait_s)
+    builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
+
+
+def end_saving(builder: StepBuilder, machine: Stopping, why: str) -> None:
+    """Nothing more is waited for: end the processes."""
+    builder.note(why)
+    plan = machine.plan
+    order = builder.decide(
+        StopAttempt, plan.reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"
+    )
+    builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
 
 
 def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -62,6 +92,10 @@ def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def on_stop_outcome(builder: StepBuilder, machine: Stopping, outcome: Outcome) -> None:
     """No process is left, or one would not end: then kill, and if that fails, give up."""
+    if machine.saving is not None:
+        if not outcome.ok:
+            end_saving(builder, machine, f"it was not asked for a checkpoint: {outcome.detail or 'no detail'}")
+        return
     if outcome.ok:
         gone = replace(machine, gone_t=builder.t)
         builder.move("processes_gone", gone, "no process is left")
@@ -91,6 +125,9 @@ def on_exit_while_stopping(builder: StepBuilder, machine: Stopping, observation:
     _ended(builder, machine, observation)
     new = replace(machine, exited=True)
     builder.move("exit", new, "the main process exited")
+    if new.saving is not None:
+        end_saving(builder, new, "it ended by itself after it was asked for a checkpoint")
+        return
     if new.gone_t is not None:
         _after_end(builder, new)
 

@@ -33,6 +33,12 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
         help="what is done without you: all (default), ask first, or notify only: nothing is ended or started",
     )
     parser.add_argument(
+        "--save-signal",
+        choices=("USR1", "USR2"),
+        help="signal on which the trainer saves a checkpoint; sent before a stop, only to processes that catch it",
+    )
+    parser.add_argument("--save-file", metavar="F", help="file that asks the trainer to save; touched before a stop")
+    parser.add_argument(
         "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
     )
     how = parser.add_mutually_exclusive_group()
@@ -55,6 +61,8 @@ def overrides_of(args: argparse.Namespace) -> "Overrides":
         interval_s=getattr(args, "interval", None),
         max_restarts=getattr(args, "max_restarts", None),
         act=getattr(args, "act_mode", None),
+        save_signal=getattr(args, "save_signal", None),
+        save_file=getattr(args, "save_file", None),
     )
 
 
