@@ -1,6 +1,5 @@
 """Performs the judge's decisions. Each decision is one row of a table and a thin call into this package."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,11 @@ from ..model.decision import (
 from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget, Retention
 from ..model.run import RunSpec
-from ..model.text.edge import EDGE
 from .attempt_launcher import AttemptLauncher, Performed, read_baseline
 from .evidence.capture import KernelTail, examine, no_kernel_log
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
-from .notify.notifier import NotifyReport, notify, notify_urls
+from .notify.notices import send_notice
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
 from .stop.stopping import members, stop_attempt
@@ -112,37 +110,8 @@ class RunActor:
         return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)
 
     def _notify(self, decision: NotifyPeople) -> Performed:
-        settings = self._spec.settings.notify
-        reports: list[NotifyReport] = []
-        if settings.urls:
-            reports.append(
-                notify_urls(
-                    settings.urls,
-                    decision.event,
-                    EDGE.text(decision.title),
-                    EDGE.text(decision.body),
-                    timeout_s=settings.timeout_s,
-                )
-            )
-        if settings.command:
-            reports.append(self._notify_command(decision))
-        failed = [report.detail for report in reports if not report.ok]
-        output = "\n".join(report.output for report in reports if report.output)
-        detail = "; ".join(failed or [report.detail for report in reports])
-        return not failed, detail, {"output": output} if output else {}
-
-    def _notify_command(self, decision: NotifyPeople) -> NotifyReport:
-        settings = self._spec.settings.notify
-        event = {
-            "event": decision.event,
-            "run": self._spec.name,
-            "run_id": self._spec.id,
-            "title": decision.title,
-            "body": decision.body,
-            "incident": decision.incident,
-            "wall": time.time(),
-        }
-        return notify(settings.command, EDGE.value(event), timeout_s=settings.timeout_s, cwd=self._spec.cwd)
+        ok, detail, output = send_notice(self._spec, decision.event, decision.title, decision.body, decision.incident)
+        return ok, detail, {"output": output} if output else {}
 
     def _capture(self, decision: CaptureStacks) -> Performed:
         if self._target is None or self._target.number != decision.attempt:

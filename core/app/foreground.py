@@ -71,10 +71,8 @@ def supervise(
         claim = claim if claim is not None else OutputClaim(run.load_spec(), run.path.parents[1])
         unlocked = _take(run, claim)
         try:
-            with Vitality(run) as vitality:
-                supervisor = build_supervisor(
-                    run, story, plan, claim, on_records=listener(story), turning=vitality.turn
-                )
+            with Vitality(run, lock) as vitality:
+                supervisor = build_supervisor(run, story, plan, claim, on_records=listener(story), vitality=vitality)
                 if unlocked is not None:
                     supervisor.note(unlocked)
                 return _watch(run, supervisor, vitality, first, stop_trainer)

@@ -39,11 +39,12 @@ from ..sense.process.process_tree import ProcessTree
 from ..store.clock import RunClock
 from ..store.habits_file import HabitsFile
 from ..store.history import HistoryWriter
-from ..store.journal import JournalWriter, latest_snapshot
+from ..store.journal import latest_snapshot
 from ..store.run_directory import RunDirectory
 from ..store.trace import TraceWriter
 from ..supervisor.inbox import BoundedInbox
 from ..supervisor.loop import Supervisor
+from .errors import ExitCode
 from .gpu_survey import named_users
 from .plan.definitions import definitions_of
 from .plan.launch_plan import LaunchPlan, plan_launch
@@ -57,6 +58,7 @@ from .supervise.launch_memory import misfit_of, remember_launch
 from .supervise.recorder import RunRecorder
 from .supervise.run_retention import FolderRetention
 from .supervise.save_request import save_request
+from .supervise.vitality import Vitality
 
 
 def build_supervisor(
@@ -66,17 +68,18 @@ def build_supervisor(
     claim: OutputClaim,
     *,
     on_records: Callable[[Sequence[Record]], None],
-    turning: Callable[[], None] = lambda: None,
+    vitality: Vitality,
 ) -> Supervisor:
     """The supervisor of one run, ready to ``run()``. The caller holds the run's lock and ``claim``.
 
-    ``plan``: of the first launch, if it was computed already. ``turning``: called at each turn of its loop.
+    ``plan``: of the first launch, if it was computed already. ``vitality``: shows that it lives and keeps its files.
     """
     plan = plan if plan is not None else _plan(run, story)
     spec, preset, profiles = plan.spec, plan.preset, plan.profiles
     clock = RunClock(spec.created_wall, not_before=story.t)
     inbox = BoundedInbox()
-    journal = JournalWriter(run.journal)
+    keeper = vitality.keeper
+    journal = keeper.journal
     if story.run is None:
         on_records(journal.append_all(clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]),)))
     elif story.budget_max != spec.settings.restart.max_restarts:  # the settings were changed since
@@ -88,6 +91,7 @@ def build_supervisor(
         TraceWriter(run.trace),
         trace_head(spec) if story.run is None else None,
         habits,
+        room=keeper.room,
     )
     snapshot = latest_snapshot(run.journal)
     judge = Judge(_knowledge(spec, preset, profiles))
@@ -106,7 +110,7 @@ def build_supervisor(
         spec=spec,
         preset=preset,
         profiles=profiles,
-        attempt_folder=run.attempt,
+        attempt_folder=keeper.attempt_folder,
         gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
@@ -153,10 +157,13 @@ def build_supervisor(
         learned=_learned(habits, clock.now()) if snapshot is None else None,
         live_order=None if live is None else unwritten_order(run, story, live.number),
         on_records=on_records,
-        turning=turning,
+        turning=vitality.turn,
         answer=judge.answer,
     )
     claim.tell(supervisor.note)
+    keeper.live = lambda: supervisor.live
+    vitality.newest = lambda: recorder.newest
+    keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
     supervisor.sense_with([claim, *_sensors(spec, checkpoints, inbox, clock, supervisor.note)])
     return supervisor
 

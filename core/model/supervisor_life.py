@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from .progress import Progress
+
 RESPONSIVE_S = 10.0
 """A supervisor whose last turn is older does not respond. A turn takes milliseconds; the slowest is an fsync on a busy
 network disk, a few seconds."""
@@ -21,7 +23,8 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 class SupervisorLife(msgspec.Struct, frozen=True, kw_only=True):
     """``alive``: its lock is held. ``age_s``: seconds since its last turn, None if unknown.
 
-    ``stopped``: a signal (SIGSTOP, Ctrl-Z) stopped its process. ``troubles``: what it reports about itself.
+    ``stopped``: a signal (SIGSTOP, Ctrl-Z) stopped its process. ``troubles``: what it reports about itself;
+    ``progress`` and ``step_t`` (run seconds): the newest that it knows, None if it was not asked.
     """
 
     pid: int | None = None
@@ -30,6 +33,8 @@ class SupervisorLife(msgspec.Struct, frozen=True, kw_only=True):
     age_s: float | None = None
     stopped: bool = False
     troubles: tuple[Trouble, ...] = ()
+    progress: Progress | None = None
+    step_t: float | None = None
 
     @property
     def frozen(self) -> bool:

@@ -7,6 +7,7 @@ line that readers skip. ``read_journal`` reads all records, ``JournalFollower`` 
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -19,7 +20,10 @@ from ..model.observation import Outcome
 from ..model.record import JOURNAL_VERSION, Entry, Record
 from ..model.story import RunStory, apply
 from ..model.text.json_line import encode_line
-from .atomic import sync_directory
+from .annex import annexes
+from .atomic import sync_directory, write_all
+
+BLOCK_BYTES = 1 << 20
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -53,7 +57,8 @@ class JournalReading:
 
     def __init__(self, path: Path) -> None:
         self.skipped = 0
-        self._records = self._read(path)
+        self._highest = 0
+        self._records = chain.from_iterable(self._read(place, beside=place != path) for place in _places(path))
 
     def __iter__(self) -> Self:
         return self
@@ -61,7 +66,8 @@ class JournalReading:
     def __next__(self) -> Record:
         return next(self._records)
 
-    def _read(self, path: Path) -> Iterator[Record]:
+    def _read(self, path: Path, *, beside: bool) -> Iterator[Record]:
+        """``beside``: an annex, whose records may have been moved to the run's own file already."""
         try:
             file = path.open("rb")
         except FileNotFoundError:
@@ -70,7 +76,9 @@ class JournalReading:
             for line in file:
                 record = _parse(path, line)
                 if record is not None:
-                    yield record
+                    if not beside or record.seq > self._highest:
+                        self._highest = max(self._highest, record.seq)
+                        yield record
                 elif line.strip():
                     self.skipped += 1
 
@@ -104,13 +112,15 @@ def latest_snapshot(path: Path) -> JudgeSnapshot | None:
 class JournalWriter:
     """Appends to one journal. One writer at a time: the holder of the run's lock.
 
-    Opening continues the numbering and closes a torn last line. Raises JournalTooNew, OSError.
+    Opening continues the numbering (at least behind ``after``) and closes a torn last line. Raises JournalTooNew,
+    OSError.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, after: int = 0) -> None:
         self.path = path
         self._seq, self._torn = _last(path)
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._seq = max(self._seq, after)
+        self._descriptor = _open(path)
         sync_directory(path.parent)
 
     @property
@@ -139,7 +149,7 @@ class JournalWriter:
         Raises OSError if the disk is full or missing. Some of them may then be in the file as whole lines; the writer
         stays usable and continues the numbering after them.
         """
-        records = tuple(_record(self._seq + i, t, wall, entry) for i, entry in enumerate(entries, 1))
+        records = tuple(record_of(self._seq + i, t, wall, entry) for i, entry in enumerate(entries, 1))
         if not records:
             return ()
         data = b"\n" if self._torn else b""
@@ -158,6 +168,53 @@ class JournalWriter:
                 self._torn = written not in (*ends, 1 if self._torn else 0)
         os.fsync(self._descriptor)
         return records
+
+    def is_there(self) -> bool:
+        """Whether the open file is still the one with this name."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except OSError:
+            return False
+
+    def write_again(self) -> None:
+        """Make the file anew with all that the open one holds: it was deleted, or another one has its name.
+
+        Raises OSError.
+        """
+        new = self.path.with_name(f".{self.path.name}.again")
+        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            at = 0
+            while block := os.pread(self._descriptor, BLOCK_BYTES, at):
+                write_all(descriptor, block)
+                at += len(block)
+            os.fsync(descriptor)
+            new.replace(self.path)
+            sync_directory(self.path.parent)
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+
+    def take_over(self, path: Path, seq: int) -> None:
+        """Append the lines of another journal file, whose newest record has the number ``seq``. All of them or none.
+
+        Raises OSError.
+        """
+        size = os.fstat(self._descriptor).st_size
+        try:
+            with path.open("rb") as file:
+                if self._torn:
+                    write_all(self._descriptor, b"\n")
+                while block := file.read(BLOCK_BYTES):
+                    write_all(self._descriptor, block)
+            os.fsync(self._descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, size)
+            raise
+        self._seq, self._torn = max(self._seq, seq), False
 
     def close(self) -> None:
         """Close the file. Everything appended is already on the disk."""
@@ -186,12 +243,23 @@ class JournalFollower:
         self._offset = 0
         self._seq = 0
         self._identity: tuple[int, int] | None = None
+        self._beside: dict[Path, JournalFollower] = {}
 
     def poll(self) -> Iterator[Record]:
         """New records, oldest first, read line by line: a journal of a week has hundreds of MB.
 
         Raises JournalTooNew; a file that cannot be read has no new ones.
         """
+        yield from self._new()
+        for place in _places(self.path):
+            if place != self.path:
+                follower = self._beside.setdefault(place, JournalFollower(place))
+                for record in follower.poll():
+                    if record.seq > self._seq:
+                        self._seq = record.seq
+                        yield record
+
+    def _new(self) -> Iterator[Record]:
         try:
             status = self.path.stat()
             identity = (status.st_dev, status.st_ino)
@@ -222,6 +290,17 @@ def _read_line(file: IO[bytes]) -> bytes:
         return file.readline()
     except OSError:
         return b""
+
+
+def _places(path: Path) -> Iterator[Path]:
+    """The file, and after it what an annex has of it."""
+    yield path
+    for annex in annexes(path.parent):
+        yield annex / path.name
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def _parse(path: Path, line: bytes) -> Record | None:
@@ -257,7 +336,15 @@ def _last(path: Path) -> tuple[int, bool]:
     return seq, not line.endswith(b"\n")
 
 
-def _record(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:
+def last_number(path: Path) -> int:
+    """Number of the newest record of a journal that cannot be written; 0 if there is none. Raises JournalTooNew."""
+    try:
+        return _last(path)[0]
+    except OSError:
+        return 0
+
+
+def record_of(seq: int, t: float, wall: float, entry: Entry | Outcome) -> Record:
     if isinstance(entry, FactBase):
         return Record(seq=seq, t=t, wall=wall, fact=entry)
     if isinstance(entry, DecisionBase):

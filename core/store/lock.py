@@ -24,6 +24,10 @@ class SupervisorRunning(Exception):  # noqa: N818  named after the condition
         self.pid = pid
 
 
+class LockLost(Exception):  # noqa: N818  named after the condition
+    """The lock's file was replaced, and another supervisor holds the new one."""
+
+
 class SupervisorLock:
     """The lock of one run. Started programs do not inherit it (O_CLOEXEC); a forked child without exec must close it.
 
@@ -58,6 +62,27 @@ class SupervisorLock:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
+
+    def keep(self) -> bool:
+        """Take the lock again if its file was deleted or replaced. Returns whether that was needed.
+
+        Raises LockLost if another supervisor was quicker, OSError if the file cannot be made.
+        """
+        if self._descriptor is None or _is_file_at(self._descriptor, self.path):
+            return False
+        before, self._descriptor = self._descriptor, None
+        try:
+            self.acquire()
+        except SupervisorRunning as running:
+            os.close(before)
+            raise LockLost(
+                f"{self.path} was deleted, and another supervisor (pid {running.pid or 'unknown'}) has the run now"
+            ) from None
+        except OSError:
+            self._descriptor = before
+            raise
+        os.close(before)
+        return True
 
     def release(self) -> None:
         """Release the lock, if held. The file stays: without it two supervisors could lock two files."""

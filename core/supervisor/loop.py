@@ -117,6 +117,11 @@ class Supervisor:
         self._inbox.put(timed)
         return reply
 
+    @property
+    def live(self) -> AttemptTarget | None:
+        """The attempt that is followed now."""
+        return self._live
+
     def sense_with(self, sensors: Sequence[Sensor]) -> None:
         """Set the sensors, before ``run``."""
         self._sensors = sensors

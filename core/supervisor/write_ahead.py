@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from ..model.decision import Decision
+import msgspec
+
+from ..model.decision import Decision, NotifyPeople
 from ..model.observation import Outcome
 from ..model.ports import Clock, JournalWriter
 from ..model.record import Entry, Record
@@ -14,7 +16,8 @@ log = logging.getLogger(__name__)
 class WriteAhead:
     """Writes records to the journal, then passes the decisions among them to ``perform``.
 
-    While the journal cannot be written (a full disk), records and decisions are kept, and nothing is performed.
+    While the journal cannot be written (a full disk), records and decisions are kept, and nothing is performed but
+    notices, which say so.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class WriteAhead:
         self._on_records = on_records
         self._unwritten: list[tuple[float, float, Entry | Outcome]] = []
         self._decisions: list[Decision] = []
+        self._trouble = ""
         self.blocked = False
         """Whether the journal could not be written the last time."""
 
@@ -43,9 +47,11 @@ class WriteAhead:
             self._unwritten.append((t, wall, body))
             if isinstance(body, Decision):
                 self._decisions.append(body)
-        if not self._write_all():
-            return
-        decisions, self._decisions = self._decisions, []
+        if self._write_all():
+            decisions, self._decisions = self._decisions, []
+        else:
+            decisions = [_unwritten(d, self._trouble) for d in self._decisions if isinstance(d, NotifyPeople)]
+            self._decisions = [d for d in self._decisions if not isinstance(d, NotifyPeople)]
         self._perform(decisions)
 
     def close(self) -> None:
@@ -64,9 +70,16 @@ class WriteAhead:
                 if not self.blocked:
                     log.warning("the journal cannot be written: %s; decisions wait until it can", error)
                 self.blocked = True
+                self._trouble = error.strerror or str(error)
                 return False
             del self._unwritten[: len(batch)]
         if self.blocked:
             self.blocked = False
             log.warning("the journal can be written again")
         return True
+
+
+def _unwritten(notice: NotifyPeople, trouble: str) -> NotifyPeople:
+    """The notice with a sentence about the journal."""
+    said = f"{notice.body}\n(the journal cannot be written: {trouble}; nothing is started or ended until it can)"
+    return msgspec.structs.replace(notice, body=said)

@@ -12,7 +12,7 @@ writing to its log.
 Standard library only, without pathlib, subprocess, dataclasses: about 10 MB.
 """
 # No pathlib here: the runner stays small.
-# ruff: noqa: PTH100, PTH118
+# ruff: noqa: PTH100, PTH103, PTH118
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
-from . import spawn, spool
+from . import log_room, spawn, spool
 from .lock_file import Taken
 from .runner_locks import RunnerLocks
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 NOTED = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2)
-RETRY_S = 1.0
+RETRY_S = 0.5
 """Pause before a record that could not be written to a full disk is written again."""
 FAULT_PAUSE_S = 0.2
 """Pause after an unexpected exception, so that a repeated one does not use a processor."""
@@ -123,6 +123,7 @@ class Runner:
     def start(self) -> None:
         """Start the trainer and write ``start.json``. Raises CannotStart."""
         log = spawn.open_log(self._order["log"])
+        log_room.reserve(log)
         spawned = spawn.spawn(self._order, self._directory, log)
         self._trainer = spawned.pid
         self._trainer_lives = True
@@ -156,10 +157,14 @@ class Runner:
         for name, content in list(self._unwritten.items()):
             try:
                 spool.write(self._directory, name, content)
-            except FileNotFoundError:
-                pass  # the state directory was deleted: nobody can read the record
+            except FileNotFoundError:  # the state folder was deleted: the supervisor makes it again
+                with contextlib.suppress(OSError):
+                    os.makedirs(self._directory, mode=0o700, exist_ok=True)
+                    spool.write(self._directory, name, content)
             except OSError as fault:
-                sys.stderr.write(f"{name}: {fault}; retrying\n")
+                if not self._trainer_lives:  # a full disk: its log needs no room any more
+                    log_room.give_back(self._order["log"])
+                _say(f"{name}: {fault}; retrying")
                 return
             del self._unwritten[name]
 
@@ -172,12 +177,12 @@ class Runner:
             except Exception:  # a bug in the runner must not end the training
                 import traceback
 
-                traceback.print_exc()
-                sys.stderr.flush()
+                _say(traceback.format_exc())
                 time.sleep(FAULT_PAUSE_S)
         if self._pty is not None:
             self._pty.drain()
             self._pty.close(self._directory)
+        log_room.give_back(self._order["log"])
 
     def _turn(self) -> bool:
         """Wait for one event and handle it. False: no child, stop request or record is left."""
@@ -278,6 +283,12 @@ class Runner:
             setsigdef=defaults,
             setsid=True,
         )
+
+
+def _say(text: str) -> None:
+    """A line in ``runner.log``, if there is room for it."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{text}\n".encode("utf-8", "replace"))
 
 
 def _identity(boot: str, pid: int, process: Process | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 A thread, because a write to a network file system that does not answer must not stop the runner. Standard library only.
 """
 
+import contextlib
 import sys
 import threading
 import time
@@ -60,6 +61,7 @@ class RunnerLocks:
 
     @staticmethod
     def _say(news: list[str]) -> None:
-        for text in news:
-            sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # runner.log is on a full disk
+            for text in news:
+                sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()

@@ -106,8 +106,8 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
         act=spec.settings.restart.act,
         gpu=latest.gpu,
         host=latest.host,
-        progress=latest.progress.progress if latest.progress else None,
-        step_t=latest.progress.step_t if latest.progress else None,
+        progress=life.progress or (latest.progress.progress if latest.progress else None),
+        step_t=life.step_t if life.progress is not None else latest.progress.step_t if latest.progress else None,
         supervisor=life,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )

@@ -9,6 +9,7 @@ from ...model.control_messages import Request
 from ...model.supervisor_life import RESPONSIVE_S, SupervisorLife, Trouble
 from ...sense.process.proc_stat import read_stat
 from ...store.control_client import ControlError, send
+from ...store.history_schema import ProgressPoint
 from ...store.life_sign import read_life_sign
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
@@ -33,11 +34,13 @@ def supervisor_life(run: RunDirectory, *, ask: bool = False) -> SupervisorLife:
     sign = read_life_sign(run.life_sign)
     age_s = sign.age_s if sign is not None and pid in {None, sign.pid} else None
     troubles: tuple[Trouble, ...] = ()
+    newest: ProgressPoint | None = None
     if not stopped and (ask or age_s is None or age_s > FRESH_S):
         said = _asked(run)
         if said is not None:
             age_s = min(float(said.get("age_s", 0.0)), age_s if age_s is not None else float("inf"))
             troubles = _troubles(said)
+            newest = _newest(said)
     return SupervisorLife(
         pid=pid,
         alive=True,
@@ -45,6 +48,8 @@ def supervisor_life(run: RunDirectory, *, ask: bool = False) -> SupervisorLife:
         age_s=age_s,
         stopped=stopped,
         troubles=troubles,
+        progress=newest.progress if newest is not None else None,
+        step_t=newest.step_t if newest is not None else None,
     )
 
 
@@ -64,3 +69,10 @@ def _troubles(said: dict[str, Any]) -> tuple[Trouble, ...]:
         return msgspec.convert(said.get("troubles", ()), tuple[Trouble, ...])
     except msgspec.ValidationError:
         return ()
+
+
+def _newest(said: dict[str, Any]) -> ProgressPoint | None:
+    try:
+        return msgspec.convert(said.get("progress"), ProgressPoint | None)
+    except msgspec.ValidationError:
+        return None

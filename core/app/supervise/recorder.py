@@ -1,7 +1,7 @@
 """What a supervisor records beside the journal: metric history for charts, a trace for replay, when the log grew."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...judge.findings.eta import with_own_pace
@@ -23,16 +23,29 @@ UNHEARD = Progress()
 
 
 class RunRecorder:
-    """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues."""
+    """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues.
 
-    def __init__(self, history: HistoryWriter, trace: TraceWriter, meta: Meta | None, habits: HabitsFile) -> None:
+    ``room``: whether there is room for charts and traces now.
+    """
+
+    def __init__(
+        self,
+        history: HistoryWriter,
+        trace: TraceWriter,
+        meta: Meta | None,
+        habits: HabitsFile,
+        room: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._history = history
         self._trace = trace
         self._habits = habits
+        self._room = room
         self._next_habits_t = HABITS_S
         self._state: JudgeState | None = None
         self._log_growth: LogGrowth | None = None
         self._heard = False
+        self.newest: ProgressPoint | None = None
+        """The newest progress, also if it cannot be written."""
         self._gpu: GpuSample | None = None
         self._gpu_answered = threading.Event()
         if meta is not None:
@@ -46,7 +59,8 @@ class RunRecorder:
         elif isinstance(observation, Start) and observation.log and observation.directory:
             self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
         self._history.add(observation)
-        self._trace.write(observation)
+        if self._room():
+            self._trace.write(observation)
 
     def commit(self, t: float, state: JudgeState) -> None:
         """Make the samples visible to readers, with the judge's progress."""
@@ -54,9 +68,11 @@ class RunRecorder:
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
             shown = with_own_pace(progress, state.pace, state.clock.step_s)
-            self._history.add(ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t))
-        self._history.commit()
-        self._trace.flush()
+            self.newest = ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t)
+            self._history.add(self.newest)
+        if self._room():
+            self._history.commit()
+            self._trace.flush()
         if self._log_growth is not None:
             self._log_growth.look(t)
         self._state = state

@@ -1,17 +1,24 @@
-"""Shows that this supervisor lives: its sign of life on disk, and its answer to the question how it is."""
+"""Shows that this supervisor lives: its sign of life on disk, and its answer to the question how it is.
+
+It also lets the StateKeeper look at trainwatch's own files at each turn.
+"""
 
 import os
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from ...sense.process.proc_stat import read_stat
+from ...store.history_schema import ProgressPoint
 from ...store.life_sign import BEAT_S, LifeSignWriter
+from ...store.lock import SupervisorLock
 from ...store.run_directory import RunDirectory
 from .own_troubles import OwnTroubles
+from .state_keeper import StateKeeper
 
 START_S = 120.0
 """Longest time in which the sign of life is written for a loop that has not begun: it reads the journal, the plan and
@@ -21,21 +28,28 @@ the folder first."""
 class Vitality:
     """Use as a context manager while the run's lock is held. ``turn`` is called at each turn of the loop."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, lock: SupervisorLock) -> None:
         own = read_stat(os.getpid())
         self.troubles = OwnTroubles()
+        self.keeper = StateKeeper(run, run.load_spec(), lock, self.troubles)
         self._sign = LifeSignWriter(run.life_sign, start_ticks=own.start_ticks if own is not None else 0)
+        self.newest: Callable[[], ProgressPoint | None] = lambda: None
         self._begun = threading.Event()
 
     def turn(self) -> None:
         self._begun.set()
         self._sign.beat()
+        self.keeper.turn()
 
     def report(self) -> dict[str, Any]:
-        """``age_s``: seconds since the loop's last turn; ``troubles``: what is wrong with trainwatch itself."""
+        """``age_s``: seconds since the loop's last turn; ``troubles``: what is wrong with trainwatch itself.
+
+        ``progress``: the newest, which status shows also if nothing can be written.
+        """
         return {
             "age_s": max(0.0, time.monotonic() - self._sign.turned),
             "troubles": msgspec.to_builtins(self.troubles.now()),
+            "progress": msgspec.to_builtins(self.newest()),
         }
 
     def __enter__(self) -> Self:
@@ -47,6 +61,7 @@ class Vitality:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._begun.set()
+        self.keeper.close()
         self._sign.close()
 
     def _until_begun(self) -> None:

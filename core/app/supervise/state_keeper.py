@@ -1,0 +1,200 @@
+"""Keeps trainwatch's own files in order while a run is supervised: full disk, deleted folder, journal or lock.
+
+What is wrong is kept in memory and notified at once, so that neither needs a file. Nothing here ends the supervisor or
+the trainer.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ...act.launch import spool
+from ...act.launch.launching import read_order, read_start
+from ...act.launch.log_room import reserve_by_name
+from ...act.notify.notices import send_notice
+from ...model.attempt import LaunchOrder, StartRecord
+from ...model.ports import AttemptTarget
+from ...model.run import RunSpec
+from ...store.annex import free_bytes, make_annex
+from ...store.ballast import Ballast
+from ...store.home import make_private
+from ...store.lock import LockLost, SupervisorLock
+from ...store.run_directory import RunDirectory
+from ...store.safe_journal import SafeJournal
+from .own_troubles import OwnTroubles
+
+LOOK_S = 1.0
+FULL_BYTES = 1 << 20
+"""Below this the disk counts as full: ballast is freed, and charts and traces are not written any more."""
+FILL_BYTES = 256 << 20
+"""Ballast that was freed is made again only with so much room,"""
+FILL_SHARE = 4
+"""or with this part of a small disk."""
+SMALL = 64
+"""The same for a full disk: this part of a small one."""
+LOG_ROOM_BYTES = 8 << 20
+"""A new attempt whose folder has less room than this keeps its files in an annex."""
+NOTICE_S = 60.0
+"""Least time between two notices of one kind."""
+
+
+class StateKeeper:
+    """``turn`` is called by the supervisor's loop, ``room`` by what can do without its files for a while."""
+
+    def __init__(self, run: RunDirectory, spec: RunSpec, lock: SupervisorLock, troubles: OwnTroubles) -> None:
+        self._run = run
+        self._spec = spec
+        self._lock = lock
+        self._troubles = troubles
+        self._ballast = Ballast(run.path / "ballast")
+        self.journal = SafeJournal(run, free=self._free, told=lambda text: self.tell("journal", text))
+        self.live: Callable[[], AttemptTarget | None] = lambda: None
+        self.end: Callable[[str], None] = lambda _why: None
+        """Ends the supervisor: another one has the run."""
+        self._records: tuple[AttemptTarget, LaunchOrder | None, StartRecord | None] | None = None
+        self._next = 0.0
+        self._noticed: dict[str, float] = {}
+        self._full = False
+        self._ballast.fill()
+
+    def room(self) -> bool:
+        """Whether charts and traces may be written: the last free space is for the log and the journal."""
+        return not self._full
+
+    def attempt_folder(self, number: int) -> Path:
+        """Where an attempt keeps its files: in the run's folder, or in an annex if there is no room for a log."""
+        own = self._run.attempts / f"{number:04d}"
+        if free_bytes(self._run.path) < LOG_ROOM_BYTES or not os.access(self._run.path, os.W_OK):
+            with contextlib.suppress(OSError):
+                annex = make_annex(self._run.path)
+                if free_bytes(annex) > free_bytes(self._run.path):
+                    self.tell(
+                        "log",
+                        f"{self._run.path} has no room for a log: attempt {number} keeps its files in {annex}",
+                        level_is_warning=True,
+                    )
+                    return make_private(annex / self._run.attempts.name) / own.name
+        self.tell("log", None)
+        return own
+
+    def turn(self) -> None:
+        """Look at everything, at most once every LOOK_S."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + LOOK_S
+        self._remember()
+        self._look_at_folder()
+        self._look_at_lock()
+        self.journal.look()
+        self._look_at_disk()
+
+    def close(self) -> None:
+        """Give up the ballast: it is of use only while something is written."""
+        self._ballast.free()
+
+    def tell(self, kind: str, text: str | None, *, level_is_warning: bool = False) -> None:
+        """Set or clear a trouble, and notify people of it."""
+        if text is None:
+            if self._troubles.clear(kind) and kind in self._noticed:
+                self._notify(kind, f"over: {kind.replace('_', ' ')}", "trainwatch can write its files again")
+            return
+        if self._troubles.set(kind, text, "warning" if level_is_warning else "danger"):
+            self._notify(kind, f"trainwatch: {kind.replace('_', ' ')}", text)
+
+    def _notify(self, kind: str, title: str, body: str) -> None:
+        now = time.monotonic()
+        if now - self._noticed.get(kind, -NOTICE_S) < NOTICE_S:
+            return
+        self._noticed[kind] = now
+        arguments = (self._spec, "warning", f"{self._spec.name}: {title}", body)
+        threading.Thread(target=send_notice, args=arguments, name="own-notice", daemon=True).start()
+
+    def _remember(self) -> None:
+        """Keep the records of the live attempt: without them no later supervisor finds its trainer."""
+        target = self.live()
+        if target is not None and (self._records is None or self._records[0] != target):
+            folder = Path(target.directory)
+            self._records = (target, read_order(folder), read_start(folder))
+
+    def _look_at_folder(self) -> None:
+        if self._run.path.is_dir():
+            lost = self._records is not None and not Path(self._records[0].directory).is_dir()
+            if lost:
+                self._write_records()
+            return
+        try:
+            make_private(self._run.attempts)
+            make_private(self._run.incidents)
+            self._run.save_spec(self._spec)
+            self._write_records()
+        except OSError as error:
+            self.tell(
+                "state_folder",
+                f"{self._run.path} was deleted and cannot be made again ({error.strerror or error}); the trainer and "
+                "the supervisor go on; what they do is told but not kept",
+            )
+            return
+        self.tell(
+            "state_folder",
+            f"{self._run.path} was deleted; the supervisor made it again, with the journal; the trainer goes on, its "
+            "older logs and the charts are lost",
+        )
+        self._ballast.fill()
+
+    def _write_records(self) -> None:
+        if self._records is None:
+            return
+        target, order, start = self._records
+        folder = make_private(Path(target.directory))
+        for name, record in ((spool.ORDER, order), (spool.START, start)):
+            if record is not None:
+                spool.write(str(folder), name, msgspec.to_builtins(record))
+        if target.log and not os.path.lexists(target.log) and Path(target.log).parent == folder:
+            # The trainer still writes the deleted file; this name leads to it as long as the trainer lives.
+            Path(target.log).symlink_to(f"/proc/{target.trainer.pid}/fd/1")
+
+    def _look_at_lock(self) -> None:
+        try:
+            if self._lock.keep():
+                self._notify("lock", "trainwatch: lock", f"{self._run.lock} was deleted; the supervisor took it again")
+        except LockLost as lost:
+            self.end(str(lost))
+        except OSError:
+            pass  # the folder cannot be written: told already
+
+    def _free(self) -> bool:
+        """The disk is full: give up the ballast. Returns whether there was any."""
+        freed = self._ballast.free()
+        self._full = True
+        gained = "; the ballast was freed, so that the log of the trainer goes on for a while" if freed else ""
+        self.tell(
+            "state_disk",
+            f"the disk of {self._run.path} is full or cannot be written{gained}; charts and traces pause; free some "
+            "space there, or a print of the trainer fails and ends it",
+        )
+        return freed
+
+    def _look_at_disk(self) -> None:
+        try:
+            disk = os.statvfs(self._run.path)
+        except OSError:
+            return
+        free = free_bytes(self._run.path)
+        if free < min(FULL_BYTES, disk.f_blocks * disk.f_frsize // SMALL):
+            if not self._full or self._ballast.held:
+                self._free()
+            return
+        if self._full and free < min(FILL_BYTES, disk.f_blocks * disk.f_frsize // FILL_SHARE):
+            return
+        self._full = False
+        self.tell("state_disk", None)
+        self._ballast.fill()
+        target = self.live()
+        if target is not None and target.log is not None:
+            reserve_by_name(target.log)

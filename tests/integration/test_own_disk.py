@@ -1,0 +1,224 @@
+"""Trainwatch's own files on real disks that are full, read-only or without inodes, and a deleted state folder."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.e2e_world import World, lives, until, world
+from tests.tiers import SECOND_TIER
+from trainwatch.core.model.fact import Note
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.journal import load_story, read_journal
+from trainwatch.core.store.lock import LockLost, SupervisorLock, is_held
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.safe_journal import SafeJournal
+
+__all__ = ["world"]
+
+
+def may_mount() -> bool:
+    """Whether this user can mount in a mount namespace of its own."""
+    with contextlib.suppress(OSError):
+        return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+    return False
+
+
+needs_mounts = pytest.mark.skipif(not may_mount(), reason="mounting small disks needs root (unshare -m)")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path, RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0))
+
+
+def texts(path: Path) -> list[str]:
+    return [record.fact.text for record in read_journal(path) if isinstance(record.fact, Note)]
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced", "folder"])
+def test_a_deleted_journal_is_written_again_with_all_that_it_held(run: RunDirectory, how: str) -> None:
+    told: list[str | None] = []
+    journal = SafeJournal(run, told=told.append)
+    journal.append_all(1.0, 1.0, [Note(text="one"), Note(text="two")])
+    if how == "folder":
+        shutil.rmtree(run.path)
+        run.path.mkdir()
+    else:
+        run.journal.unlink()
+        if how == "replaced":
+            run.journal.write_bytes(b"{}\n")
+    journal.look()
+    journal.append_all(2.0, 2.0, [Note(text="three")])
+    assert texts(run.journal) == ["one", "two", "three"]
+    assert "was deleted or replaced" in (told[0] or "")
+    assert [record.seq for record in read_journal(run.journal)] == [1, 2, 3]
+    journal.close()
+
+
+def test_a_deleted_lock_is_taken_again_and_two_supervisors_never_live(run: RunDirectory) -> None:
+    with SupervisorLock(run.lock) as first:
+        run.lock.unlink()
+        assert not is_held(run.lock)
+        assert first.keep() is True
+        assert first.keep() is False
+        assert is_held(run.lock)
+        run.lock.unlink()
+        with SupervisorLock(run.lock), pytest.raises(LockLost, match="another supervisor"):
+            first.keep()
+
+
+def in_mounts(tmp_path: Path, setup: str, code: str) -> dict[str, object]:
+    """Run Python in a mount namespace of its own, where ``state`` is a small disk; it prints one JSON object."""
+    (tmp_path / "state").mkdir()
+    script = f'set -e\ncd {tmp_path}\n{setup}\nexec {sys.executable} -c "$CODE"\n'
+    env = {**os.environ, "CODE": PRELUDE + textwrap.dedent(code), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+PRELUDE = """
+import json, os, subprocess, sys
+from pathlib import Path
+from trainwatch.core.model.fact import Note
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.annex import annexes
+from trainwatch.core.store.ballast import Ballast
+from trainwatch.core.store.journal import JournalFollower, read_journal
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.safe_journal import SafeJournal
+from trainwatch.core.act.launch import log_room
+spec = RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=0)
+def fill(name="fill"):
+    try:
+        with open(f"state/{name}", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError:
+        pass
+def texts(path):
+    return [r.fact.text for r in read_journal(path) if isinstance(r.fact, Note)]
+"""
+
+
+@needs_mounts
+def test_events_go_to_another_disk_while_the_state_disk_is_full_and_come_back(tmp_path: Path) -> None:
+    found = in_mounts(
+        tmp_path,
+        "mount -t tmpfs -o size=2m tmpfs state",
+        """
+        run = RunDirectory.create(Path("state").absolute(), spec)
+        told = []
+        journal = SafeJournal(run, told=told.append)
+        follower = JournalFollower(run.journal)
+        journal.append_all(0, 0, [Note(text="before")])
+        seen = [r.fact.text for r in follower.poll()]
+        fill()
+        journal.append_all(1, 1, [Note(text="full " + "x" * 6000), Note(text="still full")])
+        during = texts(run.journal)
+        seen += [r.fact.text for r in follower.poll()]
+        os.unlink("state/fill")
+        journal._next_back = 0.0
+        journal.append_all(2, 2, [Note(text="after")])
+        seen += [r.fact.text for r in follower.poll()]
+        print(json.dumps({"told": told, "during": [t[:10] for t in during], "seen": [t[:10] for t in seen],
+                          "after": [t[:10] for t in texts(run.journal)], "annexes": len(list(annexes(run.path)))}))
+        """,
+    )
+    told = found.pop("told")
+    assert isinstance(told, list)
+    assert "cannot be written (No space left on device)" in told[0]
+    assert told[-1] is None
+    notes = ["before", "full xxxxx", "still full"]
+    assert found == {"during": notes, "seen": [*notes, "after"], "after": [*notes, "after"], "annexes": 0}
+
+
+@needs_mounts
+@pytest.mark.parametrize("disk", ["size=8m", "size=8m,nr_inodes=60"])
+def test_the_ballast_and_the_room_of_the_log_let_prints_succeed_on_a_full_disk(tmp_path: Path, disk: str) -> None:
+    found = in_mounts(
+        tmp_path,
+        f"mount -t tmpfs -o {disk} tmpfs state",
+        """
+        run = RunDirectory.create(Path("state").absolute(), spec)
+        ballast = Ballast(run.path / "ballast")
+        assert ballast.fill()
+        log = os.open("state/train.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        assert log_room.reserve(log)
+        fill()
+        for number in range(200):
+            try:
+                open(f"state/{number}", "x").close()
+            except OSError:
+                break
+        printed = 0
+        for _ in range(1000):
+            printed += os.write(log, b"x" * 100)
+        try:
+            open("state/new", "x").close()
+            new_before = True
+        except OSError:
+            new_before = False
+        freed = ballast.free()
+        Path("state/new").write_bytes(b"x" * 1000)
+        size = os.fstat(log).st_size
+        log_room.give_back("state/train.log")
+        print(json.dumps({"printed": printed, "size": size, "freed": freed, "new": Path("state/new").stat().st_size,
+                          "kept": os.fstat(log).st_size}))
+        """,
+    )
+    assert found == {"printed": 100_000, "size": 100_000, "freed": True, "new": 1000, "kept": 100_000}
+
+
+@needs_mounts
+def test_a_read_only_state_disk_keeps_no_event_back(tmp_path: Path) -> None:
+    found = in_mounts(
+        tmp_path,
+        "mount -t tmpfs -o size=4m tmpfs state",
+        """
+        run = RunDirectory.create(Path("state").absolute(), spec)
+        journal = SafeJournal(run)
+        journal.append_all(0, 0, [Note(text="before")])
+        journal.close()
+        subprocess.run(["mount", "-o", "remount,ro", "state"], check=True)
+        journal = SafeJournal(run)
+        journal.append_all(1, 1, [Note(text="read-only")])
+        during = texts(run.journal)
+        subprocess.run(["mount", "-o", "remount,rw", "state"], check=True)
+        journal._next_back = 0.0
+        journal.append_all(2, 2, [Note(text="after")])
+        print(json.dumps({"during": during, "after": texts(run.journal)}))
+        """,
+    )
+    assert found == {"during": ["before", "read-only"], "after": ["before", "read-only", "after"]}
+
+
+@SECOND_TIER
+def test_a_deleted_state_folder_ends_neither_trainer_nor_supervision(world: World) -> None:
+    code = "import sys; open('notices.jsonl', 'a').write(sys.stdin.read().strip() + chr(10))"
+    world.write(
+        "--steps", "2000", "--step-time", "0.02", "--save-every", "20",
+        more={"notify": {"command": [sys.executable, "-c", code]}},
+    )  # fmt: skip
+    watch = world.headless()
+    world.at_step(30)
+    run, pid = world.run, world.attempt().trainer.pid
+    shutil.rmtree(run.path)
+    until(lambda: run.journal.exists() and run.spec.exists(), "the folder is made again")
+    until(lambda: "state_folder" in str(world.status()["troubles"]), "it is told")
+    assert lives(pid)
+    status = world.status()
+    assert (status["state"], status["pid"], status["supervisor"]["pid"]) == ("running", pid, watch.pid)
+    until(lambda: "was deleted" in (world.project / "notices.jsonl").read_text(), "it is notified")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: world.status()["attempt"] == 2 and world.status()["state"] == "running", "it is restarted")
+    assert load_story(world.run.journal).attempts[0].how == "crashed"
