@@ -55,6 +55,13 @@ class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
 
 
+class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of the run from ``t`` on; it ends when the next one begins."""
+
+    t: float
+    state: RunState
+
+
 class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of profile, for the timeline."""
 
@@ -120,6 +127,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     incidents: tuple[Incident, ...] = ()
     health: dict[str, HealthReading] = {}
     phases: tuple[PhaseSpan, ...] = ()
+    states: tuple[StateSpan, ...] = ()
+    """Oldest first, at most STATES."""
     profile: str | None = None
     profile_pending: bool = False
     profile_switches: tuple[ProfileSwitch, ...] = ()
@@ -158,6 +167,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
 NOTICES = 50
 PHASES = 2000
+STATES = 4000
 ACTIONS = 400
 
 
@@ -185,7 +195,9 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case SupervisorEnded():
             return _with_notice(replace(story, supervisor_pid=None), fact.why)
         case StateChanged():
-            return replace(story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t)
+            spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
+            told = replace(story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t)
+            return replace(told, states=spans)
         case AttemptStarted():
             return replace(story, attempts=_started(story.attempts, record, fact), profile=fact.profile)
         case AttemptEnded():

@@ -11,6 +11,7 @@ from ..model.progress import Progress
 from ..model.run import HALTED_STATES, LIVE_STATES
 from ..model.story import RunStory, WithheldAction
 from ..model.supervisor_life import SupervisorLife, Trouble
+from .lost_time import lost_time
 from .run_progress import over_run
 from .troubles import shown, troubles
 from .withheld_words import commands
@@ -137,18 +138,9 @@ def _withheld(held: WithheldAction) -> dict[str, Any]:
 
 
 def ettr(story: RunStory, now_t: float) -> float | None:
-    """Productive time over wall time since the first launch, 0..1; None before it."""
-    if not story.attempts:
-        return None
-    last = story.attempts[-1]
-    end_t = last.ended_t if last.ended_t is not None else now_t
-    wall_s = end_t - story.attempts[0].t
-    if wall_s <= 0:
-        return None
-    productive_s = sum(a.productive_s for a in story.attempts if a.ended_t is not None)
-    if last.ended_t is None and story.state == "running":
-        productive_s += now_t - last.t
-    return min(1.0, productive_s / wall_s)
+    """Time in which new steps were made over wall time since the first launch, 0..1; None = unknown."""
+    found = lost_time(story, now_t)
+    return None if found is None else found.ettr
 
 
 def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:

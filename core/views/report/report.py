@@ -12,6 +12,7 @@ import msgspec
 from ...model.record import Record
 from ...model.run import RunSpec
 from .. import quantity
+from ..lost_time import LostTime
 from ..words import STATE_WORDS
 
 DATE = "%Y-%m-%d %H:%M"
@@ -100,6 +101,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ended_wall: float | None
     wall_s: float | None
     ettr: float | None
+    of_perfect: float | None = None
+    """The wall time of a perfect supervisor over this one's."""
+    lost: LostTime | None = None
     step: int | None
     total_steps: int | None
     loss: LossCourse

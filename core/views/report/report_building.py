@@ -16,8 +16,8 @@ from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
 from .. import quantity
 from ..checkpoint_list import step_words
+from ..lost_time import lost_time
 from ..run_progress import live_progress, overall_step, run_progress
-from ..status import ettr
 from ..withheld_words import would_have
 from ..words import title_of
 from .open_decisions import waiting_for_a_person
@@ -37,6 +37,8 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
     incidents = tuple(_incident(i, now, sources.records, hide) for i in sorted(story.incidents, key=lambda i: i.t))
     step = _step(now, sources)
     waiting = hide.texts(waiting_for_a_person(now))
+    redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
+    lost = lost_time(story, now.now_t, redone)
     numbers = SummaryNumbers(
         wall_s=wall_s,
         step=step,
@@ -44,7 +46,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         crashes=sum(i.kind == "crash" for i in incidents),
         hangs=sum(i.kind == "hang" for i in incidents),
         recovered=_recovered(now),
-        lost_steps=sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources),
+        lost_steps=redone,
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
     )
@@ -58,7 +60,9 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         began_wall=began,
         ended_wall=None if ended_t is None else story.wall0 + ended_t,
         wall_s=wall_s,
-        ettr=ettr(story, now.now_t),
+        ettr=None if lost is None else lost.ettr,
+        of_perfect=None if lost is None else lost.of_perfect,
+        lost=lost,
         step=step,
         total_steps=progress.total_steps,
         loss=sources.loss,

@@ -24,11 +24,33 @@ def overview(report: Report) -> list[tuple[str, str]]:
             quantity.count(report.step) + (f" of {quantity.count(report.total_steps)}" if report.total_steps else ""),
         ),
         ("loss", f"{_loss(loss.first)} → {_loss(loss.last)} (lowest {_loss(loss.lowest)})"),
-        ("productive time (ETTR)", quantity.percent(None if report.ettr is None else 100 * report.ettr)),
+        ("productive time (ETTR)", _share(report.ettr)),
+        ("lost time", lost_words(report)),
+        ("against a perfect supervisor", _share(report.of_perfect, digits=1)),
         ("restarts", quantity.count(report.restarts)),
         ("checkpoints", f"{sum(c.good for c in report.checkpoints)} complete, {_not_complete(report)} not complete"),
     ]
     return [(what, value) for what, value in rows if quantity.UNKNOWN not in value or what in {"state", "steps"}]
+
+
+def lost_words(report: Report) -> str:
+    """``12 m repeating steps, 3 m starting up, 2 m detecting, 40 s restarting``; what took no time is left out."""
+    lost = report.lost
+    if lost is None:
+        return quantity.UNKNOWN
+    parts = (
+        ("repeating steps", lost.redone_s),
+        ("starting up", lost.startup_s),
+        ("detecting", lost.detection_s),
+        ("ending and restarting", lost.restart_s),
+        ("waiting for a person", lost.waited_s),
+    )
+    told = [f"{quantity.duration(seconds)} {what}" for what, seconds in parts if seconds is None or seconds >= 1.0]
+    return ", ".join(told) or "none"
+
+
+def _share(value: float | None, digits: int = 0) -> str:
+    return quantity.UNKNOWN if value is None else f"{100 * value:.{digits}f} %"
 
 
 def cost_words(i: IncidentRow) -> str:

@@ -1,0 +1,117 @@
+"""Where the time of a run went, and how much of it a perfect supervisor would have saved.
+
+ETTR (effective training time ratio) is the time in which new steps were made over the wall time: start-up, steps that
+had to be repeated, detection, restarts and waiting are not in it. Source: Kokolis et al., "Revisiting Reliability in
+Large-Scale Machine Learning Research Clusters" (2024).
+
+A perfect supervisor notices a failure at once and restarts at once, from the same checkpoint: it has the same start-ups
+and repeats the same steps.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+
+from ..model.run import TERMINAL_STATES, RunState
+from ..model.story import STATES, RunStory
+
+OURS: frozenset[RunState] = frozenset({"stopping", "cleaning", "backing_off"})
+"""States in which the trainer is ended and the next attempt prepared."""
+HELD = frozenset({*TERMINAL_STATES, "idle", "interrupted", "paused", "suspended"})
+"""States that only a person, or a new supervisor, ends."""
+
+
+class LostTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds. ``redone_s`` None: how long a step takes is unknown. ``waited_s``: for a person."""
+
+    wall_s: float
+    startup_s: float
+    detection_s: float
+    restart_s: float
+    waited_s: float
+    redone_s: float | None
+
+    @property
+    def trained_s(self) -> float | None:
+        """The time in which new steps were made."""
+        if self.redone_s is None:
+            return None
+        lost = self.startup_s + self.detection_s + self.restart_s + self.waited_s + self.redone_s
+        return max(0.0, self.wall_s - lost)
+
+    @property
+    def ettr(self) -> float | None:
+        """0..1."""
+        return None if self.trained_s is None or self.wall_s <= 0 else min(1.0, self.trained_s / self.wall_s)
+
+    @property
+    def of_perfect(self) -> float | None:
+        """The wall time of a perfect supervisor over this one's, 0..1; waiting for a person is left out of both."""
+        own_s = self.wall_s - self.waited_s
+        return None if own_s <= 0 else max(0.0, own_s - self.detection_s - self.restart_s) / own_s
+
+
+def lost_time(story: RunStory, now_t: float, redone_steps: int | None = None) -> LostTime | None:
+    """None before the first launch, and if the journal has too many states. ``redone_steps``: if known better."""
+    if not story.attempts or len(story.states) >= STATES:
+        return None
+    begin_t = story.attempts[0].t
+    end_t = story.state_t if story.state in TERMINAL_STATES or story.state == "interrupted" else max(now_t, story.t)
+    sums: dict[str, float] = dict.fromkeys(("running", "startup", "detection", "restart", "waited"), 0.0)
+    for since_t, until_t, what in _parts(story, begin_t, end_t):
+        sums[what] += max(0.0, until_t - since_t)
+    steps = repeated_steps(story) if redone_steps is None else redone_steps
+    pace_s = story.progress.sec_per_step
+    redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)
+    return LostTime(
+        wall_s=max(0.0, end_t - begin_t),
+        startup_s=sums["startup"],
+        detection_s=sums["detection"],
+        restart_s=sums["restart"],
+        waited_s=sums["waited"],
+        redone_s=redone_s,
+    )
+
+
+def repeated_steps(story: RunStory) -> int:
+    """Steps that were made twice: after failures, and after a stop or a resume from an older checkpoint."""
+    return sum(i.lost_steps or 0 for i in story.incidents) + _gone_back(story)
+
+
+def _gone_back(story: RunStory) -> int:
+    told = {i.attempt for i in story.incidents if i.lost_steps is not None}
+    total = 0
+    for a, b in pairwise(story.attempts):
+        if a.number not in told and a.last_step is not None:
+            resumed = b.resume_step if b.resume_from is not None else 0
+            total += max(0, a.last_step - resumed) if resumed is not None else 0
+    return total
+
+
+def _parts(story: RunStory, begin_t: float, end_t: float) -> Iterator[tuple[float, float, str]]:
+    """The time from the first launch to the end: from, until, where it went."""
+    ends = [span.t for span in story.states[1:]]
+    for span, next_t in zip(story.states, [*ends, end_t], strict=True):
+        since_t, until_t = max(span.t, begin_t), min(next_t, end_t)
+        if until_t <= since_t:
+            continue
+        if span.state in OURS:
+            yield since_t, until_t, "restart"
+        elif span.state in HELD:
+            yield since_t, until_t, "waited"
+        elif span.state == "hung":
+            asked_t = min(
+                (w.t for w in story.withheld if since_t <= w.t <= until_t and w.action.waits), default=until_t
+            )
+            yield since_t, asked_t, "detection"
+            yield asked_t, until_t, "waited"
+        else:
+            noticed_t = min(until_t, max(since_t, until_t - _unnoticed_s(story, until_t)))
+            yield since_t, noticed_t, "startup" if span.state == "starting" else "running"
+            yield noticed_t, until_t, "detection"
+
+
+def _unnoticed_s(story: RunStory, t: float) -> float:
+    """How long a failure that was noticed at ``t`` had lasted."""
+    return max((i.detect_s or 0.0 for i in story.incidents if i.kind in {"crash", "hang"} and i.t == t), default=0.0)

@@ -1,0 +1,119 @@
+"""Where the time of a run went: repeated steps, start-up, detection, restarts, waiting, and what a perfect one loses."""
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import WALL0, asking
+from trainwatch.core.model.fact import (
+    ActionWithheld,
+    AttemptEnded,
+    AttemptStarted,
+    Fact,
+    IncidentOpened,
+    ProgressMade,
+    StateChanged,
+)
+from trainwatch.core.model.incident import Incident, IncidentKind
+from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunState
+from trainwatch.core.model.story import STATES, RunStory, apply
+from trainwatch.core.views.lost_time import lost_time
+
+
+def told(*facts: tuple[float, Fact]) -> RunStory:
+    story = RunStory()
+    for number, (t, fact) in enumerate(facts, 1):
+        story = apply(story, Record(seq=number, t=t, wall=WALL0 + t, fact=fact))
+    return story
+
+
+def state(t: float, word: RunState) -> tuple[float, Fact]:
+    return t, StateChanged(state=word, reason="")
+
+
+def attempt(t: float, number: int) -> tuple[float, Fact]:
+    step = None if number == 1 else 80
+    return t, AttemptStarted(attempt=number, pid=1, resume_from=None if number == 1 else "out/80", resume_step=step)
+
+
+def incident(t: float, kind: IncidentKind, detect_s: float, lost: int | None = None) -> tuple[float, Fact]:
+    found = Incident(
+        id=int(t), t=t, wall=WALL0 + t, attempt=1, kind=kind, class_="x", reason="", detect_s=detect_s, lost_steps=lost
+    )
+    return t, IncidentOpened(incident=found)
+
+
+def pace(t: float, sec_per_step: float | None = 2.0) -> tuple[float, Fact]:
+    return t, ProgressMade(attempt=1, progress=Progress(step=100, sec_per_step=sec_per_step))
+
+
+FIRST = (state(0, "starting"), attempt(0, 1), state(30, "running"))
+HANG = (*FIRST, pace(230), incident(350, "hang", 120.0, 20), state(350, "hung"), state(355, "stopping"))
+SECOND = (state(360, "cleaning"), state(370, "starting"), attempt(370, 2), state(400, "running"))
+
+
+def test_a_hang_and_its_restart_are_split() -> None:
+    found = lost_time(told(*HANG, *SECOND, state(1000, "finished")), 5000)
+    assert found is not None
+    assert found.wall_s == 1000
+    assert found.startup_s == 30 + 30
+    assert found.detection_s == 120 + 5  # until the decision: the evidence is taken first
+    assert found.restart_s == 15
+    assert found.redone_s == 40
+    assert found.waited_s == 0
+    assert found.trained_s == 1000 - 60 - 125 - 15 - 40
+    assert found.ettr == pytest.approx(0.76)
+    assert found.of_perfect == pytest.approx((1000 - 140) / 1000)
+
+
+def test_a_run_without_trouble_loses_its_start_only() -> None:
+    found = lost_time(told(*FIRST), 130)
+    assert found is not None
+    assert (found.wall_s, found.startup_s, found.detection_s, found.restart_s) == (130, 30, 0, 0)
+    assert found.of_perfect == 1.0
+    assert found.ettr == pytest.approx(100 / 130)
+
+
+def test_a_hang_before_the_first_step_is_no_start_up() -> None:
+    story = told(*FIRST[:2], incident(300, "hang", 280.0), state(300, "hung"), state(310, "finished"))
+    found = lost_time(story, 310)
+    assert found is not None
+    assert (found.startup_s, found.detection_s) == (20, 290)
+
+
+def test_waiting_for_a_person_is_neither_ours_nor_that_of_a_perfect_supervisor() -> None:
+    held = ActionWithheld(action="stop", would="restarted", waits=True)
+    story = told(*HANG[:-1], (360.0, held), state(960, "stopping"), *[(t + 605, f) for t, f in SECOND])
+    found = lost_time(story, 2000)
+    assert found is not None
+    assert found.detection_s == 120 + 10
+    assert found.waited_s == 600
+    assert found.restart_s == 15
+    assert found.of_perfect == pytest.approx((1400 - 145) / 1400)
+
+
+def test_a_stop_and_a_resume_wait_for_a_person_and_repeat_steps() -> None:
+    ended = AttemptEnded(attempt=1, how="stopped", last_step=100)
+    story = told(*FIRST, pace(230), state(230, "stopping"), (232.0, ended), state(232, "stopped"))
+    found = lost_time(story, 99999)
+    assert found is not None
+    assert found.wall_s == 232  # a stopped run is over until somebody resumes it
+    resumed = told(*FIRST, pace(230), state(230, "stopping"), (232.0, ended), state(232, "stopped"), *SECOND)
+    found = lost_time(resumed, 500)
+    assert found is not None
+    assert found.waited_s == 128
+    assert found.redone_s == 40
+
+
+def test_steps_of_unknown_length_are_not_taken_for_nothing() -> None:
+    found = lost_time(told(*FIRST, pace(230, None), *HANG[4:], *SECOND, state(1000, "finished")), 1000)
+    assert found is not None
+    assert found.redone_s is None
+    assert found.ettr is None
+
+
+def test_what_cannot_be_told_is_unknown() -> None:
+    assert lost_time(RunStory(), 10) is None
+    story = asking().story
+    assert lost_time(msgspec.structs.replace(story, states=story.states * STATES), 10) is None
