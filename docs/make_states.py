@@ -13,7 +13,7 @@ from trainwatch.core.judge.run_states import WORDS, State
 PAGE = Path(__file__).parent / "run-states.md"
 GROUPS: dict[str, tuple[State, ...]] = {
     "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
-    "next_attempt": ("cleaning", "listing", "verifying", "backing_off", "held"),
+    "next_attempt": ("cleaning", "listing", "copying", "verifying", "backing_off", "held"),
     "ended": ("stopped", "interrupted", "finished", "ended_early", "given_up"),
 }
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""
@@ -24,7 +24,8 @@ compares them. `StepBuilder.move(event, state, reason)` is the only way to anoth
 in the row of the current state. A pair that has no row is a bug and raises `ImpossibleTransitionError`.
 
 A restart goes `stopping` → `cleaning` → `listing` → `verifying` → `backing_off` → `starting`. Each state waits for the
-outcome of one decision; a stage that is not needed (no checkpoint, no wait) is left out.
+outcome of one decision; a stage that is not needed (no checkpoint, no wait) is left out. `copying` takes the place of
+`verifying` if what is there is not understood and the settings say so.
 """
 
 

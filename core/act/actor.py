@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 
 from ..model.checkpoints.checkpoint import Checkpoint
+from ..model.checkpoints.copied_aside import CopiedAside
 from ..model.decision import (
     CaptureStacks,
     ClearGpu,
+    CopyAside,
     Decision,
     DeleteCheckpoint,
     EndLeftovers,
@@ -64,6 +66,7 @@ class RunActor:
         retention: Retention | None = None,
         save_signal: str | None = None,
         save_file: str | None = None,
+        copy_aside: Callable[[Sequence[Path]], CopiedAside] | None = None,
     ) -> None:
         self._spec = spec
         self._launcher = launcher
@@ -78,6 +81,7 @@ class RunActor:
         self._retention = retention
         self._save_signal, self._save_file = save_signal, save_file
         self._saved: SaveReport | None = None
+        self._copy = copy_aside
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
@@ -87,6 +91,7 @@ class RunActor:
             StopAttempt: ("stop_attempt", self._stop),
             EndLeftovers: ("end_leftovers", self._stop),
             ClearGpu: ("clear_gpu", self._clear),
+            CopyAside: ("copy_aside", self._copy_aside),
             ListCheckpoints: ("list_checkpoints", self._list_checkpoints),
             VerifyCheckpoint: ("verify_checkpoint", self._verify_checkpoint),
             StartAttempt: ("start_attempt", self._start),
@@ -165,6 +170,17 @@ class RunActor:
             return False, f"{decision.path}: {error.strerror or error}", {}
         detail = f"{found.name}: {found.verdict}" + (f" ({found.reason})" if found.reason else "")
         return found.verdict == "complete", detail, msgspec.to_builtins(found)
+
+    def _copy_aside(self, decision: CopyAside) -> Performed:
+        if self._copy is None:
+            return False, "no output folder is watched", {}
+        try:
+            made = self._copy([Path(path) for path in decision.paths])
+        except OSError as error:
+            return False, f"{error.filename or 'the copy'}: {error.strerror or error}", {}
+        if made.refused:
+            return False, made.refused, {}
+        return True, f"copied to {made.folder}", msgspec.to_builtins(made)
 
     def _start(self, decision: StartAttempt) -> Performed:
         if self._target is not None and is_alive(self._target.trainer):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..act.actor import RunActor
@@ -9,7 +10,7 @@ from ..act.attempt_launcher import AttemptLauncher
 from ..act.gpu.gpu_clearing import GpuHelp
 from ..act.view import tmux
 from ..act.view.attach import attach_command
-from ..checkpoints import inspect, list_checkpoints, verify
+from ..checkpoints import copy_aside, folder_for_copies, inspect_any, parts_in, state_in, verify
 from ..config.shipped import load_failures, load_log_shapes, load_remedies
 from ..judge.failure.catalogue import CompiledCatalogue
 from ..judge.failure.log_evidence import is_news
@@ -17,6 +18,7 @@ from ..judge.knowledge import Knowledge
 from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
+from ..model.checkpoints.copied_aside import CopiedAside
 from ..model.fact import BudgetChanged
 from ..model.launch.resume_support import resume_support
 from ..model.observation import Learned
@@ -99,7 +101,7 @@ def build_supervisor(
     known = [each.path for each in state.checkpoints.known]
     checkpoints = _checkpoint_sensor(
         spec,
-        preset.checkpoint_globs,
+        preset,
         inbox,
         clock,
         known=known,
@@ -124,13 +126,14 @@ def build_supervisor(
         spec=spec,
         launcher=launcher,
         incident_folder=run.incident,
-        verify=lambda path, deep: verify(path, deep=deep),
+        verify=lambda path, deep: verify(path, deep=deep, layout=preset.layout),
         gpus_now=recorder.gpus_now,
         base_env=os.environ,
         list_checkpoints=lambda limit_s, expected: checkpoints.list_all(limit_s, expected=expected),
         retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
         save_signal=save_request(spec, preset)[0],
         save_file=save_request(spec, preset)[1],
+        copy_aside=partial(_copy_aside, spec, run) if spec.output_dir else None,
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
@@ -216,24 +219,33 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
 
 def _checkpoint_sensor(
     spec: RunSpec,
-    globs: Sequence[str],
+    preset: Preset,
     inbox: Inbox,
     clock: RunClock,
     *,
     known: Sequence[str],
     on_problem: Callable[[str], None],
 ) -> CheckpointDirectory:
+    globs, layout = preset.checkpoint_globs, preset.layout
+    look = partial(inspect_any, layout=layout, named=bool(globs))
     return CheckpointDirectory(
         inbox=inbox,
         clock=clock,
         watch=spec.settings.watch,
         directory=spec.output_dir,
-        inspect=inspect,
-        list_directory=lambda folder: list_checkpoints(folder, globs).checkpoints,
+        inspect=look,
+        inspect_rewritten=partial(look, rewritten=True),
+        list_directory=lambda folder: state_in(folder, globs, layout=layout),
         globs=globs,
         known=known,
         on_problem=on_problem,
     )
+
+
+def _copy_aside(spec: RunSpec, run: RunDirectory, paths: Sequence[Path]) -> CopiedAside:
+    output_dir = Path(spec.output_dir or "")
+    wanted = dict.fromkeys((*paths, *parts_in(output_dir)))
+    return copy_aside(list(wanted), folder_for_copies(output_dir, run.path / "kept"))
 
 
 def _sensors(

@@ -8,9 +8,10 @@ from ..model.checkpoints.checkpoint_results import CheckpointOverview, Compariso
 from .formats.reading_pace import ProgressCallback
 from .inspection import inspect, inspect_any, verify
 from .layouts.recognition import is_checkpoint_directory
-from .listing import list_checkpoints, not_understood, state_in
+from .listing import list_checkpoints, not_understood, parts_in, state_in
 from .manage.backup import Backup, BackupRefusedError, backup
 from .manage.comparison import ComparisonRefusedError, compare
+from .manage.copy_aside import copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
 from .overview import show
 
@@ -27,11 +28,14 @@ __all__ = [
     "apply_prune",
     "backup",
     "compare",
+    "copy_aside",
+    "folder_for_copies",
     "inspect",
     "inspect_any",
     "is_checkpoint_directory",
     "list_checkpoints",
     "not_understood",
+    "parts_in",
     "plan_prune",
     "show",
     "state_in",

@@ -120,7 +120,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         verdict="complete" if deciding is None else deciding.verdict,
         reason=notes if deciding is None else deciding.reason,
         opaque=finding.opaque,
-        holds=holding(subject, finding),
+        holds=None if deciding is not None and deciding.verdict == "opaque" else holding(subject, finding),
         understood=not damages or any(damage.understood for damage in damages),
     )
 

@@ -8,6 +8,7 @@ from ..model.checkpoints.checkpoint_names import is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.checkpoints.other_files import is_other_file, is_other_folder
 from ..model.text.path_globs import matches
+from .formats.state_file import STATE_FILES
 from .inspection import inspect, inspect_any
 from .layouts.recognition import is_checkpoint_directory
 from .unknown_state import is_named_state
@@ -25,11 +26,11 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     found: list[Checkpoint] = []
     for path in _entries(directory, globs):
         if globs:
-            checkpoint = _examined(path, layout, named=True)
+            checkpoint = inspect_any(path, layout=layout, named=True)
         else:
             checkpoint = inspect(path, layout=layout) if _may_be_checkpoint(path) else None
             if checkpoint is None and _may_be_unknown(path):
-                other = _examined(path, layout)
+                other = _readable(path, layout)
                 checkpoint = other if other is not None and _is_told(other) else None
         if checkpoint is not None:
             found.append(checkpoint)
@@ -45,7 +46,7 @@ def not_understood(
 
     Opaque checkpoints, folders that are torn by rules that their trainer may not follow, and files and folders of an
     unknown make, whatever their names. ``since_wall``: only what was written after that time (seconds since the epoch).
-    Raises as ``list_checkpoints``.
+    Raises as ``state_in``.
     """
     return tuple(
         checkpoint
@@ -57,15 +58,21 @@ def not_understood(
 def state_in(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> tuple[Checkpoint, ...]:
     """All checkpoints in an output directory, and all that may be state of an unknown make, newest first.
 
-    Raises as ``list_checkpoints``.
+    Raises as ``list_checkpoints``, and OSError for an entry that cannot be read.
     """
     found = [
         checkpoint
         for path in _entries(directory, globs)
         if (globs or _may_be_checkpoint(path) or _may_be_unknown(path))
-        and (checkpoint := _examined(path, layout, named=bool(globs))) is not None
+        and (checkpoint := inspect_any(path, layout=layout, named=bool(globs))) is not None
     ]
     return tuple(sorted(found, key=_age_order, reverse=True))
+
+
+def parts_in(directory: Path) -> tuple[Path, ...]:
+    """Files that lie beside loose weights and belong to them: optimizer, scheduler, random states, state files."""
+    names = [path for path in _entries(directory, ()) if is_part(path.name) or path.name in STATE_FILES]
+    return tuple(path for path in names if path.is_file())
 
 
 def _entries(directory: Path, globs: Sequence[str]) -> list[Path]:
@@ -82,9 +89,9 @@ def _is_told(found: Checkpoint) -> bool:
     return not found.unknown_make or is_named_state(found)
 
 
-def _examined(path: Path, layout: str | None, *, named: bool = False) -> Checkpoint | None:
+def _readable(path: Path, layout: str | None) -> Checkpoint | None:
     try:
-        return inspect_any(path, layout=layout, named=named)
+        return inspect_any(path, layout=layout)
     except OSError:
         return None
 

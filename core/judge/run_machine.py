@@ -13,6 +13,7 @@ from typing import Literal, assert_never
 from .run_states import (
     BackingOff,
     Cleaning,
+    Copying,
     EndedEarly,
     Finished,
     GivenUp,
@@ -39,8 +40,8 @@ EXIT_WAIT_S = 2.0
 
 Event = Literal[
     "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "command", "stop", "kill",
-    "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "verify", "back_off", "hold", "lost",
-    "finish", "end_early", "give_up",
+    "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "copy_aside", "verify", "back_off",
+    "hold", "lost", "finish", "end_early", "give_up",
 ]  # fmt: skip
 
 EVENTS: dict[Event, str] = {
@@ -61,6 +62,7 @@ EVENTS: dict[Event, str] = {
     "clear_gpu": "the GPU memory of the ended processes is to be released",
     "no_room": "the disk is too full for the next attempt",
     "list": "the output folder is to be listed before a resume point is chosen",
+    "copy_aside": "state that is not understood is to be copied aside",
     "verify": "a resume point is chosen and is to be verified",
     "back_off": "the next attempt is to wait",
     "hold": "no restart until an operator asks for one",
@@ -125,7 +127,8 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "give_up": "given_up",
     },
     "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
-    "listing": {**_ENDED, "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
+    "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
+    "copying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "backing_off": {**_ENDED, "hold": "stopped"},
     "held": {**_ENDED, "hold": "stopped"},
@@ -172,6 +175,7 @@ def wake_t(machine: Machine) -> float:
             | Running()
             | Cleaning()
             | Listing()
+            | Copying()
             | Verifying()
             | Paused()
             | Suspended()

@@ -130,6 +130,13 @@ class Listing(Variant, frozen=True, tag="listing"):
     held: bool = False
 
 
+class Copying(Variant, frozen=True, tag="copying"):
+    """State that is not understood is being copied aside, before the run begins anew."""
+
+    order: int
+    plan: RestartPlan
+
+
 class Verifying(Variant, frozen=True, tag="verifying"):
     """The resume point is being verified."""
 
@@ -193,6 +200,7 @@ Machine = (
     | Stopping
     | Cleaning
     | Listing
+    | Copying
     | Verifying
     | BackingOff
     | WaitingForRoom
@@ -206,8 +214,8 @@ Machine = (
 )
 
 State = Literal[
-    "idle", "starting", "running", "hung", "paused", "suspended", "stopping", "cleaning", "listing", "verifying",
-    "backing_off", "held", "stopped", "interrupted", "finished", "ended_early", "given_up",
+    "idle", "starting", "running", "hung", "paused", "suspended", "stopping", "cleaning", "listing", "copying",
+    "verifying", "backing_off", "held", "stopped", "interrupted", "finished", "ended_early", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
 
@@ -221,6 +229,7 @@ WORDS: dict[State, RunState] = {
     "stopping": "stopping",
     "cleaning": "cleaning",
     "listing": "cleaning",
+    "copying": "cleaning",
     "verifying": "cleaning",
     "backing_off": "backing_off",
     "held": "backing_off",

@@ -46,10 +46,22 @@ from .recovery import (
     restart_stages,
     resume_choice,
     takeover,
+    unclear_states,
 )
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
-from .run_states import BackingOff, Cleaning, Hung, Listing, Paused, Starting, Stopping, Verifying, WaitingForRoom
+from .run_states import (
+    BackingOff,
+    Cleaning,
+    Copying,
+    Hung,
+    Listing,
+    Paused,
+    Starting,
+    Stopping,
+    Verifying,
+    WaitingForRoom,
+)
 from .state import NOTHING, JudgeState, Result, due
 from .step_builder import StepBuilder
 
@@ -225,6 +237,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
             restart_stages.on_clear_outcome(builder, machine, outcome)
         case Listing(order=order) as machine if order == outcome.decision:
             resume_choice.on_listed(builder, machine, outcome)
+        case Copying(order=order) as machine if order == outcome.decision:
+            unclear_states.on_copied(builder, machine, outcome)
         case Verifying(order=order) as machine if order == outcome.decision:
             resume_choice.on_verify_outcome(builder, machine, outcome)
         case Starting(order=order, launched=False) as machine if order == outcome.decision and not outcome.ok:

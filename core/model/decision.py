@@ -85,6 +85,15 @@ class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_chec
     deep: bool = True
 
 
+class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
+    """Copy state that is not understood to a folder of its own, before the run begins anew over it.
+
+    Outcome data: ``folder``, ``size_bytes``, ``shared_bytes`` (of these: shared with the original by the file system).
+    """
+
+    paths: tuple[str, ...]
+
+
 class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt"):
     """Launch. ``resume_from`` None = from the beginning; ``changes``: settings beyond the profile (remedies).
 
@@ -145,6 +154,7 @@ Decision = (
     | EndLeftovers
     | ClearGpu
     | ListCheckpoints
+    | CopyAside
     | VerifyCheckpoint
     | StartAttempt
     | PauseAttempt

@@ -148,6 +148,10 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """"file" or "directory"; None = by its name."""
     holds: str | None = None
     """"state" or "weights"; None = not known."""
+    understood: bool = True
+    """As in ``Checkpoint``: False if the verdict says only that it cannot be told what it is worth."""
+    unknown_make: bool = False
+    """Neither its name nor its bytes are those of a known make."""
 
 
 class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):

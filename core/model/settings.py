@@ -89,6 +89,11 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What to do if there are checkpoints, but the trainer cannot be told which one to resume from, because its command
     has no option or ``{resume}`` for the path. ``wait``: no start until a person acts, because a start from the
     beginning overwrites them. ``go_on``: start anyway, for a trainer that finds its newest checkpoint by itself."""
+    if_not_understood: Literal["hold", "copy_and_restart"] = "hold"
+    """What to do if nothing can be resumed from, but the output folder holds state of this run that is not understood:
+    files of an unknown make, folders that lack a member. ``hold``: no start until a person acts, because a start from
+    the beginning may overwrite them. ``copy_and_restart``: copy them to ``OUTPUT_DIR.kept`` (in the run's own state
+    folder if that cannot be written to), if there is room, and start from the beginning."""
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
     """What to do if a trainer that was started to resume begins from the start: end it and wait for a person, or let it
     train on with a warning."""

@@ -8,6 +8,7 @@ import msgspec
 
 from ..model.decision import (
     CaptureStacks,
+    CopyAside,
     Decision,
     DeleteCheckpoint,
     EndLeftovers,
@@ -55,8 +56,8 @@ class ActionThreads:
             case PlanRetention() | DeleteCheckpoint():
                 # A daemon thread: a verification of many GB must not delay the end of the supervisor.
                 threading.Thread(target=self._retain, args=(decision,), name="retention", daemon=True).start()
-            case ListCheckpoints():
-                threading.Thread(target=self._perform, args=(decision,), name="list", daemon=True).start()
+            case ListCheckpoints() | CopyAside():
+                threading.Thread(target=self._perform, args=(decision,), name="files", daemon=True).start()
             case CaptureStacks() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))

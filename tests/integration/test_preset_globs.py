@@ -11,12 +11,11 @@ from trainwatch.core.app.preflight.after_run import read_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
 from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
 from trainwatch.core.app.screen.run_services import RunSamples
-from trainwatch.core.app.wiring import _sensors
+from trainwatch.core.app.wiring import _checkpoint_sensor
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.sense.files.checkpoint_directory import CheckpointDirectory
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -57,9 +56,8 @@ def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
 
 def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec) -> None:
     inbox = ListInbox()
-    globs = definitions_of(spec).preset_of(spec).checkpoint_globs
-    sensors = _sensors(spec, globs, inbox, RunClock(), lambda _text: None)  # type: ignore[arg-type]
-    [sensor] = [sensor for sensor in sensors if isinstance(sensor, CheckpointDirectory)]
+    preset = definitions_of(spec).preset_of(spec)
+    sensor = _checkpoint_sensor(spec, preset, inbox, RunClock(), known=(), on_problem=lambda _text: None)  # type: ignore[arg-type]
     sensor.start()
     assert sensor.drain(10.0)
     sensor.stop()

@@ -5,6 +5,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, story
 from tests.unit.test_judge_takeover import from_journal, journal_of
+from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
@@ -76,12 +77,12 @@ def test_an_export_does_not_displace_the_state_that_the_trainer_can_be_told_of()
     assert set(journal_of(world).set_aside) == {"out/model.safetensors", "out/final"}
 
 
-def test_where_there_are_only_exports_it_begins_anew_and_says_so() -> None:
+def test_with_nothing_but_exports_it_is_held_and_does_not_write_over_them() -> None:
     world = crash(saved(run_of(HF), "out/model.safetensors", 20, "weights", "file"))
-    assert resumed(world) is None
-    assert "it starts from the beginning: model.safetensors is complete, but hf resumes from a directory" in notes(
-        world
-    )
+    assert len(world.of(StartAttempt)) == 1
+    assert isinstance(world.state.machine, Stopped)
+    held = world.of(NotifyPeople)[-1].body
+    assert "model.safetensors cannot be resumed from (complete); hf resumes from a directory, not from a file" in held
 
 
 def test_or_gives_up_where_that_is_switched_off() -> None:

@@ -7,7 +7,7 @@ from ...model.observation import CheckpointEvent
 from ..attempt_progress import AttemptProgress, with_saved
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
-from ..recovery import commands, ramp, restart_stages, restart_success, resume_choice
+from ..recovery import commands, ramp, restart_stages, restart_success, resume_choice, unclear_states
 from ..resume import checkpoint_index, save_overdue
 from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement
@@ -62,7 +62,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     )
     seen = state.liveness
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
-    if event.event != "removed" and grown and is_watched(state.machine):
+    if event.event != "removed" and grown and not event.unknown_make and is_watched(state.machine):
         seen = liveness.with_file(seen, now, state.clock.last)
     state = replace(state, checkpoints=index, liveness=seen, attempt=attempt)
     known = checkpoint_index.find(index, event.path)
@@ -71,12 +71,13 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             return state, NOTHING
         gone = checkpoint_index.as_checkpoint(before, knowledge.created_wall, "complete")
         return state, (CheckpointKnown(checkpoint=gone, removed=True),)
+    builder = StepBuilder(knowledge, state)
+    if known is not None and known.unclear is not None:
+        unclear_states.recognise(builder)
     if event.event != "complete" or known is None:
         if grown and known is not None and known.own:
-            state, entries = _while_saving(StepBuilder(knowledge, state))
-            return check_hang(knowledge, state, entries)
-        return check_hang(knowledge, state, NOTHING)
-    builder = StepBuilder(knowledge, state)
+            _while_saving(builder)
+        return check_hang(knowledge, builder.state, tuple(builder.entries))
     news = _is_news(before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
     if news:
         verdict = resume_choice.verdict_of(event.verdict)
@@ -84,7 +85,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     aside = _set_aside(builder, known)
     if news:
         if known.complete and known.own and known.bad is None:
-            _came(builder, now)
+            _came(builder, now, known)
         if odd is not None and known.own:
             what = f"{checkpoint_index.base_name(event.path)} and the log disagree: {odd}"
             builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
@@ -95,23 +96,26 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
             if not aside:
                 restart_success.saved(builder, known)
-                ramp.on_saved(builder, known)
+                if known.unclear is None:
+                    ramp.on_saved(builder, known)
             deletion_plan.on_saved(builder)
             if builder.state.switch and not aside:
                 commands.switch_at_checkpoint(builder)
-    state, entries = _while_saving(builder) if news else (builder.state, tuple(builder.entries))
-    return check_hang(knowledge, state, entries)
+    if news:
+        _while_saving(builder)
+    return check_hang(knowledge, builder.state, tuple(builder.entries))
 
 
-def _while_saving(builder: StepBuilder) -> Result:
+def _while_saving(builder: StepBuilder) -> None:
     machine = builder.state.machine
     if isinstance(machine, Stopping) and machine.saving is not None:
         restart_stages.on_checkpoint_while_saving(builder, machine, machine.saving)
-    return builder.state, tuple(builder.entries)
 
 
-def _came(builder: StepBuilder, now: float) -> None:
-    """Close a warning of an overdue checkpoint."""
+def _came(builder: StepBuilder, now: float, known: checkpoint_index.KnownCheckpoint) -> None:
+    """Close a warning of an overdue checkpoint, and of one that is not understood."""
+    if known.unclear is None:
+        unclear_states.close(builder)
     state = builder.state
     builder.set(saves=save_overdue.saved(state.saves, now, state.clock.start))
     for incident in state.incidents:

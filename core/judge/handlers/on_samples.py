@@ -8,7 +8,7 @@ from ...model.observation import GpuSample, HostSample, ProcessSample
 from ..findings import disk_forecast, eta, health_levels
 from ..hang import active_time, liveness, pauses
 from ..knowledge import Knowledge
-from ..recovery import restart_stages, save_first
+from ..recovery import restart_stages, save_first, unclear_states
 from ..run_machine import is_live, is_watched
 from ..run_states import WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
@@ -70,6 +70,10 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     if isinstance(machine, WaitingForRoom) and restart_stages.has_room(sample, machine):
         builder = builder if builder is not None else StepBuilder(knowledge, state)
         restart_stages.on_room(builder, machine)
+    if is_watched(machine) and any(known.unclear is not None for known in state.checkpoints.known):
+        builder = builder if builder is not None else StepBuilder(knowledge, state)
+        unclear_states.recognise(builder)
+        unclear_states.tell(builder)
     if sample.disk_free_bytes is not None and (state.checkpoints.known or state.disk.saves or state.incidents):
         saves = sum([known.own and known.complete for known in state.checkpoints.known])
         if saves != state.disk.saves or any(i.class_ == FILLING for i in state.incidents):

@@ -6,7 +6,7 @@ from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.observation import Exit, Outcome
 from ...model.profile import NO_PROFILE
-from ..resume import checkpoint_index, doubt
+from ..resume import checkpoint_index, doubt, unclear_state
 from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
@@ -78,6 +78,8 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         index = checkpoint_index.changed(index, (known.path,), left=None, aside=None)
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
     left = checkpoint_index.left_behind(index, plan.path, builder.knowledge.resume_support)
+    if plan.path is None:
+        left = tuple(dict.fromkeys((*left, *(k.path for k in unclear_state.states(index)))))
     to = "the beginning" if plan.path is None else base_name(plan.path)
     why = f"the run went back to {to} with attempt {number}"
     if left:

@@ -14,7 +14,7 @@ from .. import run_machine, run_states
 from ..knowledge import Knowledge
 from ..run_states import Hung, Paused, Running, Starting, Stopping, Suspended
 from ..state import JudgeState
-from . import question
+from . import question, unclear_states
 from .resume_choice import cannot_be_told, why_not_resumable
 
 
@@ -97,6 +97,8 @@ def _is_over(state: JudgeState, command: Command) -> CommandReply | None:
 def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     """Whether the next attempt can resume as asked, with the remedies asked for."""
     why = None if command.fresh else why_not_resumable(state, knowledge, command.checkpoint)
+    if why is None and not command.fresh and command.checkpoint is None:
+        why = unclear_states.why_not_begun_anew(state, knowledge)
     if why is None:
         return _remedies(knowledge, command)
     hint = f"; `trainwatch {command.verb} --fresh` does that" if command.checkpoint is None else ""

@@ -17,6 +17,7 @@ from ..hang import active_time
 from ..run_states import (
     BackingOff,
     Cleaning,
+    Copying,
     Hung,
     Listing,
     Paused,
@@ -164,7 +165,7 @@ def _act(builder: StepBuilder, command: Command) -> None:
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
         builder.move("command", held, f"{command.by} chose act = {command.act}: no restart after this")
-    elif isinstance(machine, Cleaning | Listing | Verifying | BackingOff | WaitingForRoom) and gate.is_closed(
+    elif isinstance(machine, Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom) and gate.is_closed(
         builder, machine.plan
     ):
         gate.withhold_start(builder, machine.plan)

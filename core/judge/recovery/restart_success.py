@@ -124,6 +124,8 @@ def _resume_in_words(state: JudgeState) -> str:
         stored, place = attempt.resume_step, attempt.resumed_at
         # A log that counts batches has another number for the same place.
         counted = "" if stored is None or stored == place else f" (the log counts {place} there)"
+        if stored is None and first is not None:
+            return f"resume verified: the training continues at {first} from {_name(attempt.resume_from)}"
         held = place if stored is None else stored
         return f"resume verified: {_name(attempt.resume_from)} holds step {held}{counted}{goes_on}"
     at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"

@@ -143,7 +143,8 @@ def _checkpoints(learned: CheckpointIndex, story: RunStory) -> tuple[KnownCheckp
 
 
 def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:
-    good = checkpoint.verdict in GOOD
+    good = checkpoint.verdict in GOOD and not checkpoint.unknown_make
+    unclear = None if checkpoint.understood else (checkpoint.verdict, checkpoint.reason or checkpoint.verdict)
     aside = story.set_aside.get(checkpoint.path)
     return KnownCheckpoint(
         path=checkpoint.path,
@@ -155,9 +156,12 @@ def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:
         position=checkpoint.step,
         complete=good,
         own=checkpoint.mtime >= story.wall0,
-        bad=None if good else (checkpoint.reason or checkpoint.verdict),
+        bad=None if good or unclear is not None else (checkpoint.reason or checkpoint.verdict),
         form="directory" if checkpoint.kind == "directory" else None,
         holds=checkpoint.holds,
         left=aside.why if aside is not None and aside.left else None,
         aside=None if aside is None else aside.why,
+        unclear=unclear,
+        unknown_make=checkpoint.unknown_make,
+        is_state=unclear is not None,
     )

@@ -16,12 +16,13 @@ from ...model.decision import ListCheckpoints, VerifyCheckpoint
 from ...model.fact import CheckpointKnown, CheckpointsSetAside
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
-from ..resume import checkpoint_index
+from ..resume import checkpoint_index, unclear_state
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.doubt import DOUBTED, cannot_be_read
 from ..run_states import Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
+from . import unclear_states
 from .attempts import give_up, launch_after_delay
 
 replace = msgspec.structs.replace
@@ -93,7 +94,8 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
 
 
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Choose a resume point and have it verified; without one, start over or give up, as the settings say."""
+    """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
+    unclear_states.recognise(builder)
     state, knowledge = builder.state, builder.knowledge
     first = state.attempt.resume_from
     path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
@@ -110,6 +112,9 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         and not checkpoint_index.find(state.checkpoints, first)
     ):
         path = first  # what the attempt itself resumed from, outside the watched directory
+    if path is None:
+        known = unclear_state.to_resume_from(state.checkpoints, knowledge.resume_support, plan.before_t)
+        path = None if known is None else known.path
     if path is None:
         _start_over(builder, replace(plan, verified=None))
         return
@@ -139,7 +144,11 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
-    """No resume point: begin anew or give up, as the settings say."""
+    """No resume point: hold over what is there and cannot be resumed from, else begin anew or give up."""
+    unclear = unclear_states.in_the_way(builder.state, builder.knowledge)
+    if unclear and not unclear_state.has_understood(builder.state.checkpoints):
+        unclear_states.hold_or_copy(builder, plan, unclear)
+        return
     why_not = why_not_resumable(builder.state, builder.knowledge)
     if why_not is not None:
         give_up(builder, why_not, plan.incident, NOT_RESUMABLE)
@@ -147,10 +156,9 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
     if not builder.knowledge.settings.restart.without_checkpoint:
         give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
         return
-    other = checkpoint_index.newest_verified(builder.state.checkpoints, before_t=plan.before_t)
-    why = None if other is None else builder.knowledge.resume_support.objection(other.shape, other.holds)
-    if other is not None and why is not None:
-        builder.note(f"it starts from the beginning: {base_name(other.path)} is complete, but {why}")
+    if unclear:
+        unclear_states.hold_or_copy(builder, plan, unclear)
+        return
     launch_after_delay(builder, replace(plan, path=None, step=None))
 
 
@@ -162,6 +170,11 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     step = outcome.data.get("step")
     if outcome.ok and verdict == "complete":
         _verified(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
+        return
+    if _is_left_to_the_trainer(plan, verdict, outcome):
+        why = str(outcome.data.get("reason") or outcome.detail or verdict)
+        builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
+        _verified(builder, plan)
         return
     plan = replace(plan, verified=None)
     if plan.wanted is None and verdict == "gone":
@@ -181,6 +194,11 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
     choose(builder, replace(plan, path=None, step=None))
+
+
+def _is_left_to_the_trainer(plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
+    """Whether the verdict says only that it is not understood; one that lacks a member must be named by a person."""
+    return verdict == "opaque" or (outcome.data.get("understood") is False and plan.wanted is not None)
 
 
 def _verified(builder: StepBuilder, plan: RestartPlan) -> None:

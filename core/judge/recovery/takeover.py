@@ -20,6 +20,7 @@ from ..resume import checkpoint_index
 from ..run_states import (
     BackingOff,
     Cleaning,
+    Copying,
     EndedEarly,
     Finished,
     GivenUp,
@@ -67,7 +68,9 @@ def go_on(builder: StepBuilder) -> None:
         case Stopping(plan=plan):
             _lost(builder)
             restart_stages.clear_and_restart(builder, plan)
-        case Cleaning(plan=plan) | Listing(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan):
+        case (
+            Cleaning(plan=plan) | Listing(plan=plan) | Copying(plan=plan) | Verifying(plan=plan) | BackingOff(plan=plan)
+        ):
             restart_stages.clear_and_restart(builder, msgspec.structs.replace(plan, verified=None))
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)

@@ -38,6 +38,11 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
     as it was reported. ``rewriting``: it was complete and is being written to. ``written``: when it was written, in
     seconds since the epoch, if its modification time cannot be right.
+
+    ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
+    not known to be a checkpoint at all. ``is_state``: such a one that counts as state of this training
+    (unclear_state.py). ``still_s``: how long it had not changed when it was inspected. ``rewritten``: it was written
+    again, not only longer; ``size_before``: its bytes before that.
     """
 
     path: str
@@ -59,6 +64,12 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     aside: str | None = None
     rewriting: bool = False
     written: float | None = None
+    unclear: tuple[str, str] | None = None
+    unknown_make: bool = False
+    is_state: bool = False
+    still_s: float | None = None
+    rewritten: bool = False
+    size_before: float | None = None
 
     @property
     def shape(self) -> Form:
@@ -134,7 +145,12 @@ def with_event(
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
         left=None if old else _seen_late(index, event, created_wall),
+        unclear=_unclear(event),
+        unknown_make=event.unknown_make,
+        still_s=None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall),
     )
+    if before is not None:
+        entry = _with_history(entry, before)
     if before is not None and complete and (before.complete or before.rewriting) and _is_unchanged(before, entry):
         # Found again, unchanged: when it was written and what is wrong with it stays as it was.
         entry = msgspec.structs.replace(
@@ -185,6 +201,27 @@ def abridged(index: CheckpointIndex) -> CheckpointIndex:
     if len(index.known) <= IN_SNAPSHOT:
         return index
     return msgspec.structs.replace(index, known=tuple(sorted(index.known, key=_age_order)[-IN_SNAPSHOT:]))
+
+
+def _unclear(event: CheckpointEvent) -> tuple[str, str] | None:
+    if event.verdict in {None, "writing"} or (event.understood and event.verdict != "opaque"):
+        return None
+    return str(event.verdict), event.reason or str(event.verdict)
+
+
+def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheckpoint:
+    """Keep what was seen of an entry that is not understood before it was written again."""
+    same = entry.mtime == before.mtime
+    again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
+    entry = msgspec.structs.replace(
+        entry,
+        rewritten=before.rewritten or again,
+        size_before=before.size_before if same or before.unclear is None else before.size_bytes,
+    )
+    if entry.unclear is None or not same:
+        return entry
+    kept = before.is_state and before.unclear is not None
+    return msgspec.structs.replace(entry, is_state=kept, bad=before.bad or entry.bad, left=before.left or entry.left)
 
 
 def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:
@@ -279,10 +316,13 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
 
 
 def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple[KnownCheckpoint, ...]:
-    """Return the run's own damaged ones that are newer than ``good`` (None = all) and not reported, oldest first."""
+    """Return the run's own damaged ones that are newer than ``good`` (None = all) and not reported, oldest first.
+
+    Those that count as state that is not understood are not among them.
+    """
     since = (float("-inf"), False, 0, 0) if good is None else _age_order(good)
-    found = [k for k in index.known if k.own and k.bad is None and k.damage is not None and _age_order(k) > since]
-    return tuple(sorted(found, key=_age_order))
+    damaged = [k for k in index.known if k.own and k.bad is None and k.damage is not None and not k.is_state]
+    return tuple(sorted((k for k in damaged if _age_order(k) > since), key=_age_order))
 
 
 def _age_order(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
@@ -298,7 +338,7 @@ def _time(known: KnownCheckpoint) -> float:
 def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict) -> Checkpoint:
     """Return it as the journal records it."""
     name = base_name(known.path)
-    kind: Kind = "directory" if known.form == "directory" else kind_of(name)
+    kind: Kind = "unknown" if known.unknown_make else "directory" if known.form == "directory" else kind_of(name)
     return Checkpoint(
         path=known.path,
         name=name,
@@ -308,8 +348,9 @@ def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict)
         size_bytes=int(known.size_bytes or 0),
         mtime=known.mtime if known.mtime is not None else created_wall + known.t,
         verdict=verdict,
-        reason=known.bad,
+        reason=known.bad if known.unclear is None else known.unclear[1],
         holds=known.holds,
+        understood=known.unclear is None,
     )
 
 

@@ -28,7 +28,8 @@ class CheckpointDirectory:
     """Puts CheckpointEvents of one directory, one level deep; a directory like ``checkpoint-500/`` is one checkpoint.
 
     created: it appeared (verdict "writing"), or it no longer changes and is not complete (with verdict and reason).
-    growing: its size changes. complete: it has not changed for ``watch.settle_s`` and its structure is complete.
+    growing: its size changes. complete: it has not changed for ``watch.settle_s`` and its structure is complete, or of
+    a known make and ``opaque``. What may be state of an unknown make is reported as created, with ``unknown_make``.
     removed: it was deleted. Existing checkpoints are reported at once, and as removed those of ``known`` (paths that an
     earlier supervisor saw) that are not there any more; a missing directory says nothing about them.
 
@@ -48,6 +49,7 @@ class CheckpointDirectory:
         list_directory: Callable[[Path], tuple[Checkpoint, ...]],
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
+        inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
@@ -66,6 +68,7 @@ class CheckpointDirectory:
             problems=self._problems,
             stopping=lambda: self._stopping,
             known=[path.name for path in map(Path, known) if path.parent == self._directory],
+            inspect_rewritten=inspect_rewritten,
         )
         self._mountinfo = mountinfo
         self._events: DirectoryEvents | None = None

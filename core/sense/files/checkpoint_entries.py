@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...model.checkpoints.checkpoint_names import is_temporary
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.checkpoints.other_files import is_other_file, is_other_folder
 from ...model.text.path_globs import matches
 
 FILES_PER_DIRECTORY = 4096
@@ -27,12 +28,14 @@ class Signature(NamedTuple):
 def is_candidate(name: str, *, is_directory: bool, globs: Sequence[str] = ()) -> bool:
     """Whether an entry of that name may be a checkpoint.
 
-    ``globs``: only names that match one of them; empty = directories and files with a known suffix. Nothing is opened:
-    logs and pictures grow all the time and must cost nothing.
+    ``globs``: only names that match one of them; empty = directories, and files that are not known as something else.
+    Nothing is opened: logs and pictures grow all the time and must cost nothing.
     """
     if is_temporary(name):
         return False
-    return matches(name, globs) if globs else is_directory or has_checkpoint_suffix(name)
+    if globs:
+        return matches(name, globs)
+    return is_directory or has_checkpoint_suffix(name) or not is_other_file(name)
 
 
 def candidates(directory: Path, globs: Sequence[str] = ()) -> dict[str, bool]:
@@ -63,7 +66,9 @@ def leaves(entry: os.DirEntry[str]) -> bool:
 
 
 def signature(path: Path, *, shallow: bool = False) -> Signature | None:
-    """Signature of a file, or of a directory with its content (``shallow``: without). None: it does not exist.
+    """Signature of a file, or of a directory with its content. None: it does not exist.
+
+    ``shallow``: of a directory that is no checkpoint: when it and the folders below it were last changed.
 
     Raises OSError if that cannot be told.
     """
@@ -71,7 +76,12 @@ def signature(path: Path, *, shallow: bool = False) -> Signature | None:
         top = path.stat()
         if not path.is_dir():
             return Signature(top.st_size, top.st_mtime_ns, 1, top.st_ino)
-        size, newest, files = (0, top.st_mtime_ns, 0) if shallow else _contents(path, DEPTH, top.st_mtime_ns)
+        if shallow:
+            still = is_other_folder(path.name)
+            return Signature(
+                0, top.st_mtime_ns if still else _newest_folder(path, DEPTH, top.st_mtime_ns), 0, top.st_ino
+            )
+        size, newest, files = _contents(path, DEPTH, top.st_mtime_ns)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Signature(size, newest, files, top.st_ino)
@@ -90,6 +100,19 @@ def disk_bytes(path: Path) -> float | None:
         return None
     blocks = sum(each.st_blocks for each in found) * BLOCK_BYTES
     return float(min(blocks, sum(each.st_size for each in found))) if blocks else None
+
+
+def _newest_folder(directory: Path, depth: int, newest: int) -> int:
+    """When a folder or one below it was last changed, in ns. Its files are not looked at."""
+    with os.scandir(directory) as entries:
+        for number, entry in enumerate(entries):
+            if number >= FILES_PER_DIRECTORY:
+                break
+            if entry.is_dir(follow_symlinks=False):
+                newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+                if depth > 1 and not is_other_folder(entry.name):
+                    newest = _newest_folder(Path(entry.path), depth - 1, newest)
+    return newest
 
 
 def _contents(directory: Path, depth: int, newest: int) -> tuple[int, int, int]:

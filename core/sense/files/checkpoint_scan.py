@@ -21,7 +21,8 @@ class _Entry(msgspec.Struct):
     """State of one entry. ``changed_s``: time of its last change (monotonic seconds).
 
     ``checkpoint`` None: it is not a checkpoint (of such a directory only the top is scanned, so a folder of pictures
-    costs one call). ``judged``: it has not changed for the settle time and was inspected.
+    costs one call). ``judged``: it has not changed for the settle time and was inspected. ``rewritten``: a settled file
+    was written again as a whole, so it is no log.
     """
 
     signature: Signature
@@ -30,6 +31,7 @@ class _Entry(msgspec.Struct):
     judged: bool
     checkpoint: Checkpoint | None = None
     reported_s: float = 0.0
+    rewritten: bool = False
 
 
 class CheckpointScan:
@@ -37,6 +39,7 @@ class CheckpointScan:
 
     ``settle_s``: an entry that has not changed for this long is inspected. ``known``: names of checkpoints that were
     there before; one that the first scan does not find is reported as removed. ``stopping``: ends a long scan.
+    ``inspect_rewritten``: as ``inspect``, for a file that was written again as a whole.
     """
 
     def __init__(
@@ -52,7 +55,9 @@ class CheckpointScan:
         problems: ProblemReport,
         stopping: Callable[[], bool],
         known: Iterable[str] = (),
+        inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
     ) -> None:
+        self._inspect_rewritten = inspect_rewritten or inspect
         self._directory = directory
         self._inbox = inbox
         self._clock = clock
@@ -142,7 +147,7 @@ class CheckpointScan:
         elif found != entry.signature:
             self._change(name, entry)
         elif not entry.judged and now - entry.changed_s >= settle_s:
-            self._settle(name, entry, self._inspect_entry(name))
+            self._settle(name, entry, self._inspect_entry(name, rewritten=entry.rewritten))
 
     def _signature(self, name: str, entry: _Entry) -> Signature | None:
         return self._read_signature(name, shallow=entry.judged and entry.checkpoint is None)
@@ -160,9 +165,9 @@ class CheckpointScan:
         self._unread[name] = text
         self._problems.report(name, text)
 
-    def _add(self, name: str, found: Signature, *, is_directory: bool) -> None:
-        entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False)
-        entry.checkpoint = self._inspect_entry(name)
+    def _add(self, name: str, found: Signature, *, is_directory: bool, rewritten: bool = False) -> None:
+        entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False, rewritten=rewritten)
+        entry.checkpoint = self._inspect_entry(name, rewritten=rewritten)
         if entry.checkpoint is not None:
             self._report(entry, "created", entry.checkpoint, verdict="writing")
 
@@ -174,9 +179,12 @@ class CheckpointScan:
             self._vanished(name)
             return
         grew = found.size_bytes != entry.signature.size_bytes
+        if was_judged and not entry.is_directory:
+            smaller = found.size_bytes <= entry.signature.size_bytes
+            entry.rewritten = entry.rewritten or smaller or found.inode != entry.signature.inode
         entry.signature, entry.changed_s = found, now
         if entry.checkpoint is None:
-            self._add(name, found, is_directory=entry.is_directory)
+            self._add(name, found, is_directory=entry.is_directory, rewritten=entry.rewritten)
         elif was_judged or (grew and now - entry.reported_s >= GROWING_S):
             self._report(entry, "growing", entry.checkpoint, verdict="writing")
 
@@ -185,7 +193,7 @@ class CheckpointScan:
         entry.checkpoint, entry.judged = checkpoint, True
         if checkpoint is None:
             entry.signature = self._signature(name, entry) or entry.signature
-        elif checkpoint.verdict == "complete":
+        elif checkpoint.verdict == "complete" or (checkpoint.verdict == "opaque" and not checkpoint.unknown_make):
             self._report(entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
         else:
             self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
@@ -208,10 +216,10 @@ class CheckpointScan:
     def _report_removed(self, name: str) -> None:
         self._inbox.put(CheckpointEvent(t=self._clock.now(), path=str(self._directory / name), event="removed"))
 
-    def _inspect_entry(self, name: str) -> Checkpoint | None:
+    def _inspect_entry(self, name: str, *, rewritten: bool = False) -> Checkpoint | None:
         path = self._directory / name
         try:
-            checkpoint = self._inspect(path)
+            checkpoint = self._inspect_rewritten(path) if rewritten else self._inspect(path)
         except FileNotFoundError:
             return None
         except OSError as fault:
@@ -247,7 +255,9 @@ class CheckpointScan:
                 verdict=verdict,
                 reason=reason,
                 mtime=mtime,
-                form={"directory": "directory", "dcp": "directory", "unknown": None}.get(checkpoint.kind, "file"),
+                form="directory" if entry.is_directory else "file",
                 holds=checkpoint.holds,
+                understood=checkpoint.understood or verdict == "writing",
+                unknown_make=checkpoint.unknown_make,
             )
         )

@@ -1,0 +1,129 @@
+"""Copies of files and folders that an attempt may write over, whatever they are.
+
+On file systems that can (btrfs, XFS, bcachefs …) a copy shares its blocks with the original until one of them is
+written to (the ioctl FICLONE): it takes no room and no time. Elsewhere the bytes are copied, if there is room. A hard
+link would not protect: ``torch.save`` truncates the file in place.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...model.checkpoints.copied_aside import CopiedAside
+from ..formats.reading_pace import idle_io_priority
+from .backup import sync_directory
+
+FICLONE = 0x40049409
+"""Request of the ioctl (``linux/fs.h``)."""
+SPARE_BYTES = 64 << 20
+"""Left free on the disk beside room for one more save."""
+_CHUNK_BYTES = 4 << 20
+
+
+class _RefusedError(Exception):
+    pass
+
+
+def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None) -> Path:
+    """A folder that does not exist yet: ``OUTPUT_DIR.kept/TIME``, or below ``instead`` if that cannot be written to.
+
+    Beside the output folder, not in it: a trainer may delete its folder at the start, or look in it for the newest
+    checkpoint.
+    """
+    beside = output_dir.with_name(f"{output_dir.name}.kept")
+    writable = os.access(beside if beside.is_dir() else beside.parent, os.W_OK | os.X_OK)
+    parent = beside if writable else instead
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(wall))
+    number, chosen = 1, parent / stamp
+    while chosen.exists():
+        number += 1
+        chosen = parent / f"{stamp}-{number}"
+    return chosen
+
+
+def copy_aside(paths: Sequence[Path], folder: Path) -> CopiedAside:
+    """Copy each path into a new folder under its own name; all or nothing.
+
+    Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
+    all is done. Refused: no room, an original that changes. Raises OSError.
+    """
+    files = [file for path in paths for file in _files(path)]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stage = folder.with_name(f".{folder.name}.incomplete")
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir()
+    try:
+        shared, size = 0, 0
+        left = sum(path.lstat().st_size for _, path in files)
+        largest = max((sum(f.lstat().st_size for _, f in _files(path)) for path in paths), default=0)
+        with idle_io_priority():
+            for name, path in files:
+                bytes_ = path.lstat().st_size
+                cloned = _copy(path, stage / name, need=left + largest)
+                size, left = size + bytes_, left - bytes_
+                shared += bytes_ if cloned else 0
+        for made, folders, _ in os.walk(stage, topdown=False):
+            del folders
+            sync_directory(Path(made))
+        stage.rename(folder)
+        sync_directory(folder.parent)
+    except _RefusedError as why:
+        shutil.rmtree(stage, ignore_errors=True)
+        return CopiedAside(refused=str(why))
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+    return CopiedAside(folder=str(folder), size_bytes=size, shared_bytes=shared)
+
+
+def _files(path: Path) -> list[tuple[str, Path]]:
+    """(name below the folder of copies, file or link) of a file, or of all in a directory."""
+    if path.is_symlink() or not path.is_dir():
+        return [(path.name, path)]
+    found = []
+    for folder, _, names in os.walk(path):
+        for name in sorted(names):
+            place = Path(folder) / name
+            found.append((str(Path(path.name) / place.relative_to(path)), place))
+    return found
+
+
+def _copy(source: Path, place: Path, *, need: int) -> bool:
+    """Whether the copy shares its blocks with the original. ``need``: bytes that must be free if it cannot."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_symlink():
+        place.symlink_to(source.readlink())
+        return False
+    before = source.stat()
+    if not source.is_file():
+        return False
+    with source.open("rb") as read, place.open("xb") as write:
+        cloned = _clone(read.fileno(), write.fileno())
+        if not cloned:
+            free = shutil.disk_usage(place.parent).free
+            if free < need + SPARE_BYTES:
+                room, wanted = f"{free / 1e9:.2f} GB free", f"{(need + SPARE_BYTES) / 1e9:.2f} GB"
+                raise _RefusedError(f"the disk has {room}, and the copies and one more save need {wanted}")
+            while chunk := read.read(_CHUNK_BYTES):
+                write.write(chunk)
+        write.flush()
+        os.fsync(write.fileno())
+    after, made = source.stat(), place.stat()
+    if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or made.st_size != after.st_size:
+        raise _RefusedError(f"{source} changed while it was copied: something still writes to it")
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return cloned
+
+
+def _clone(source: int, target: int) -> bool:
+    try:
+        fcntl.ioctl(target, FICLONE, source)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+            raise
+        return False  # the file system cannot, or it is another one
+    return True

@@ -1,0 +1,183 @@
+"""What follows from state that is not understood: it is told at the first save, and no attempt begins anew over it.
+
+With nothing else to resume from, the run is held and people are asked; ``[restart] if_not_understood =
+"copy_and_restart"`` copies it aside first and begins anew then.
+"""
+
+import msgspec
+
+from ...model.checkpoints.checkpoint import Verdict
+from ...model.decision import CopyAside
+from ...model.fact import CheckpointKnown
+from ...model.observation import Outcome
+from ..knowledge import Knowledge
+from ..resume import checkpoint_index, unclear_state
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..run_machine import is_live
+from ..run_states import Copying, RestartPlan, Stopped
+from ..state import JudgeState
+from ..step_builder import StepBuilder
+from .attempts import launch_after_delay
+
+replace = msgspec.structs.replace
+
+CLASS = "not_understood"
+"""Class of the incident (kind ``checkpoint``)."""
+TELL_AFTER_S = 10.0
+"""A checkpoint that is understood may follow within one save."""
+SHOWN = 3
+_VERDICTS: dict[str, Verdict] = {"torn": "torn", "corrupt": "corrupt", "opaque": "opaque"}
+
+
+def recognise(builder: StepBuilder) -> None:
+    """Record which entries count as state of this training now."""
+    state = builder.state
+    attempt = state.attempt
+    if state.trained_from is None and attempt.beat_t is not None:
+        made = max(0, (attempt.first_step or 0) - (attempt.resumed_at or 0))
+        pace_s = state.progress.sec_per_step or state.clock.typical_s or 0.0
+        builder.set(trained_from=max(attempt.start_t, attempt.beat_t - made * pace_s - 1.0))
+    training = unclear_state.Training(
+        now_t=builder.t,
+        over=not is_live(state.machine),
+        first_t=builder.state.trained_from,
+        last_t=attempt.beat_t,
+    )
+    found = unclear_state.recognised(state.checkpoints, training)
+    if not found:
+        return
+    since = state.unclear_from if state.unclear_from is not None else builder.t
+    marked = checkpoint_index.changed(state.checkpoints, {k.path for k in found}, is_state=True)
+    builder.set(checkpoints=marked, unclear_from=since)
+    for known in found:
+        assert known.unclear is not None
+        verdict = _VERDICTS.get(known.unclear[0], "opaque")
+        if not known.complete:  # else it is in the journal already
+            made_of = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
+            builder.fact(CheckpointKnown(checkpoint=made_of))
+
+
+def tell(builder: StepBuilder) -> None:
+    """Notify people once that what the trainer saves is not understood, while it can still be changed."""
+    state = builder.state
+    found = unclear_state.states(state.checkpoints)
+    since = builder.t if state.unclear_from is None else state.unclear_from
+    if not found or f"checkpoint:{CLASS}" in state.warned or builder.t - since < TELL_AFTER_S:
+        return
+    if unclear_state.has_understood(state.checkpoints):
+        return
+    newest = found[-1]
+    known = newest.unclear[1] if newest.unclear is not None else "no reason given"
+    takes = _can_be_tried(state, builder.knowledge)
+    if takes:
+        follows = "after a failure the trainer is given it to resume from, without a verification"
+    elif builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
+        follows = "after a failure it is copied aside, and the run begins anew"
+    else:
+        follows = (
+            "after a failure the run is held, so that no attempt begins anew over it "
+            "(what changes that: {resume} in the command, or [restart] if_not_understood)"
+        )
+    reason = f"{base_name(newest.path)} is not understood: {known}; {follows}"
+    ending = "noted" if takes else None
+    builder.warn("checkpoint", CLASS, reason, title=f"not understood: {base_name(newest.path)}", ending=ending)
+
+
+def close(builder: StepBuilder) -> None:
+    """A checkpoint came that is understood."""
+    for incident in builder.state.incidents:
+        if incident.class_ == CLASS:
+            builder.close_incident(incident.id, "a checkpoint came that is understood")
+
+
+def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
+    """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
+    if _can_be_tried(state, knowledge) or knowledge.settings.restart.if_not_understood == "copy_and_restart":
+        return None
+    found = in_the_way(state, knowledge)
+    if not found or knowledge.preset.resume == "none":
+        return None
+    return f"{why_held(found, knowledge)}; `trainwatch resume --from {found[-1].path}` gives it to the trainer"
+
+
+def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint, ...]:
+    """State that a start from the beginning could write over, although nothing can be resumed from; oldest first.
+
+    What is not understood, and what is complete but of a form that the command cannot be given. Empty if the settings
+    leave the choice to a trainer that finds its checkpoints by itself.
+    """
+    support = knowledge.resume_support
+    if not support.forms and knowledge.settings.restart.if_not_told == "go_on":
+        return ()
+    unclear = unclear_state.states(state.checkpoints)
+    return unclear or unclear_state.not_to_be_given(state.checkpoints, support)
+
+
+def _can_be_tried(state: JudgeState, knowledge: Knowledge) -> bool:
+    support = knowledge.resume_support
+    if checkpoint_index.newest_verified(state.checkpoints, support) is not None:
+        return True
+    return unclear_state.to_resume_from(state.checkpoints, support) is not None
+
+
+def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
+    """Why no attempt begins anew, as a sentence."""
+    newest = found[-1]
+    names = ", ".join(base_name(k.path) for k in found[-SHOWN:])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    known = newest.unclear[1] if newest.unclear is not None else "complete"
+    objection = knowledge.resume_support.objection(newest.shape, newest.holds)
+    cannot = f"; {objection}" if objection is not None else ""
+    return f"{names}{more} cannot be resumed from ({known}){cannot}; a start would begin anew and may write over it"
+
+
+def hold_or_copy(builder: StepBuilder, plan: RestartPlan, found: tuple[KnownCheckpoint, ...]) -> None:
+    """Nothing can be resumed from, and state is there: ask people, or copy it aside and begin anew."""
+    if builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
+        names = ", ".join(base_name(k.path) for k in found[-SHOWN:])
+        order = builder.decide(
+            CopyAside,
+            f"copy {names} aside before the run begins anew",
+            incident=plan.incident,
+            paths=tuple(k.path for k in found),
+        )
+        builder.move("copy_aside", Copying(order=order, plan=plan), "copying what is not understood aside")
+        return
+    _hold(builder, plan, why_held(found, builder.knowledge), found[-1])
+
+
+def _hold(builder: StepBuilder, plan: RestartPlan, why: str, newest: KnownCheckpoint) -> None:
+    reason = f"held: {why}"
+    has_place = bool(builder.knowledge.resume_support.forms)
+    first = "" if has_place else "write {resume} into the command where a path belongs, and start again; then "
+    lines = (
+        reason,
+        f"{first}`trainwatch resume --from {newest.path}` gives it to the trainer, which alone can tell if it is whole",
+        "`trainwatch resume --fresh` begins anew, and may write over it",
+        '[restart] if_not_understood = "copy_and_restart" copies such state aside and begins anew by itself',
+    )
+    builder.close_incident(plan.incident, "held: nothing can be resumed from, and what is there is not understood")
+    open_ = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
+    number = open_ if open_ is not None else builder.open_incident("checkpoint", CLASS, reason, severity="danger")
+    builder.move("hold", Stopped(), reason)
+    builder.notify("warning", "held: what is saved is not understood", "\n".join(lines), incident=number)
+    for line in lines[1:]:
+        builder.note(line)
+
+
+def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
+    """The copies are made: begin anew. Or they cannot be made: hold."""
+    found = in_the_way(builder.state, builder.knowledge)
+    plan = machine.plan
+    if not outcome.ok and found:
+        why = f"{why_held(found, builder.knowledge)}; it was not copied aside: {outcome.detail or 'no reason given'}"
+        _hold(builder, plan, why, found[-1])
+        return
+    folder = str(outcome.data.get("folder") or "")
+    said = f"what is not understood was copied to {folder}" if folder else "what is not understood was copied aside"
+    builder.note(said)
+    builder.notify("warning", "copied aside, and begun anew", f"{said}; the run begins anew", incident=plan.incident)
+    for incident in builder.state.incidents:
+        if incident.class_ == CLASS:
+            builder.close_incident(incident.id, said)
+    launch_after_delay(builder, replace(plan, path=None, step=None, fresh=True))

@@ -1,0 +1,132 @@
+"""State of the training that is not understood: what in the output folder is it, and whether a launch may be given it.
+
+Source: trainers whose checkpoints had a suffix that is not known, or were torn by the rules of a layout that they do
+not follow. They counted as none: the run began anew and wrote over them. Here an entry counts as state unless something
+says that it is none: what was written before the first step and never again (data, a tokenizer), and what the death of
+its writer cut off. Known false alarm: a file of results without a known name; it holds a run that has no checkpoint.
+"""
+
+import re
+
+import msgspec
+
+from ...model.checkpoints.checkpoint import age_order
+from ...model.checkpoints.other_files import kind_of_name, says_state
+from ...model.launch.resume_support import ResumeSupport
+from .checkpoint_index import CheckpointIndex, KnownCheckpoint, base_name, is_verified
+
+WENT_ON_S = 3.0
+"""A step this long after a folder was written shows that its trainer took it for finished."""
+OUTLIVED_S = 10.0
+"""The same without any step in the log: its trainer lived on for this long."""
+STILL_S = 0.9
+"""What had not changed for this long when it was looked at was not being written (``watch.settle_s`` is 1)."""
+SIZE_RATIO = 2.0
+"""A checkpoint that is smaller or larger than the one before by more than this is not like it."""
+_PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """When the run trained, in run seconds. ``first_t``: its first step, ``last_t``: its newest; None = none seen.
+
+    ``over``: no attempt is running.
+    """
+
+    now_t: float
+    over: bool = False
+    first_t: float | None = None
+    last_t: float | None = None
+
+
+def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
+    """Return the entries that count as state from now on, oldest first."""
+    open_ = [k for k in index.known if k.unclear is not None and k.own and not k.is_state and k.bad is None]
+    return tuple(
+        k
+        for k in open_
+        if k.left is None and (_is_made_in_training if k.unknown_make else _is_outlived)(k, index, training)
+    )
+
+
+def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
+    """Whether one of a known make is state: opaque, or torn by rules that its trainer does not seem to follow."""
+    if known.unclear is not None and known.unclear[0] == "opaque":
+        return True
+    if training.last_t is not None and training.last_t >= known.t + WENT_ON_S:
+        return True
+    kind = kind_of_name(base_name(known.path))
+    if any(k.own and k.t > known.t and kind_of_name(base_name(k.path)) == kind for k in index.known):
+        return True
+    return training.last_t is None and training.now_t >= known.t + OUTLIVED_S
+
+
+def _is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
+    """Whether one of an unknown make is state: its name, a second writing, its like, or its time says so."""
+    name = base_name(known.path)
+    trained = training.over if training.first_t is None else known.t >= training.first_t
+    if trained or known.rewritten or says_state(name):
+        return True
+    kind = kind_of_name(name)
+    return sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
+
+
+def states(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
+    """Return the state of this run that is not understood, oldest first; not what the run left behind."""
+    return tuple(sorted((k for k in index.known if k.is_state and k.own and k.left is None), key=_age))
+
+
+def not_to_be_given(index: CheckpointIndex, support: ResumeSupport) -> tuple[KnownCheckpoint, ...]:
+    """Return the run's verified checkpoints that the command has no form for, oldest first."""
+    found = [
+        k for k in index.known if is_verified(k) and k.own and support.forms and support.objection(k.shape, k.holds)
+    ]
+    return tuple(sorted(found, key=_age))
+
+
+def has_understood(index: CheckpointIndex) -> bool:
+    """Return whether the run has a verified checkpoint that is understood."""
+    return any(is_verified(k) and k.unclear is None for k in index.known)
+
+
+def to_resume_from(
+    index: CheckpointIndex, support: ResumeSupport, before_t: float | None = None
+) -> KnownCheckpoint | None:
+    """Return the entry of an unknown make that a launch may be given, or None.
+
+    Settled, like the one before it, and the only thing of its kind: which of several files is to be named, only the
+    trainer knows.
+    """
+    usable = [
+        k
+        for k in states(index)
+        if k.unknown_make
+        and k.bad is None
+        and (before_t is None or k.t < before_t)
+        and support.objection(k.shape, k.holds) is None
+    ]
+    named = [k for k in usable if says_state(base_name(k.path))] or usable
+    if len({_series(k) for k in named}) != 1:
+        return None
+    whole = [k for k in named if _is_settled(k) and _is_like_before(k, named)]
+    return max(whole, key=_age, default=None)
+
+
+def _is_settled(known: KnownCheckpoint) -> bool:
+    return known.still_s is None or known.still_s >= STILL_S
+
+
+def _is_like_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
+    older = [k for k in others if _age(k) < _age(known)]
+    before = known.size_before if not older else max(older, key=_age).size_bytes
+    if before is None or known.size_bytes is None:
+        return True
+    return before <= SIZE_RATIO * known.size_bytes and known.size_bytes <= SIZE_RATIO * before
+
+
+def _series(known: KnownCheckpoint) -> str:
+    """Its name without numbers and without words for a place: ``best.q7`` and ``last.q7`` are of one series."""
+    return _PLACES.sub("", kind_of_name(base_name(known.path)))
+
+
+def _age(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
+    return age_order(base_name(known.path), known.t if known.mtime is None else known.mtime, known.step, known.epoch)

@@ -1,0 +1,15 @@
+"""What copying state aside did."""
+
+import msgspec
+
+
+class CopiedAside(msgspec.Struct, frozen=True, kw_only=True):
+    """``folder``: where the copies are. ``shared_bytes``: of ``size_bytes``, shared with the originals (reflinks).
+
+    ``refused``: why nothing was copied, as a sentence; "" if it was.
+    """
+
+    folder: str = ""
+    size_bytes: int = 0
+    shared_bytes: int = 0
+    refused: str = ""

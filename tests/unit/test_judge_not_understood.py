@@ -1,0 +1,288 @@
+"""State that is not understood: told at the first save, resumed from if the command takes it, else held; never "none"."""
+
+import pytest
+
+from tests.builders import World, judge
+from tests.unit.test_judge_branches import ANYWHERE, GENERIC, HF, NOWHERE, at_step, notes, resumed, run_of, saved
+from tests.unit.test_judge_recovery import crash, quick, running
+from tests.unit.test_judge_takeover import from_journal, journal_of
+from trainwatch.core.judge.run_states import Stopped
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt
+from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
+from trainwatch.core.model.launch.resume_support import resume_support
+from trainwatch.core.model.observation import CheckpointEvent, Command
+from trainwatch.core.model.preset import Preset
+
+UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
+
+
+def unknown(
+    world: World,
+    name: str,
+    *,
+    size: float = 1e6,
+    mtime: float | None = None,
+    form: str = "file",
+    verdict: str = "opaque",
+) -> World:
+    """The sensor reports an entry of an unknown make that no longer changes."""
+    event = CheckpointEvent(
+        t=world.t,
+        path=f"out/{name}",
+        event="created",
+        size_bytes=size,
+        mtime=world.t if mtime is None else mtime,
+        form=form,
+        verdict=verdict,
+        reason=UNKNOWN,
+        understood=False,
+        unknown_make=True,
+    )
+    return world.see(event).wait(1.0)
+
+
+def opaque(world: World, path: str) -> World:
+    """The sensor reports a file of torch whose objects are not listed."""
+    event = CheckpointEvent(
+        t=world.t, path=path, event="complete", size_bytes=1e6, mtime=world.t, form="file", verdict="opaque",
+        reason="calls __main__.State, which no known framework stores", understood=False,
+    )  # fmt: skip
+    return world.see(event).wait(1.0)
+
+
+def torn(world: World, path: str) -> World:
+    """The sensor reports a folder that lacks a member by the rules of a layout."""
+    event = CheckpointEvent(
+        t=world.t, path=path, event="created", size_bytes=1e6, mtime=world.t, form="directory", verdict="torn",
+        reason="optimizer.pt is missing: training cannot go on without it", understood=False,
+    )  # fmt: skip
+    return world.see(event).wait(1.0)
+
+
+def is_held(world: World) -> bool:
+    return isinstance(world.state.machine, Stopped) and len(world.of(StartAttempt)) == 1
+
+
+def told(world: World) -> list[NotifyPeople]:
+    return [n for n in world.of(NotifyPeople) if "not understood" in n.title]
+
+
+@pytest.mark.parametrize("name", ["whatever.q7", "model.keras", "last.weights.h5", "state_0030"])
+def test_a_run_whose_saves_are_of_an_unknown_make_is_held_and_does_not_begin_anew(name: str) -> None:
+    world = crash(at_step(unknown(run_of(GENERIC, NOWHERE), name), 60))
+
+    assert is_held(world)
+    held = world.of(NotifyPeople)[-1]
+    assert held.title.endswith("held: what is saved is not understood")
+    assert name in held.body
+    assert "`trainwatch resume --from" in held.body
+    assert "--fresh`" in held.body
+    assert "copy_and_restart" in held.body
+    assert world.of(GiveUp) == []
+
+
+def test_five_folders_that_are_torn_while_the_trainer_goes_on_are_not_none() -> None:
+    world = run_of(HF)
+    for step in (60, 90, 120):
+        world = at_step(torn(world, f"out/checkpoint-{step}"), step)
+
+    known = [c.checkpoint for c in world.of(CheckpointKnown)]
+    assert [(c.name, c.verdict, c.understood) for c in known[:2]] == [
+        ("checkpoint-60", "torn", False),
+        ("checkpoint-90", "torn", False),
+    ]
+    assert is_held(crash(world))
+
+
+def test_a_folder_that_the_death_of_its_writer_cut_off_is_no_reason_to_hold() -> None:
+    world = crash(torn(at_step(run_of(HF), 60), "out/checkpoint-60"))
+
+    assert len(world.of(StartAttempt)) == 2
+    assert resumed(world) is None
+
+
+def test_a_folder_without_any_step_in_the_log_is_told_by_how_long_its_trainer_lived_on() -> None:
+    def of(wait_s: float) -> World:
+        world = World(judge(quick(), HF, resume_support=resume_support(HF, NOWHERE))).begin()
+        return crash(torn(world, "out/checkpoint-60").wait(wait_s))
+
+    assert len(of(2.0).of(StartAttempt)) == 2
+    assert is_held(of(60.0))
+
+
+def test_it_is_told_at_the_first_save_that_it_is_not_understood() -> None:
+    world = unknown(run_of(GENERIC, NOWHERE), "whatever.q7")
+    assert [c.checkpoint.name for c in world.of(CheckpointKnown)] == ["whatever.q7"]
+    assert told(world) == []
+
+    world = at_step(world, 60, steps=8)
+
+    (notice,) = told(world)
+    assert "whatever.q7 is not understood" in notice.body
+    assert "held" in notice.body
+    world = at_step(unknown(world, "whatever.q7"), 90)
+    assert len(told(world)) == 1
+
+
+def test_nothing_is_told_if_a_checkpoint_that_is_understood_came_with_it() -> None:
+    world = unknown(run_of(GENERIC, ANYWHERE), "slots.q7")
+    world = at_step(saved(world, "out/model-20.safetensors", 20, form="file"), 60)
+
+    assert told(world) == []
+    assert resumed(crash(world)) == "out/model-20.safetensors"
+
+
+def test_a_checkpoint_that_is_understood_closes_the_warning() -> None:
+    world = at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60)
+    (incident,) = world.state.incidents
+
+    world = saved(world, "out/model-20.safetensors", 20, form="file")
+
+    assert incident.class_ == "not_understood"
+    assert world.state.incidents == ()
+
+
+def test_an_opaque_checkpoint_is_resumed_from_and_the_trainer_reads_it() -> None:
+    world = at_step(opaque(run_of(GENERIC, ANYWHERE), "out/all.pt"), 60)
+    assert world.of(CheckpointKnown)[0].checkpoint.understood is False
+    world.answer("verify_checkpoint", ok=False, verdict="opaque", reason="calls __main__.State")
+
+    world = crash(world)
+
+    assert resumed(world) == "out/all.pt"
+    assert "all.pt cannot be verified (calls __main__.State): the trainer is given it" in notes(world)
+
+
+def test_an_opaque_checkpoint_that_the_command_cannot_be_given_is_held() -> None:
+    world = crash(at_step(opaque(run_of(GENERIC, NOWHERE), "out/all.pt"), 60))
+
+    assert is_held(world)
+    assert "{resume}" in world.of(NotifyPeople)[-1].body
+
+
+def test_one_of_an_unknown_make_is_given_to_a_command_that_takes_it() -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    for step in (60, 90):
+        world = at_step(unknown(world, f"state_{step}.q7", mtime=world.t - 1.0), step)
+    world.answer("verify_checkpoint", ok=False, verdict="opaque", reason=UNKNOWN, understood=False)
+
+    assert resumed(crash(world)) == "out/state_90.q7"
+
+
+@pytest.mark.parametrize("odd", ["it was being written", "it is much smaller", "two names for a state"])
+def test_one_that_may_not_be_whole_or_the_right_one_is_held(odd: str) -> None:
+    support = resume_support(GENERIC, ANYWHERE)
+    world = running(judge(quick(), GENERIC, resume_support=support, created_wall=1000.0))
+    world = at_step(unknown(world, "params.q7", mtime=1000.0 + world.t - 1.0), 60)
+    match odd:
+        case "it was being written":
+            world = unknown(world, "params.q7", mtime=1000.0 + world.t - 0.1)
+        case "it is much smaller":
+            world = unknown(world, "params.q7", size=1e5, mtime=1000.0 + world.t - 1.0)
+        case "two names for a state":
+            world = unknown(world, "moments_state.q7", mtime=1000.0 + world.t - 1.0)
+            world = unknown(world, "moments_state.q7", mtime=1000.0 + world.t - 1.0)
+
+    assert is_held(crash(world))
+
+
+def test_what_was_written_before_the_first_step_and_never_again_is_no_state() -> None:
+    world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
+    world = unknown(world, "pieces.q7")
+    world = crash(at_step(world.wait(60.0), 0))
+
+    assert told(world) == []
+    assert len(world.of(StartAttempt)) == 2
+
+
+@pytest.mark.parametrize("name", ["last.q7", "whatever.q7"])
+def test_what_is_written_again_or_named_as_state_counts_whenever_it_came(name: str) -> None:
+    world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
+    world = unknown(world, name).wait(5.0)
+    world = unknown(world, name)
+
+    assert world.state.checkpoints.known[0].is_state
+
+
+def test_a_person_begins_anew_and_the_old_state_holds_no_later_restart() -> None:
+    world = crash(at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60))
+    assert is_held(world)
+
+    world = world.command("resume", fresh=True).wait(1.0)
+
+    assert len(world.of(StartAttempt)) == 2
+    assert world.of(CheckpointsSetAside)[-1].paths == ("out/whatever.q7",)
+    world = crash(at_step(world, 10))
+    assert len(world.of(StartAttempt)) == 3
+
+
+def test_a_person_names_it_and_it_is_given_to_the_trainer() -> None:
+    world = crash(at_step(torn(at_step(run_of(HF), 60), "out/checkpoint-60"), 90))
+    assert is_held(world)
+    world.answer("verify_checkpoint", ok=False, verdict="torn", reason="no optimizer", understood=False)
+
+    world = world.command("resume", checkpoint="out/checkpoint-60").wait(1.0)
+
+    assert resumed(world) == "out/checkpoint-60"
+
+
+def test_resume_without_a_name_is_refused_and_says_how() -> None:
+    world = crash(at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60))
+
+    reply = world.judge.answer(world.state, Command(t=world.t, verb="resume"))
+
+    assert not reply.ok
+    assert "whatever.q7 cannot be resumed from" in reply.message
+    assert "--from out/whatever.q7" in reply.message
+
+
+def test_it_is_copied_aside_before_the_run_begins_anew() -> None:
+    settings = {"if_not_understood": "copy_and_restart"}
+    world = at_step(unknown(run_of(GENERIC, NOWHERE, **settings), "whatever.q7"), 60)
+    world.answer("copy_aside", ok=True, folder="/runs/out.kept/1")
+
+    world = crash(world)
+
+    (order,) = world.of(CopyAside)
+    assert order.paths == ("out/whatever.q7",)
+    assert len(world.of(StartAttempt)) == 2
+    assert resumed(world) is None
+    assert "what is not understood was copied to /runs/out.kept/1" in notes(world)
+    assert all(i.class_ != "not_understood" for i in world.state.incidents)
+
+
+def test_without_room_for_the_copies_it_is_held() -> None:
+    settings = {"if_not_understood": "copy_and_restart"}
+    world = at_step(unknown(run_of(GENERIC, NOWHERE, **settings), "whatever.q7"), 60)
+    world.answer("copy_aside", ok=False, detail="the disk has 0.10 GB free")
+
+    world = crash(world)
+
+    assert is_held(world)
+    assert "it was not copied aside: the disk has 0.10 GB free" in world.of(NotifyPeople)[-1].body
+
+
+def test_a_trainer_that_finds_its_checkpoints_by_itself_is_started() -> None:
+    world = at_step(unknown(run_of(GENERIC, NOWHERE, if_not_told="go_on"), "whatever.q7"), 60)
+
+    assert len(crash(world).of(StartAttempt)) == 2
+
+
+def test_a_preset_that_never_resumes_begins_anew_as_it_says() -> None:
+    world = at_step(unknown(run_of(Preset(name="never", resume="none"), NOWHERE), "whatever.q7"), 60)
+
+    assert len(crash(world).of(StartAttempt)) == 2
+
+
+def test_a_new_supervisor_knows_it_from_the_journal() -> None:
+    world = at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60)
+
+    again = from_journal(world)
+
+    (known,) = again.state.checkpoints.known
+    assert (known.is_state, known.unknown_make, known.complete, known.bad) == (True, True, False, None)
+    assert journal_of(world).checkpoints[0].understood is False
+    snapshot = from_snapshot(to_snapshot(world.state))
+    assert snapshot is not None
+    assert snapshot.checkpoints == world.state.checkpoints
