@@ -16,6 +16,7 @@ from ..checkpoints import (
     compare,
     is_checkpoint_directory,
     list_checkpoints,
+    not_understood,
     plan_prune,
     show,
     verify,
@@ -35,6 +36,7 @@ __all__ = [
     "delete_planned",
     "overview_of",
     "prune_plan",
+    "unknown_state_in",
     "verify_one",
 ]
 
@@ -43,6 +45,14 @@ def checkpoints_in(directory: str) -> CheckpointListing:
     """The checkpoints of a directory, newest first."""
     try:
         return list_checkpoints(_directory(directory))
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
+
+
+def unknown_state_in(directory: str) -> tuple[Checkpoint, ...]:
+    """What in a directory may be the state of a training but is not understood, newest first."""
+    try:
+        return not_understood(_directory(directory))
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
 

@@ -122,6 +122,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         opaque=finding.opaque,
         holds=None if deciding is not None and deciding.verdict == "opaque" else holding(subject, finding),
         understood=not damages or any(damage.understood for damage in damages),
+        unfinished=any(damage.unfinished for damage in damages),
     )
 
 

@@ -152,6 +152,8 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """As in ``Checkpoint``: False if the verdict says only that it cannot be told what it is worth."""
     unknown_make: bool = False
     """Neither its name nor its bytes are those of a known make."""
+    unfinished: bool = False
+    """What is written last is missing."""
 
 
 class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..model.checkpoints.checkpoint import Checkpoint, newest_complete
+from ..model.checkpoints.checkpoint import Checkpoint, newest_resumable
 from ..model.health import Level
 from ..model.situation import Situation
 from . import quantity
@@ -38,8 +38,8 @@ def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
 
 
 def resume_point(now: Situation) -> Checkpoint | None:
-    """The newest complete checkpoint that a restart may take, or None."""
-    return newest_complete(reversed(now.story.checkpoints), now.story.set_aside)
+    """The newest checkpoint that a restart may take, complete or opaque, or None."""
+    return newest_resumable(reversed(now.story.checkpoints), now.story.set_aside)
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:

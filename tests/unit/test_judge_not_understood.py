@@ -51,11 +51,11 @@ def opaque(world: World, path: str) -> World:
     return world.see(event).wait(1.0)
 
 
-def torn(world: World, path: str) -> World:
-    """The sensor reports a folder that lacks a member by the rules of a layout."""
+def torn(world: World, path: str, *, unfinished: bool = False) -> World:
+    """The sensor reports a folder that lacks a member by the rules of a layout: any, or the one written last."""
     event = CheckpointEvent(
         t=world.t, path=path, event="created", size_bytes=1e6, mtime=world.t, form="directory", verdict="torn",
-        reason="optimizer.pt is missing: training cannot go on without it", understood=False,
+        reason="optimizer.pt is missing: training cannot go on without it", understood=False, unfinished=unfinished,
     )  # fmt: skip
     return world.see(event).wait(1.0)
 
@@ -85,7 +85,7 @@ def test_a_run_whose_saves_are_of_an_unknown_make_is_held_and_does_not_begin_ane
 def test_five_folders_that_are_torn_while_the_trainer_goes_on_are_not_none() -> None:
     world = run_of(HF)
     for step in (60, 90, 120):
-        world = at_step(torn(world, f"out/checkpoint-{step}"), step)
+        world = at_step(torn(world, f"out/checkpoint-{step}", unfinished=True), step)
 
     known = [c.checkpoint for c in world.of(CheckpointKnown)]
     assert [(c.name, c.verdict, c.understood) for c in known[:2]] == [
@@ -96,16 +96,20 @@ def test_five_folders_that_are_torn_while_the_trainer_goes_on_are_not_none() -> 
 
 
 def test_a_folder_that_the_death_of_its_writer_cut_off_is_no_reason_to_hold() -> None:
-    world = crash(torn(at_step(run_of(HF), 60), "out/checkpoint-60"))
+    world = crash(torn(at_step(run_of(HF), 60), "out/checkpoint-60", unfinished=True))
 
     assert len(world.of(StartAttempt)) == 2
     assert resumed(world) is None
 
 
+def test_a_folder_that_lacks_a_member_is_held_even_if_its_writer_died_at_once() -> None:
+    assert is_held(crash(torn(at_step(run_of(HF), 60), "out/checkpoint-60")))
+
+
 def test_a_folder_without_any_step_in_the_log_is_told_by_how_long_its_trainer_lived_on() -> None:
     def of(wait_s: float) -> World:
         world = World(judge(quick(), HF, resume_support=resume_support(HF, NOWHERE))).begin()
-        return crash(torn(world, "out/checkpoint-60").wait(wait_s))
+        return crash(torn(world, "out/checkpoint-60", unfinished=True).wait(wait_s))
 
     assert len(of(2.0).of(StartAttempt)) == 2
     assert is_held(of(60.0))

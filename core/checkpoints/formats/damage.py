@@ -19,15 +19,18 @@ class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error o
     verdict: ClassVar[Verdict]
     understood: bool
     """False: another program may see nothing wrong with it."""
+    unfinished: bool
+    """What is written last is missing: it is as its writer leaves it if it dies in the middle of a save."""
 
-    def __init__(self, reason: str, *, understood: bool = True) -> None:
+    def __init__(self, reason: str, *, understood: bool = True, unfinished: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.understood = understood and self.verdict != "opaque"
+        self.understood = understood and not unfinished and self.verdict != "opaque"
+        self.unfinished = unfinished
 
     def within(self, member: str) -> "Damage":
         """The same finding for a member of a larger checkpoint."""
-        return type(self)(f"{member}: {self.reason}", understood=self.understood)
+        return type(self)(f"{member}: {self.reason}", understood=self.understood, unfinished=self.unfinished)
 
 
 class Torn(Damage):

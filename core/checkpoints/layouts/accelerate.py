@@ -28,9 +28,9 @@ def read_accelerate(members: Members, _: Findings) -> LayoutReading | None:
     if not optimizer_in(members):
         damages.append(missing(members, "optimizer.bin", "training cannot go on without it"))
     if not any(_LAST.match(name) for name in members.top()):
-        damages.append(
-            missing(members, "random_states_0.pkl", "it is written last, so the checkpoint was not finished")
-        )
+        last = any(_TRACES.match(name) for name in members.top())
+        why = "it is written last, so the checkpoint was not finished"
+        damages.append(missing(members, "random_states_0.pkl", why, unfinished=last))
     if STATE in members.files:
         counts = read_counts(members, STATE, damages)
     return LayoutReading(layout="accelerate", damages=tuple(damages), counts=counts)

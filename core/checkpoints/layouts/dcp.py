@@ -56,7 +56,8 @@ def is_dcp(members: Members) -> bool:
 def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage], NameCounts]:
     """Every listed item lies inside its file; with a scanner every item is also read through."""
     if METADATA not in members.files:
-        return [Torn(f"{METADATA} is missing: it is written last, so the checkpoint was not finished")], NameCounts()
+        why = "it is written last, so the checkpoint was not finished"
+        return [Torn(f"{METADATA} is missing: {why}", unfinished=True)], NameCounts()
     try:
         items = _listed(members)
         damages = [damage for damage in (_misplaced(members, items), _overlapping(items)) if damage is not None]

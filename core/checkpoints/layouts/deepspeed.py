@@ -79,7 +79,7 @@ def read_deepspeed_save(members: Members, findings: Findings) -> LayoutReading |
 def check_latest(members: Members) -> list[Damage]:
     """A folder that holds tag folders: ``latest`` must name one that is there. Loading reads it first."""
     if LATEST not in members.files:
-        return [Torn("latest is missing: it is written last, so the checkpoint was not finished", understood=False)]
+        return [Torn("latest is missing: it is written last, so the checkpoint was not finished", unfinished=True)]
     tag = _read_latest(members.root / LATEST)
     if tag is None or tag not in members.folders:
         return [Torn(f"latest names {shown(tag or 'nothing')}, which does not exist", understood=False)]
@@ -106,7 +106,7 @@ def _not_named_latest(root: Path) -> list[Damage]:
         return []
     named, own = read_name(tag).step, read_name(root.name).step
     if named is not None and own is not None and named < own:
-        return [Torn(f"was not finished: {LATEST} beside it names {shown(tag)}", understood=False)]
+        return [Torn(f"was not finished: {LATEST} beside it names {shown(tag)}", unfinished=True)]
     return []
 
 

@@ -73,17 +73,20 @@ def file_has_optimizer(contents: FileContents) -> bool:
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
 
 
-def no_weights(members: Members, name: str, why: str) -> Damage:
+def no_weights(members: Members, name: str, why: str, *, unfinished: bool = False) -> Damage:
     """The finding for a folder without weights of a known make: they may be there in an unknown one."""
     found = holds_state(members.root)
-    return missing(members, name, why) if found is None else Opaque(f"{UNKNOWN} ({found})")
+    return missing(members, name, why, unfinished=unfinished) if found is None else Opaque(f"{UNKNOWN} ({found})")
 
 
-def missing(members: Members, name: str, why: str) -> Torn:
-    """The finding for a member that should be there, by the rules of a layout that its trainer may not follow."""
+def missing(members: Members, name: str, why: str, *, unfinished: bool = False) -> Torn:
+    """The finding for a member that should be there, by the rules of a layout that its trainer may not follow.
+
+    ``unfinished``: it is known to be written last, or what is written last is missing, too.
+    """
     if name in members.strays:
         return Torn(f"{name} is a link out of the directory, or not a regular file", understood=False)
-    return Torn(f"{name} is missing: {why}", understood=False)
+    return Torn(f"{name} is missing: {why}", understood=False, unfinished=unfinished)
 
 
 def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCounts:

@@ -97,5 +97,5 @@ def _check_numbers(members: Members, indexed: set[str]) -> list[Damage]:
         if where in members.files:
             damages.append(Corrupt(f"{name} is not named by {where}"))
         elif total > 1:
-            damages.append(Torn(f"{where} is missing: it is written after the {total} shards"))
+            damages.append(Torn(f"{where} is missing: it is written after the {total} shards", unfinished=True))
     return damages

@@ -41,11 +41,13 @@ def read_training_state(members: Members, findings: Findings) -> LayoutReading |
     weights = [name.rpartition("/")[2] for name in weights_in(members, contents)]
     # Others keep such a state file beside weights of their own names, and an optimizer that is not this layout's.
     foreign = STATE in members.files and not (made_so and members.has(OPTIMIZER))
+    unfinished = made_so and STATE not in members.files
     if not weights or not (foreign or any(_MODEL.match(name) for name in weights)):
-        damages.append(no_weights(members, MODEL, "it holds the weights"))
+        damages.append(no_weights(members, MODEL, "it holds the weights", unfinished=unfinished))
     if not optimizer_in(members, contents):
         if made_so:
-            damages.append(missing(members, OPTIMIZER, "training cannot go on without it"))
+            why = "training cannot go on without it"
+            damages.append(missing(members, OPTIMIZER, why, unfinished=unfinished))
         else:
             notes.append("no optimizer state of a known name is in it")
     return LayoutReading(layout=LAYOUT, damages=tuple(damages), notes=tuple(notes), counts=counts)

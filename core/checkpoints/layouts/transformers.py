@@ -40,5 +40,6 @@ def read_transformers(members: Members, _: Findings) -> LayoutReading | None:
     if STATE in members.files:
         counts = read_counts(members, STATE, damages)
     else:
-        damages.append(missing(members, STATE, "it is written last, so the checkpoint was not finished"))
+        why = "it is written last, so the checkpoint was not finished"
+        damages.append(missing(members, STATE, why, unfinished=True))
     return LayoutReading(layout="transformers", damages=tuple(damages), notes=tuple(notes), counts=counts)

@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...model.checkpoints.copied_aside import CopiedAside
@@ -45,7 +45,24 @@ def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None
     return chosen
 
 
-def copy_aside(paths: Sequence[Path], folder: Path) -> CopiedAside:
+def clone_blocks(source: int, target: int) -> bool:
+    """Let the open file ``target`` share the blocks of ``source``; False if the file system cannot. Raises OSError."""
+    try:
+        fcntl.ioctl(target, FICLONE, source)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+            raise
+        return False  # the file system cannot, or it is another one
+    return True
+
+
+def copy_aside(
+    paths: Sequence[Path],
+    folder: Path,
+    *,
+    clone: Callable[[int, int], bool] = clone_blocks,
+    spare_bytes: int = SPARE_BYTES,
+) -> CopiedAside:
     """Copy each path into a new folder under its own name; all or nothing.
 
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
@@ -63,7 +80,7 @@ def copy_aside(paths: Sequence[Path], folder: Path) -> CopiedAside:
         with idle_io_priority():
             for name, path in files:
                 bytes_ = path.lstat().st_size
-                cloned = _copy(path, stage / name, need=left + largest)
+                cloned = _copy(path, stage / name, clone, need=left + largest + spare_bytes)
                 size, left = size + bytes_, left - bytes_
                 shared += bytes_ if cloned else 0
         for made, folders, _ in os.walk(stage, topdown=False):
@@ -92,7 +109,7 @@ def _files(path: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _copy(source: Path, place: Path, *, need: int) -> bool:
+def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need: int) -> bool:
     """Whether the copy shares its blocks with the original. ``need``: bytes that must be free if it cannot."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():
@@ -102,11 +119,11 @@ def _copy(source: Path, place: Path, *, need: int) -> bool:
     if not source.is_file():
         return False
     with source.open("rb") as read, place.open("xb") as write:
-        cloned = _clone(read.fileno(), write.fileno())
+        cloned = clone(read.fileno(), write.fileno())
         if not cloned:
             free = shutil.disk_usage(place.parent).free
-            if free < need + SPARE_BYTES:
-                room, wanted = f"{free / 1e9:.2f} GB free", f"{(need + SPARE_BYTES) / 1e9:.2f} GB"
+            if free < need:
+                room, wanted = f"{free / 1e9:.2f} GB free", f"{need / 1e9:.2f} GB"
                 raise _RefusedError(f"the disk has {room}, and the copies and one more save need {wanted}")
             while chunk := read.read(_CHUNK_BYTES):
                 write.write(chunk)
@@ -117,13 +134,3 @@ def _copy(source: Path, place: Path, *, need: int) -> bool:
         raise _RefusedError(f"{source} changed while it was copied: something still writes to it")
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
     return cloned
-
-
-def _clone(source: int, target: int) -> bool:
-    try:
-        fcntl.ioctl(target, FICLONE, source)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
-            raise
-        return False  # the file system cannot, or it is another one
-    return True

@@ -40,9 +40,9 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     seconds since the epoch, if its modification time cannot be right.
 
     ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
-    not known to be a checkpoint at all. ``is_state``: such a one that counts as state of this training
-    (unclear_state.py). ``still_s``: how long it had not changed when it was inspected. ``rewritten``: it was written
-    again, not only longer; ``size_before``: its bytes before that.
+    not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
+    counts as state of this training (unclear_state.py). ``still_s``: how long it had not changed when it was inspected.
+    ``rewritten``: it was written again, not only longer; ``size_before``: its bytes before that.
     """
 
     path: str
@@ -66,6 +66,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     written: float | None = None
     unclear: tuple[str, str] | None = None
     unknown_make: bool = False
+    unfinished: bool = False
     is_state: bool = False
     still_s: float | None = None
     rewritten: bool = False
@@ -147,6 +148,7 @@ def with_event(
         left=None if old else _seen_late(index, event, created_wall),
         unclear=_unclear(event),
         unknown_make=event.unknown_make,
+        unfinished=event.unfinished,
         still_s=None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall),
     )
     if before is not None:

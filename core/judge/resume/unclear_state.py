@@ -40,17 +40,21 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
 
 def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
     """Return the entries that count as state from now on, oldest first."""
-    open_ = [k for k in index.known if k.unclear is not None and k.own and not k.is_state and k.bad is None]
+    undecided = [
+        k
+        for k in index.known
+        if k.unclear is not None and k.own and k.left is None and k.bad is None and not k.is_state
+    ]
     return tuple(
         k
-        for k in open_
-        if k.left is None and (_is_made_in_training if k.unknown_make else _is_outlived)(k, index, training)
+        for k in undecided
+        if (_is_made_in_training(k, index, training) if k.unknown_make else _is_outlived(k, index, training))
     )
 
 
 def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of a known make is state: opaque, or torn by rules that its trainer does not seem to follow."""
-    if known.unclear is not None and known.unclear[0] == "opaque":
+    """Whether one of a known make is state. One that is unfinished only if its trainer went on after it."""
+    if not known.unfinished:
         return True
     if training.last_t is not None and training.last_t >= known.t + WENT_ON_S:
         return True

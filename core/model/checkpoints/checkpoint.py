@@ -1,6 +1,6 @@
 """A checkpoint and its verdict."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from typing import Literal
 
 import msgspec
@@ -28,7 +28,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     ``mtime`` in seconds since the epoch; ``step`` and ``epoch`` as stored in the state file, else the metadata, else
     the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict. ``holds`` None:
     not known. ``understood`` False: the verdict says what cannot be told, not that it is bad: it is opaque, or damaged
-    only by rules that its trainer may not follow. No attempt may start from the beginning over it.
+    only by rules that its trainer may not follow. No attempt may start from the beginning over it. ``unfinished``: what
+    is written last is missing, as if its writer died in the middle of a save.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     opaque: tuple[str, ...] = ()
     holds: Holds | None = None
     understood: bool = True
+    unfinished: bool = False
 
     @property
     def unknown_make(self) -> bool:
@@ -77,7 +79,7 @@ def newest_complete(newest_first: Iterable[Checkpoint], skipped: Container[str] 
     return next((c for c in newest_first if c.verdict == "complete" and c.path not in skipped), None)
 
 
-def newest_resumable(newest_first: Sequence[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
+def newest_resumable(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
     """What a launch would take: the newest that is complete, or opaque and left to the trainer to read.
 
     One of an unknown make only if there is no other.

@@ -259,5 +259,6 @@ class CheckpointScan:
                 holds=checkpoint.holds,
                 understood=checkpoint.understood or verdict == "writing",
                 unknown_make=checkpoint.unknown_make,
+                unfinished=checkpoint.unfinished,
             )
         )

@@ -164,7 +164,7 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
         Mark(t=a.t, kind="start" if a.number == 1 else "restart", text=f"attempt {a.number}") for a in story.attempts
     ]
     for c in story.checkpoints:
-        bad = c.verdict in {"torn", "corrupt", "nonfinite"}
+        bad = c.verdict in {"torn", "corrupt", "nonfinite"} and c.understood
         marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=step_words(c)))
     marks += [
         Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "incident"), text=i.reason)

@@ -27,17 +27,23 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
         answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
         yield f"{text[:1].upper()}{text[1:]} {answers}."
     elif story.state == "stopped":
-        yield f"The run is held: {story.state_reason or 'stopped by a person'}. Continue with `trainwatch resume`."
+        unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
+        how = "`trainwatch resume --from CHECKPOINT` or `--fresh`" if unclear else "`trainwatch resume`"
+        yield f"The run is held: {story.state_reason or 'stopped by a person'}. Continue with {how}."
     if unwatched(now):
         yield "No supervisor is watching. Start one with `trainwatch --headless`."
     for incident in story.incidents:
         if incident.open and not incident.acknowledged and incident.severity != "info":
             title = title_of(incident) if incident.kind in {"crash", "hang"} else incident.reason
             yield f"Incident {incident.id} is open since {quantity.clock(incident.wall, now.now_wall)}: {title}."
-    bad = [c for c in story.checkpoints if c.verdict in MARK_BAD]
+    bad = [c for c in story.checkpoints if c.verdict in MARK_BAD and c.understood]
     if bad:
         names = ", ".join(c.name for c in bad[-3:])
         yield f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from; you may remove it: {names}."
+    unclear_ones = [c for c in story.checkpoints if not c.understood]
+    if unclear_ones and not any(c.verdict == "complete" for c in story.checkpoints):
+        names = ", ".join(c.name for c in unclear_ones[-3:])
+        yield f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
     for reading in story.health.values():
         if reading.level == "danger" and reading.metric.endswith("disk_free"):
             yield f"The disk is nearly full: {quantity.size(reading.value)} free."

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint, newest_complete
+from ...model.checkpoints.checkpoint import Checkpoint, newest_resumable
 from ...model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from ...model.health import Level
 from .. import quantity
@@ -116,7 +116,7 @@ def checkpoint_rows(
     """
     known = [(c, _verification(c, verifications)) for c in checkpoints]
     judged = [c if v is None else v.checkpoint for c, v in known]
-    resume = newest_complete(judged, skipped)
+    resume = newest_resumable(judged, skipped)
     return tuple(
         CheckpointRow(judged=c, now_wall=now_wall, resume=c is resume, verification=v)
         for c, (_, v) in zip(judged, known, strict=True)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SHOWN_METADATA = 24
 METADATA_WIDTH = 160
 """kohya stores whole lists of buckets and tags in one value."""
+OTHERS_SHOWN = 8
 SHOWN_TENSORS = 12
 """Most tensors and changes that are listed; the rest is counted. ``--json`` has all."""
 

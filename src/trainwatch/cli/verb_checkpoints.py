@@ -7,7 +7,7 @@ from typing import Any
 from trainwatch.core.app.errors import ExitCode
 
 from . import checkpoint_text as text
-from .output import print_json
+from .output import print_json, printable
 
 Part = Callable[[argparse.Namespace], int]
 
@@ -63,17 +63,23 @@ def act(args: argparse.Namespace) -> int:
 
 def act_list(args: argparse.Namespace) -> int:
     """Newest first."""
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in, unknown_state_in
 
     listing = checkpoints_in(args.directory)
     if args.json:
         print_json(listing)
         return ExitCode.DONE
+    shown = {checkpoint.path for checkpoint in listing.checkpoints}
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
     for checkpoint in listing.checkpoints:
         mark = "  <- resume point" if checkpoint.path == listing.resume_point else ""
         print(text.row(checkpoint) + mark)
+    others = [found.name for found in unknown_state_in(args.directory) if found.path not in shown]
+    if others:
+        more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
+        names = ", ".join(printable(name) for name in others[: text.OTHERS_SHOWN])
+        print(f"may be the state of a training, of no known make: {names}{more}")
     return ExitCode.DONE
 
 

@@ -1,0 +1,68 @@
+"""Copies of what an attempt may write over: shared blocks if the file system can, else bytes, only with room for them."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.checkpoints import copy_aside, folder_for_copies
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    (folder / "state_30").mkdir(parents=True)
+    (folder / "state_30" / "w.npy").write_bytes(b"w" * 5000)
+    (folder / "state_30" / "last").symlink_to("w.npy")
+    (folder / "whatever.q7").write_bytes(b"q" * 3000)
+    return folder
+
+
+def test_files_and_folders_are_copied_and_a_copy_is_not_the_original(out: Path) -> None:
+    target = folder_for_copies(out, out.parent / "instead", wall=0.0)
+    made = copy_aside([out / "state_30", out / "whatever.q7"], target)
+
+    assert (made.folder, made.size_bytes, made.refused) == (str(target), 8005, "")
+    assert target.parent == out.parent / "out.kept"
+    with (out / "whatever.q7").open("r+b") as again:  # as torch.save does: the same inode
+        again.truncate(0)
+    assert (target / "whatever.q7").read_bytes() == b"q" * 3000
+    assert (target / "state_30" / "w.npy").read_bytes() == b"w" * 5000
+    assert (target / "state_30" / "last").readlink() == Path("w.npy")
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
+
+
+def test_without_room_nothing_is_copied(out: Path) -> None:
+    target = out.parent / "out.kept" / "1"
+    made = copy_aside([out / "whatever.q7"], target, clone=lambda *_: False, spare_bytes=1 << 62)
+
+    assert made.folder == ""
+    assert "one more save need" in made.refused
+    assert list((out.parent / "out.kept").iterdir()) == []
+
+
+def test_a_clone_takes_no_room(out: Path) -> None:
+    def clone(source: int, target: int) -> bool:
+        os.write(target, os.pread(source, 1 << 20, 0))
+        return True
+
+    made = copy_aside([out / "whatever.q7"], out.parent / "out.kept" / "1", clone=clone, spare_bytes=1 << 62)
+
+    assert made.shared_bytes == made.size_bytes == 3000
+
+
+def test_a_disk_that_fails_is_an_error_and_leaves_nothing(out: Path) -> None:
+    def fails(source: int, target: int) -> bool:
+        del source, target
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        copy_aside([out / "whatever.q7"], out.parent / "out.kept" / "1", clone=fails)
+    assert list((out.parent / "out.kept").iterdir()) == []
+
+
+def test_where_nothing_can_be_written_beside_the_folder_the_run_keeps_the_copies(tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "out"
+
+    assert folder_for_copies(out, tmp_path / "run" / "kept").parent == tmp_path / "run" / "kept"
