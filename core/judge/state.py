@@ -20,6 +20,7 @@ from .findings.disk_forecast import DiskUse
 from .findings.eta import Pace
 from .findings.health_levels import Bands
 from .findings.loss import Loss
+from .findings.save_cost import SaveCost
 from .findings.slow import Stall
 from .hang.active_time import ActiveTime
 from .hang.liveness import Liveness
@@ -77,6 +78,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stall: Stall = Stall()
     bands: Bands = {}
     disk: DiskUse = DiskUse()
+    save_cost: SaveCost = SaveCost()
     saves: SaveClock = SaveClock()
     checkpoints: CheckpointIndex = CheckpointIndex()
     budget: Budget = Budget()

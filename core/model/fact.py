@@ -112,6 +112,14 @@ class CheckpointKnown(FactBase, frozen=True, kw_only=True, tag="checkpoint"):
     removed: bool = False
 
 
+class SaveMeasured(FactBase, frozen=True, kw_only=True, tag="save_measured"):
+    """What a checkpoint cost: how much longer than usual its step took. ``every_s``: since the save before."""
+
+    attempt: int
+    cost_s: float
+    every_s: float | None = None
+
+
 class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_set_aside"):
     """Complete checkpoints that automatic restarts do not use from now on. ``why`` empty: they are used again.
 
@@ -307,6 +315,7 @@ Fact = (
     | ProgressMade
     | PhaseChanged
     | CheckpointKnown
+    | SaveMeasured
     | CheckpointsSetAside
     | IncidentOpened
     | IncidentUpdated

@@ -32,6 +32,7 @@ from .fact import (
     RemedyApplied,
     RemedyProposed,
     RunCreated,
+    SaveMeasured,
     StateChanged,
     SupervisorEnded,
     SupervisorStarted,
@@ -122,6 +123,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: tuple[Checkpoint, ...] = ()
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
+    saves: tuple[SaveMeasured, ...] = ()
+    """What the newest saves cost, oldest first, at most SAVES."""
     set_aside: dict[str, CheckpointsSetAside] = {}
     """Complete checkpoints (by path) that automatic restarts do not use, and why."""
     incidents: tuple[Incident, ...] = ()
@@ -167,6 +170,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
 NOTICES = 50
 PHASES = 2000
+SAVES = 9
 STATES = 4000
 ACTIONS = 400
 
@@ -215,6 +219,8 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return replace(story, phases=(*story.phases, span)[-PHASES:])
         case CheckpointKnown():
             return _with_checkpoint(story, record.t, fact)
+        case SaveMeasured():
+            return replace(story, saves=(*story.saves, fact)[-SAVES:])
         case CheckpointsSetAside():
             rest = {path: other for path, other in story.set_aside.items() if path not in fact.paths}
             return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))

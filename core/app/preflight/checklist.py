@@ -19,6 +19,7 @@ from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import project_spec
 from ..runs.known_runs import home
+from .cadence_check import check_cadence
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
 from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, own_checkpoint_bytes
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
@@ -89,6 +90,7 @@ RUN_CHECKS = (
     RunCheck(check_advice),
     RunCheck(check_measured, quick=True),
     RunCheck(check_length),
+    RunCheck(check_cadence),
     RunCheck(check_notify, quick=True),
     RunCheck(check_supervisor),
     RunCheck(check_old_sessions),

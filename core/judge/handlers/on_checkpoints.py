@@ -2,9 +2,10 @@
 
 import msgspec
 
-from ...model.fact import CheckpointKnown, CheckpointsSetAside
+from ...model.fact import CheckpointKnown, CheckpointsSetAside, SaveMeasured
 from ...model.observation import CheckpointEvent
 from ..attempt_progress import AttemptProgress, with_saved
+from ..findings import save_cost
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
 from ..recovery import commands, ramp, restart_stages, restart_success, resume_choice, unclear_states
@@ -94,6 +95,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             why = "written by an attempt that had started over"
             builder.set(checkpoints=checkpoint_index.mark_bad(builder.state.checkpoints, event.path, why))
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
+            _measure(builder, known.t)
             if not aside:
                 restart_success.saved(builder, known)
                 if known.unclear is None:
@@ -104,6 +106,15 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if news:
         _while_saving(builder)
     return check_hang(knowledge, builder.state, tuple(builder.entries))
+
+
+def _measure(builder: StepBuilder, written_t: float) -> None:
+    """Take what the checkpoint cost, if the step after it was made."""
+    cost, measured = save_cost.with_checkpoint(builder.state.save_cost, written_t)
+    builder.set(save_cost=cost)
+    if measured is not None:
+        number = builder.state.attempt.number
+        builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))
 
 
 def _while_saving(builder: StepBuilder) -> None:

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from ...model.fact import PhaseChanged, ProgressMade
+from ...model.fact import PhaseChanged, ProgressMade, SaveMeasured
 from ...model.observation import LogChunk
 from ...model.record import Entry
 from .. import attempt_progress
 from ..failure.log_evidence import DiagnosisState, read_evidence
-from ..findings import eta, loss, loss_trend, slow
+from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
@@ -114,8 +114,11 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     if announced:
         state = _phase_ended(state, now)
     phase_changed = phase != state.log_activity.phase
+    usual_s = None if state.clock.step_s is None else steps * state.clock.step_s
+    cost, measured = save_cost.with_step(state.save_cost, t, usual_s)
     state = replace(
         state,
+        save_cost=cost,
         reading=after if chunk.source is None else state.reading,
         clock=clock,
         attempt=attempt_progress.with_beat(state.attempt, step, t),
@@ -125,7 +128,10 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         loss=lost,
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
     )
-    entries = NOTHING
+    entries: tuple[Entry, ...] = NOTHING
+    if measured is not None:
+        number = state.attempt.number
+        entries = (SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s),)
     if not isinstance(state.machine, Running) or first or state.attempt.resume_verdict == "open":
         builder = StepBuilder(knowledge, state)
         if isinstance(state.machine, Hung):
@@ -134,7 +140,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
             builder.move("step", Running(), "training advances")
         if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
-        state, entries = builder.state, tuple(builder.entries)
+        state, entries = builder.state, (*entries, *builder.entries)
     if after.loss_is_nan:
         state, entries = _nan(knowledge, state, entries, after)
     if clock.means is not before_means and clock.means:

@@ -239,10 +239,10 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
 def _price(builder: StepBuilder, lost: int | None, *, starts: bool, live: bool) -> str:
     """What it costs, and what waiting costs; unknown parts are left out."""
     state = builder.state
-    step_s = state.clock.typical_s if state.clock.typical_s is not None else state.progress.sec_per_step
+    step_s = state.clock.step_s if state.clock.step_s is not None else state.progress.sec_per_step
     parts = []
     if starts and lost is not None:
-        took = f" (about {_span(lost * step_s)})" if lost and step_s is not None else ""
+        took = f" (about {_span(lost * state.attempt.stride * step_s)})" if lost and step_s is not None else ""
         parts.append(f"it repeats {lost} step{'' if lost == 1 else 's'}{took}" if lost else "it repeats no step")
     elif starts:
         parts.append("how many steps it repeats is unknown")

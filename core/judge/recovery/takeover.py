@@ -11,6 +11,7 @@ from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.log_evidence import DiagnosisState
 from ..findings import eta
 from ..findings.loss import Loss
+from ..findings.save_cost import SaveCost
 from ..findings.slow import Stall
 from ..hang import active_time, liveness, step_clock
 from ..hang.log_activity import LogActivity
@@ -139,6 +140,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         log_activity=LogActivity(phase_at=now),
         pause=Pause(),
         loss=Loss(),
+        save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),
         time=msgspec.structs.replace(state.time, stopped=False),

@@ -12,6 +12,7 @@ import msgspec
 from ...model.record import Record
 from ...model.run import RunSpec
 from .. import quantity
+from ..cadence import Cadence
 from ..lost_time import LostTime
 from ..words import STATE_WORDS
 
@@ -104,6 +105,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     of_perfect: float | None = None
     """The wall time of a perfect supervisor over this one's."""
     lost: LostTime | None = None
+    cadence: Cadence = Cadence()
+    """Saves and failures, and how often a save would lose the least time."""
     step: int | None
     total_steps: int | None
     loss: LossCourse

@@ -15,6 +15,7 @@ from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
 from .. import quantity
+from ..cadence import cadence
 from ..checkpoint_list import step_words
 from ..lost_time import lost_time
 from ..run_progress import live_progress, overall_step, run_progress
@@ -63,6 +64,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         ettr=None if lost is None else lost.ettr,
         of_perfect=None if lost is None else lost.of_perfect,
         lost=lost,
+        cadence=cadence(story, now.now_t),
         step=step,
         total_steps=progress.total_steps,
         loss=sources.loss,

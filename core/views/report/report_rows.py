@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .. import quantity
+from ..cadence import cadence_words
 from .report import AttemptRow, IncidentRow, Report, date, state_words
 
 CHECKPOINTS_SHOWN = 30
@@ -27,6 +28,7 @@ def overview(report: Report) -> list[tuple[str, str]]:
         ("productive time (ETTR)", _share(report.ettr)),
         ("lost time", lost_words(report)),
         ("against a perfect supervisor", _share(report.of_perfect, digits=1)),
+        ("save interval", cadence_words(report.cadence)),
         ("restarts", quantity.count(report.restarts)),
         ("checkpoints", f"{sum(c.good for c in report.checkpoints)} complete, {_not_complete(report)} not complete"),
     ]

@@ -28,6 +28,7 @@ from trainwatch.core.model.fact import (
     RemedyApplied,
     RemedyProposed,
     RunCreated,
+    SaveMeasured,
     StateChanged,
     SupervisorEnded,
     SupervisorStarted,
@@ -82,7 +83,7 @@ def _fact_text(fact: Fact) -> str | None:
         case AttemptEnded():
             status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"
             return f"attempt {fact.attempt} ended ({fact.how}, {status}), last step {_known(fact.last_step)}"
-        case ProgressMade() | JudgeSnapshot() | BudgetChanged():
+        case ProgressMade() | JudgeSnapshot() | BudgetChanged() | SaveMeasured():
             return None
         case PhaseChanged(phase="train" | "save"):
             return None  # every save would be two lines; `--json` and the timeline have them
