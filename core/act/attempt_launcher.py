@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.attempt import LaunchOrder, LockOrder
+from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.decision import StartAttempt
 from ..model.launch.change import Change
 from ..model.observation import GpuReading
@@ -50,7 +50,7 @@ class AttemptLauncher:
     environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
     attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
     checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
-    ``locks``: the locks that the runner holds while the trainer lives.
+    ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class AttemptLauncher:
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
         locks: LockOrder | None = None,
+        keep_alive: KeepAliveOrder | None = None,
     ) -> None:
         self._spec = spec
         self._preset = preset
@@ -81,6 +82,7 @@ class AttemptLauncher:
         self._misfit = misfit
         self._remember = remember
         self._locks = locks
+        self._keep_alive = keep_alive
 
     def start(
         self, decision: StartAttempt, launched: Callable[[AttemptTarget, Mapping[int, float]], None]
@@ -116,6 +118,7 @@ class AttemptLauncher:
                 interrupt_grace_s=self._spec.settings.restart.interrupt_grace_s,
                 terminate_grace_s=self._spec.settings.restart.terminate_grace_s,
                 locks=self._locks,
+                keep_alive=self._keep_alive,
             )
             target = launch(order, folder)
         except (DeriveError, LaunchError) as error:

@@ -24,6 +24,7 @@ from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
+from .supervise.keep_alive_order import REPLACES
 from .supervise.vitality import Vitality
 from .wiring import build_supervisor, close_view
 
@@ -75,9 +76,25 @@ def supervise(
                 supervisor = build_supervisor(run, story, plan, claim, on_records=listener(story), vitality=vitality)
                 if unlocked is not None:
                     supervisor.note(unlocked)
+                _tell_of_predecessor(lock, supervisor, vitality)
                 return _watch(run, supervisor, vitality, first, stop_trainer)
+        except CliError:
+            raise
+        except Exception:
+            lock.crashed = True  # a bug: whoever watches this supervisor may start another
+            raise
         finally:
             claim.release()
+
+
+def _tell_of_predecessor(lock: SupervisorLock, supervisor: Supervisor, vitality: Vitality) -> None:
+    """Say that the last supervisor died, and notify people if this one was started in its place."""
+    if lock.predecessor is None:
+        return
+    died = f"the supervisor before this one (pid {lock.predecessor}) died or was killed because it was frozen"
+    supervisor.note(died)
+    if os.environ.pop(REPLACES, None):
+        vitality.keeper.notice("supervisor replaced", f"{died}; the runner started a new one, which goes on watching")
 
 
 def _take(run: RunDirectory, claim: OutputClaim) -> str | None:

@@ -56,6 +56,7 @@ from .preflight.gpu_checks import interpreter
 from .runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from .runs.output_claim import OutputClaim
 from .supervise.first_records import run_created, trace_head
+from .supervise.keep_alive_order import keep_alive_order
 from .supervise.launch_memory import misfit_of, remember_launch
 from .supervise.recorder import RunRecorder
 from .supervise.run_retention import FolderRetention
@@ -121,6 +122,7 @@ def build_supervisor(
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
         locks=claim.order,
+        keep_alive=keep_alive_order(run, spec),
     )
     actor = RunActor(
         spec=spec,

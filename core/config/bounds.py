@@ -175,6 +175,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "remedies": {},  # a choice of words
     "progress": {"shapes": line_shapes},
     "diagnose": {"patterns": failure_patterns},
+    "supervisor": {"frozen_s": above(0)},
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # true or false: both are valid
 }

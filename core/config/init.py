@@ -168,6 +168,9 @@ keep_last = {keep_last}                           # 0 = nothing is ever deleted
 command = []                            # gets each event as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
+[supervisor]
+keep_alive = false                      # true: the trainer's runner replaces a supervisor that died or froze
+
 [progress]
 # Progress lines of your trainer, if `trainwatch progress LOG` does not read them: regular expressions
 # in 'single quotes' with groups named step, total_steps, epoch, total_epochs, loss, lr, sec_per_step ..., for example

@@ -21,6 +21,20 @@ class LockOrder(msgspec.Struct, frozen=True, kw_only=True):
     command: str | None = None
 
 
+class KeepAliveOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """How the runner replaces a dead or frozen supervisor: what it starts, and the files by which it knows.
+
+    ``env``: added to the runner's own environment. ``frozen_s``: seconds without a new sign of life.
+    """
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    lock: str
+    life_sign: str
+    log: str
+    frozen_s: float
+
+
 class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What the runner is asked to start (``order.json`` in the attempt's directory; the runner reads only this file).
 
@@ -39,6 +53,7 @@ class LaunchOrder(msgspec.Struct, frozen=True, kw_only=True):
     interrupt_grace_s: float = 20.0
     terminate_grace_s: float = 10.0
     locks: LockOrder | None = None
+    keep_alive: KeepAliveOrder | None = None
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -182,6 +182,17 @@ class OwnFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Failure class → regular expressions searched in one line; checked before the shipped ones."""
 
 
+class Supervision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[supervisor]``: what happens if the supervisor itself dies or freezes."""
+
+    keep_alive: bool = False
+    """Let the runner start a new supervisor if this one died or froze; one that was ended on purpose (SIGTERM) is not
+    replaced. Off by default: the unit of a service manager does it, too, and also after a reboot."""
+    frozen_s: float = 30.0
+    """Seconds without a sign of life before a supervisor counts as frozen, is killed and replaced. It gives one each
+    second; an fsync on a busy network disk takes several."""
+
+
 class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[tmux]``."""
 
@@ -215,5 +226,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     remedies: Remedies = Remedies()
     progress: OwnShapes = OwnShapes()
     diagnose: OwnFailures = OwnFailures()
+    supervisor: Supervision = Supervision()
     tmux: Tmux = Tmux()
     screen: Screen = Screen()

@@ -37,6 +37,10 @@ class SupervisorLock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
+        self.predecessor: int | None = None
+        """Pid of a supervisor that died without releasing the lock, known after ``acquire``."""
+        self.crashed = False
+        """Set before ``release`` by a supervisor that ends because of a bug: as if it had been killed."""
 
     @property
     def held(self) -> bool:
@@ -59,6 +63,8 @@ class SupervisorLock:
             if time.monotonic() >= deadline:
                 raise SupervisorRunning(self.path, holder_pid(self.path))
             time.sleep(_RETRY_S)
+        with contextlib.suppress(ValueError):
+            self.predecessor = int(os.pread(descriptor, 32, 0))
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
@@ -85,11 +91,15 @@ class SupervisorLock:
         return True
 
     def release(self) -> None:
-        """Release the lock, if held. The file stays: without it two supervisors could lock two files."""
+        """Release the lock, if held, and empty the file, which shows that it was in order.
+
+        The file stays: without it two supervisors could lock two files.
+        """
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):
-            os.ftruncate(self._descriptor, 0)
+            if not self.crashed:
+                os.ftruncate(self._descriptor, 0)
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also in a child between fork and exec
         os.close(self._descriptor)
         self._descriptor = None

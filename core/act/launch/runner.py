@@ -27,6 +27,7 @@ from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import log_room, spawn, spool
+from .keep_alive import SupervisorWatch
 from .lock_file import Taken
 from .runner_locks import RunnerLocks
 
@@ -65,10 +66,12 @@ def main(arguments: list[str]) -> int:
         return 3  # the launcher no longer waits for this runner
     runner = Runner(directory, order, wakeup)
     locks = RunnerLocks(order, directory)
+    keep_alive = SupervisorWatch(order.get("keep_alive"), directory)
     try:
         locks.take()
         runner.start()
         locks.keep(runner.trainer_key)
+        keep_alive.start()
     except Taken as taken:
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"nothing was started: {taken}"})
     except spawn.CannotStart as fault:
@@ -77,6 +80,7 @@ def main(arguments: list[str]) -> int:
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"cannot start the command: {fault}"})
     runner.watch()
     locks.release()
+    keep_alive.hand_over()
     return 0
 
 

@@ -16,6 +16,7 @@ from ..processes import ATTEMPT_VARIABLE
 
 PR_SET_PTRACER = 0x59616D61
 PR_SET_CHILD_SUBREAPER = 36
+PR_GET_CHILD_SUBREAPER = 37
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 
@@ -37,9 +38,12 @@ class Spawned(NamedTuple):
     master: int | None
 
 
-def become_subreaper() -> None:
-    """Make orphans of the trainer children of this process, so that all are waited for."""
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def become_subreaper(*, on: bool = True) -> bool:
+    """Make orphans of the trainer children of this process, so that all are waited for. Returns whether it was so."""
+    was = ctypes.c_int(0)
+    _libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(was), 0, 0, 0)
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
+    return bool(was.value)
 
 
 def open_log(path: str) -> int:

@@ -107,6 +107,10 @@ class StateKeeper:
         if self._troubles.set(kind, text, "warning" if level_is_warning else "danger"):
             self._notify(kind, f"trainwatch: {kind.replace('_', ' ')}", text)
 
+    def notice(self, title: str, body: str) -> None:
+        """Notify people of something that trainwatch did about itself."""
+        self._notify(title, f"trainwatch: {title}", body)
+
     def _notify(self, kind: str, title: str, body: str) -> None:
         now = time.monotonic()
         if now - self._noticed.get(kind, -NOTICE_S) < NOTICE_S:
