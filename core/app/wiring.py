@@ -11,6 +11,7 @@ from ..act.gpu.gpu_clearing import GpuHelp
 from ..act.view import tmux
 from ..act.view.attach import attach_command
 from ..checkpoints import copy_aside, folder_for_copies, inspect_any, parts_in, state_in, verify
+from ..checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ..config.shipped import load_failures, load_log_shapes, load_remedies
 from ..judge.failure.catalogue import CompiledCatalogue
 from ..judge.failure.log_evidence import is_news
@@ -29,6 +30,7 @@ from ..model.record import Record
 from ..model.run import RunSpec
 from ..model.story import RunStory
 from ..sense.files.checkpoint_directory import CheckpointDirectory
+from ..sense.files.checkpoint_values import CheckpointValuesSensor
 from ..sense.gpu.gpu_sensor import GpuSensor
 from ..sense.gpu.simulated_gpu import SimulatedGpu
 from ..sense.host.filesystem_type import is_network_filesystem
@@ -36,7 +38,7 @@ from ..sense.host.host_sensor import Host
 from ..sense.host.kernel_log import KernelLog, kernel_tail
 from ..sense.host.wsl import is_wsl
 from ..sense.log.log_tail import LogTail
-from ..sense.process.exit_watch import ExitWatch
+from ..sense.process.exit_watch import ExitWatch, nothing
 from ..sense.process.process_tree import ProcessTree
 from ..store.clock import RunClock
 from ..store.habits_file import HabitsFile
@@ -100,12 +102,14 @@ def build_supervisor(
     judge = Judge(_knowledge(spec, preset, profiles))
     state = judge.start(story, snapshot.state if snapshot is not None else None)
     known = [each.path for each in state.checkpoints.known]
+    values = _values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
     checkpoints = _checkpoint_sensor(
         spec,
         preset,
         inbox,
         clock,
         known=known,
+        on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
         on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
     )
     live = live_attempt(run, story)
@@ -169,7 +173,7 @@ def build_supervisor(
     keeper.live = lambda: supervisor.live
     vitality.newest = lambda: recorder.newest
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
-    supervisor.sense_with([claim, *_sensors(spec, checkpoints, inbox, clock, supervisor.note)])
+    supervisor.sense_with([claim, *_sensors(spec, checkpoints, values, inbox, clock, on_problem=supervisor.note)])
     return supervisor
 
 
@@ -226,6 +230,7 @@ def _checkpoint_sensor(
     clock: RunClock,
     *,
     known: Sequence[str],
+    on_complete: Callable[[Path, float], None],
     on_problem: Callable[[str], None],
 ) -> CheckpointDirectory:
     globs, layout = preset.checkpoint_globs, preset.layout
@@ -240,6 +245,24 @@ def _checkpoint_sensor(
         list_directory=lambda folder: state_in(folder, globs, layout=layout),
         globs=globs,
         known=known,
+        on_complete=on_complete,
+        on_problem=on_problem,
+    )
+
+
+def _values_sensor(
+    spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
+) -> CheckpointValuesSensor | None:
+    """Reads the values of new checkpoints, unless the settings ask for their structure only."""
+    if spec.output_dir is None or spec.settings.checkpoints.verify != "deep":
+        return None
+    return CheckpointValuesSensor(
+        inbox=inbox,
+        clock=clock,
+        verify=lambda path, progress: verify(
+            path, deep=True, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S
+        ),
+        verify_fast=lambda path, progress: verify(path, deep=True, progress=progress),
         on_problem=on_problem,
     )
 
@@ -253,8 +276,10 @@ def _copy_aside(spec: RunSpec, run: RunDirectory, paths: Sequence[Path]) -> Copi
 def _sensors(
     spec: RunSpec,
     checkpoints: CheckpointDirectory,
+    values: CheckpointValuesSensor | None,
     inbox: Inbox,
     clock: RunClock,
+    *,
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
@@ -275,7 +300,14 @@ def _sensors(
     return [
         log,
         checkpoints,
-        ExitWatch(inbox=inbox, clock=clock, before_exit=last_look, on_problem=on_problem),
+        *(() if values is None else (values,)),
+        ExitWatch(
+            inbox=inbox,
+            clock=clock,
+            before_exit=last_look,
+            before_success=nothing if values is None else values.finish,
+            on_problem=on_problem,
+        ),
         ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_problem=on_problem),
         Host(
             inbox=inbox,

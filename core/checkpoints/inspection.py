@@ -1,13 +1,14 @@
 """The verdict on one checkpoint: quick from structure and sizes, deep from every byte."""
 
+import re
 import stat
 from contextlib import closing
 from pathlib import Path
 
-from ..model.checkpoints.checkpoint import Checkpoint, Holds
+from ..model.checkpoints.checkpoint import NAMES_KEPT, Checkpoint, Holds
 from ..model.checkpoints.checkpoint_names import SHARD, is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
-from .formats.damage import Corrupt, Growing, Opaque, worst
+from .formats.damage import Corrupt, Growing, NonFinite, Opaque, worst
 from .formats.reading_pace import Pace, ProgressCallback, idle_io_priority
 from .formats.state_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
@@ -15,6 +16,8 @@ from .layouts.layout_reading import optimizer_in
 from .layouts.members import Members
 from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
 from .unknown_state import UNKNOWN, unknown_state
+
+_NUMBER = re.compile(r"\d+")
 
 
 def inspect(path: Path, *, layout: str | None = None) -> Checkpoint | None:
@@ -108,6 +111,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
     if is_temporary(subject.path.name):
         damages.append(Growing(f"{subject.path.name}: has a name that is used while a file is written"))
     deciding = worst(damages)
+    values = [each for each in damages if isinstance(each, NonFinite)]
     notes = "; ".join(finding.notes) or None
     return Checkpoint(
         path=str(subject.path),
@@ -121,9 +125,17 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         reason=notes if deciding is None else deciding.reason,
         opaque=finding.opaque,
         holds=None if deciding is not None and deciding.verdict == "opaque" else holding(subject, finding),
+        nonfinite=tuple(_stable(name, subject) for each in values for name in each.names)[:NAMES_KEPT],
+        nan=tuple(_stable(name, subject) for each in values for name in each.nan)[:NAMES_KEPT],
         understood=not damages or any(damage.understood for damage in damages),
         unfinished=any(damage.unfinished for damage in damages),
     )
+
+
+def _stable(name: str, subject: Subject) -> str:
+    """The name of a tensor as it is in the run's other checkpoints, too: without the step in the names of files."""
+    member, _, tensor = name.removeprefix(f"{subject.path.name}: ").rpartition(": ")
+    return f"{_NUMBER.sub('#', member)}: {tensor}" if member else tensor
 
 
 def has_optimizer(subject: Subject, finding: Finding) -> bool:

@@ -17,6 +17,7 @@ from ..model.control_messages import Reply
 from ..model.fact import CommandReceived, Note
 from ..model.observation import (
     CheckpointEvent,
+    CheckpointValues,
     Command,
     Exit,
     GpuSample,
@@ -85,6 +86,7 @@ class Judge:
             ProcessSample: on_samples.on_process,
             LogChunk: on_log.on_log,
             CheckpointEvent: on_checkpoints.on_checkpoint,
+            CheckpointValues: on_checkpoints.on_values,
             KernelLine: _on_kernel,
             Exit: _on_exit,
             Tick: _on_tick,

@@ -156,6 +156,20 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """What is written last is missing."""
 
 
+class CheckpointValues(Base, frozen=True, kw_only=True, tag="checkpoint_values"):
+    """All values of a checkpoint were read. Those of the one that has this modification time are meant.
+
+    ``nonfinite``: names of tensors with NaN or Inf (empty: all are finite), ``nan``: of those with NaN among them, both
+    bounded; ``reason``: a sentence about them.
+    """
+
+    path: str
+    mtime: float
+    nonfinite: tuple[str, ...] = ()
+    nan: tuple[str, ...] = ()
+    reason: str | None = None
+
+
 class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):
     """One line of the kernel log that names a GPU, an OOM kill or the WSL2 GPU channel."""
 
@@ -214,6 +228,7 @@ Observation = (
     | ProcessSample
     | LogChunk
     | CheckpointEvent
+    | CheckpointValues
     | KernelLine
     | Exit
     | Tick

@@ -57,7 +57,15 @@ def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
 def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec) -> None:
     inbox = ListInbox()
     preset = definitions_of(spec).preset_of(spec)
-    sensor = _checkpoint_sensor(spec, preset, inbox, RunClock(), known=(), on_problem=lambda _text: None)  # type: ignore[arg-type]
+    sensor = _checkpoint_sensor(
+        spec,
+        preset,
+        inbox,
+        RunClock(),  # type: ignore[arg-type]
+        known=(),
+        on_complete=lambda _path, _mtime: None,
+        on_problem=lambda _text: None,
+    )
     sensor.start()
     assert sensor.drain(10.0)
     sensor.stop()

@@ -267,3 +267,23 @@ def test_a_file_that_is_cut_while_it_is_read_is_not_complete(tmp_path: Path) -> 
     found = verify(path, deep=True, progress=lambda done, total: os.truncate(path, 100))
 
     assert found.verdict == "writing"
+
+
+def test_tensors_that_are_not_finite_have_the_same_names_in_all_checkpoints(tmp_path: Path) -> None:
+    found = []
+    for step in (100, 200):
+        path = tmp_path / f"luca-{step:06d}.safetensors"
+        bad = np.array([1.0, np.inf], dtype=np.float16)
+        save_file({"layers.0.mask": -bad, "layers.1.b": bad, "layers.2.w": np.array([np.nan, 2.0])}, path)
+        found.append(verify(path, deep=True))
+        sharded = tmp_path / f"checkpoint-{step}"
+        sharded.mkdir()
+        write_zip(sharded / "optimizer.pt", {"state": {3: {"exp_avg": np.array([np.nan])}}, "param_groups": []})
+        save_file({"w": np.ones(3, dtype=np.float32)}, sharded / "model.safetensors")
+        (sharded / "trainer_state.json").write_text(f'{{"global_step": {step}}}')
+        found.append(verify(sharded, deep=True))
+    for one, other in ((found[0], found[2]), (found[1], found[3])):
+        assert one.nonfinite == other.nonfinite
+        assert one.nan == other.nan
+    assert (set(found[0].nonfinite), found[0].nan) == ({"layers.1.b", "layers.2.w"}, ("layers.2.w",))
+    assert found[1].nan == ("optimizer.pt: state.3.exp_avg",)

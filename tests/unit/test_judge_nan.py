@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from trainwatch.core.judge.recovery import nan_rollback
 from trainwatch.core.judge.text.loss_run import LossRun
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ActionWithheld
-from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.observation import CheckpointEvent, CheckpointValues, Exit, LogChunk
 from trainwatch.core.model.settings import Nan, Restart, Settings
 
 PLAIN = "\nstep {}/10260 loss: {}"
@@ -223,7 +224,7 @@ def test_stop_leaves_it_to_a_person() -> None:
 def test_warn_notifies_once_and_trains_on() -> None:
     world = told(with_saves("warn"), *["nan"] * 300)
     assert world.word == "running"
-    assert [n.body for n in world.of(NotifyPeople) if n.title == "run: the loss is NaN"] == [
+    assert [n.body for n in world.of(NotifyPeople) if n.title == "run: NaN"] == [
         'the loss was NaN for 50 steps, since step 61; it trains on ([nan] action = "warn")'
     ]
 
@@ -268,3 +269,146 @@ def test_a_hang_while_the_loss_is_nan_is_still_seen() -> None:
     world = told(with_saves(), "nan")
     world.watch(Story(meta=False).dead(600))
     assert any(i.kind == "hang" for i in world.incidents)
+
+
+# --- the values of checkpoints --------------------------------------------------------------------------------------
+
+
+def steps(world: World, count: int) -> World:
+    return told(world, *noisy(count))
+
+
+def checkpoint(world: World, step: int, *, nonfinite: Iterable[str] = (), nan: bool = True, read: bool = True) -> World:
+    """A complete checkpoint of this run; its values are read a little later."""
+    path, mtime = f"out/step-{step}", 1000.0 + world.t
+    event = CheckpointEvent(
+        t=world.t, path=path, event="complete", step=step, size_bytes=1e6, mtime=mtime, verdict="complete"
+    )
+    world.see(event).wait(1.0)
+    names = tuple(nonfinite)
+    return values(world, step, mtime, names, names if nan else ()) if read else world
+
+
+def values(world: World, step: int, mtime: float, names: tuple[str, ...], nan: tuple[str, ...]) -> World:
+    reason = "holds NaN or Inf" if names else None
+    return world.see(
+        CheckpointValues(t=world.t, path=f"out/step-{step}", mtime=mtime, nonfinite=names, nan=nan, reason=reason)
+    )
+
+
+def saving(action: str = "rollback") -> World:
+    settings = Settings(nan=Nan(action=action))  # type: ignore[arg-type]
+    return checkpoint(running(judge(settings, created_wall=1000.0)), 40)
+
+
+def test_a_checkpoint_with_a_nan_that_was_finite_before_goes_back_to_the_finite_one() -> None:
+    world = checkpoint(steps(saving(), 20), 60, nonfinite=["unet.w", "unet.b"])
+    assert "step-60 holds NaN or Inf in unet.w and 1 other tensors, finite in an earlier checkpoint" in world.text()
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    assert [i.class_ for i in world.incidents if i.open] == ["nan_loss"]
+
+
+def test_nan_in_the_same_checkpoint_again_gives_the_run_up() -> None:
+    world = checkpoint(steps(saving(), 20), 60, nonfinite=["unet.w"])
+    told(world, *noisy(20), start=41)
+    checkpoint(world, 60, nonfinite=["unet.w"])
+    assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_what_is_infinite_in_all_checkpoints_is_meant() -> None:
+    masks = ["attn.bias", "observer.min_val"]
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, nonfinite=masks, nan=False)
+    for step in (60, 80):
+        checkpoint(steps(world, 20), step, nonfinite=masks, nan=False)
+    assert world.of(StopAttempt) == []
+    crash(world)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-80"
+
+
+def test_a_tensor_beside_a_mask_that_is_not_finite_any_more_is_found() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, nonfinite=["attn.bias"], nan=False)
+    checkpoint(steps(world, 20), 60, nonfinite=["attn.bias", "unet.w"])
+    assert "step-60 holds NaN or Inf in unet.w, finite" in world.text()
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_nan_in_the_only_checkpoint_is_not_resumed_from_and_stops_nothing_by_itself() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, nonfinite=["unet.w"])
+    assert world.of(StopAttempt) == []
+    assert world.state.checkpoints.known[0].damage == ("nonfinite", "holds NaN or Inf")
+    assert crash(world).of(StartAttempt)[-1].resume_from is None
+
+
+def test_nan_in_the_only_checkpoint_while_the_average_loss_is_nan_stops() -> None:
+    world = told(running(judge(created_wall=1000.0)), *["nan"] * 20, shape=KOHYA)
+    checkpoint(world, 60, nonfinite=["unet.w"])
+    assert "step-60 holds NaN or Inf in unet.w" in world.text()
+    assert len(world.of(StopAttempt)) == 1
+
+
+def test_an_earlier_checkpoint_that_is_read_later_decides_anew() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
+    early = world.state.checkpoints.known[0].mtime or 0.0
+    checkpoint(steps(world, 20), 60, nonfinite=["buffer"])
+    assert world.state.checkpoints.known[1].bad is not None
+    values(world, 40, early, ("buffer",), ("buffer",))
+    assert world.state.checkpoints.known[-1].path == "out/step-60"
+    assert world.state.checkpoints.known[-1].bad is None, "it holds NaN on purpose"
+    assert world.of(StopAttempt) == []
+
+
+def test_values_of_a_file_that_was_written_again_do_not_count() -> None:
+    world = saving()
+    values(world, 40, 1.0, ("w",), ("w",))
+    values(world, 77, 1.0, ("w",), ("w",))
+    assert world.of(StopAttempt) == []
+    assert world.state.checkpoints.known[0].bad is None
+
+
+def test_values_that_are_known_after_the_end_of_the_trainer_end_nothing() -> None:
+    world = save(running(judge(created_wall=1000.0), steps=60)).command("stop")
+    checkpoint(world, 60, nonfinite=["w"])
+    assert world.word == "stopped"
+
+
+def test_a_resume_point_that_is_infinite_on_purpose_is_taken() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
+    data: dict[str, Any] = {
+        "verdict": "nonfinite",
+        "reason": "holds 4 NaN or Inf",
+        "nonfinite": ["attn.bias"],
+        "nan": [],
+    }
+    world.answer("verify_checkpoint", ok=False, **data)
+    assert crash(world).of(StartAttempt)[-1].resume_from == "out/step-40"
+    assert "so do earlier checkpoints, or it is Inf alone" in world.text()
+
+
+def test_a_resume_point_with_nan_is_not_taken() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
+    checkpoint(steps(world, 20), 60, read=False)
+    world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="NaN", nonfinite=["w"], nan=["w"])
+    assert crash(world).of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_after_nan_steps_a_resume_point_with_inf_needs_one_to_compare_with() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
+    checkpoint(steps(world, 20), 60, read=False).wait(1.0)
+    world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="Inf", nonfinite=["w"], nan=[])
+    told(world, *["nan"] * 50)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+
+
+def test_a_requested_checkpoint_that_is_not_known_is_refused_if_it_holds_nan() -> None:
+    world = running().command("stop")
+    world.answer("verify_checkpoint", ok=False, verdict="nonfinite", reason="NaN", nonfinite=["w"], nan=["w"])
+    world.command("resume", checkpoint="/elsewhere/x.pt")
+    assert world.word == "stopped"
+
+
+def test_warn_says_it_for_a_checkpoint_too() -> None:
+    world = checkpoint(steps(saving("warn"), 20), 60, nonfinite=["unet.w"])
+    checkpoint(steps(world, 20), 80, nonfinite=["unet.w"])
+    assert world.of(StopAttempt) == []
+    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: NaN"]

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.ports import OnProgress
 from ...model.preset import Preset
@@ -13,8 +14,6 @@ from ...model.run import RunSpec
 if TYPE_CHECKING:
     from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
 
-RATE_BYTES_PER_S = 400e6
-"""Limit of a deep verification beside a running training, whose loader needs the disk."""
 Answer = TypeVar("Answer")
 
 
@@ -52,7 +51,7 @@ class RunCheckpoints:
         from ...checkpoints import verify
 
         return _sentence(
-            lambda: verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=RATE_BYTES_PER_S)
+            lambda: verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
         )
 
     def show(self, path: str) -> "CheckpointOverview":
@@ -76,7 +75,9 @@ class RunCheckpoints:
         target = Path(destination).expanduser()
         if not target.is_absolute():
             target = self._folder().parent / target
-        done = _sentence(lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=RATE_BYTES_PER_S))
+        done = _sentence(
+            lambda: backup(Path(path), target, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
+        )
         return done.destination
 
     def plan_prune(self, keep: int, *, progress: OnProgress) -> "PrunePlan":

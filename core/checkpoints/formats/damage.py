@@ -46,9 +46,24 @@ class Corrupt(Damage):
 
 
 class NonFinite(Damage):
-    """NaN or Inf inside."""
+    """NaN or Inf inside. ``names``: of the tensors; ``nan``: of those with NaN among them."""
 
     verdict = "nonfinite"
+
+    def __init__(
+        self, reason: str, *, understood: bool = True, names: tuple[str, ...] = (), nan: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(reason, understood=understood)
+        self.names = names
+        self.nan = nan
+
+    def within(self, member: str) -> "NonFinite":
+        return NonFinite(
+            f"{member}: {self.reason}",
+            understood=self.understood,
+            names=tuple(f"{member}: {name}" for name in self.names),
+            nan=tuple(f"{member}: {name}" for name in self.nan),
+        )
 
 
 class Opaque(Damage):

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from ...model.checkpoints.checkpoint import NAMES_KEPT
 from .byte_range import ByteRange
 from .damage import Corrupt, Damage, NonFinite
 from .file_contents import FileContents, Region, Tensor
@@ -89,12 +90,13 @@ class _Tally:
                 self._views.setdefault(tensor.region, []).append(tensor)
         self._count = 0
         self._names: dict[str, None] = {}
+        self._nan: dict[str, None] = {}
         self._first: tuple[str, int] | None = None
 
     def listener(self, group: list[int]) -> "_Listener":
         return _Listener(self, group, self._contents.regions)
 
-    def add(self, region_index: int, positions: "Array", negative: "Array") -> None:
+    def add(self, region_index: int, positions: "Array", negative: "Array", nan: "Array") -> None:
         """``positions``: parts (elements, or halves of complex ones) from the region's start."""
         region = self._contents.regions[region_index]
         element = region.element
@@ -112,10 +114,12 @@ class _Tally:
             if len(hits):
                 self._count += len(hits)
                 self._names[tensor.name] = None
+                if nan[within].any():
+                    self._nan[tensor.name] = None
                 if self._first is None:
                     self._first = (tensor.name, region.start + int(hits[0]) * width)
                 positions = positions[~within]
-                negative = negative[~within]
+                negative, nan = negative[~within], nan[~within]
 
     def finding(self) -> NonFinite | None:
         if self._first is None:
@@ -123,7 +127,8 @@ class _Tally:
         name, at = self._first
         where = f"in tensor {shown(name)}" if len(self._names) == 1 else f"in {len(self._names)} tensors"
         first = f"at byte {at}" if len(self._names) == 1 else f"{shown(name)} at byte {at}"
-        return NonFinite(f"holds {self._count} NaN or Inf {where}, the first {first}")
+        kept = tuple(self._names)[:NAMES_KEPT], tuple(self._nan)[:NAMES_KEPT]
+        return NonFinite(f"holds {self._count} NaN or Inf {where}, the first {first}", names=kept[0], nan=kept[1])
 
 
 class _Listener:
@@ -136,7 +141,7 @@ class _Listener:
         self._base = regions[group[0]].start
         self._starts = [regions[index].start - self._base for index in group]
 
-    def __call__(self, offset: int, positions: "Array", negative: "Array") -> None:
+    def __call__(self, offset: int, positions: "Array", negative: "Array", nan: "Array") -> None:
         element = self._regions[self._group[0]].element
         width = _PART_BYTES.get(element.check, 1) if element else 1
         at = positions.astype("int64") * width + offset
@@ -147,8 +152,8 @@ class _Listener:
             here = at < end if end is not None else at >= 0
             index = self._group[place]
             start = self._starts[place]
-            self._tally.add(index, (at[here] - start) // width, negative[here])
-            at, negative = at[~here], negative[~here]
+            self._tally.add(index, (at[here] - start) // width, negative[here], nan[here])
+            at, negative, nan = at[~here], negative[~here], nan[~here]
 
 
 def _covered(tensor: Tensor, elements: "Array") -> "Array":

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 ProgressCallback = Callable[[int, int], None]
 """Called with bytes done and bytes in all; what it raises ends the read and reaches the caller (cancel)."""
 
+BESIDE_TRAINING_BYTES_PER_S = 400e6
+"""Limit of a deep verification beside a running training, whose loader needs the disk."""
 _REPORT_BYTES = 16 << 20
 
 

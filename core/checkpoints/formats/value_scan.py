@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 20
 """Fits into the second-level cache, so that checksum and test read what the copy from the kernel just put there."""
 
-BadValues = Callable[[int, "Array", "Array"], None]
-"""Called with the byte offset of a chunk, the positions (elements from there) of bad values, and which are -Inf."""
+BadValues = Callable[[int, "Array", "Array", "Array"], None]
+"""Called with the byte offset of a chunk, the positions (elements from there) of bad values, and which of them are -Inf
+and which are NaN."""
 
 _INTEGER_TESTS: dict[FiniteCheck, tuple[int, int, int, bool]] = {
     # bytes, smallest bad pattern with the sign clear, smallest with the sign set, whether the latter is -Inf
@@ -152,13 +153,13 @@ class Scanner:
             np.isfinite(values, out=mask)
             if not mask.all():
                 positions = np.flatnonzero(~mask)
-                on_bad(at, positions, values[positions] == -np.inf)
+                on_bad(at, positions, values[positions] == -np.inf, np.isnan(values[positions]))
         elif check == "fnuz":
             mask = self._mask[: len(chunk)]
             np.equal(chunk, 0x80, out=mask)
             if mask.any():
                 positions = np.flatnonzero(mask)
-                on_bad(at, positions, np.zeros(len(positions), dtype=np.bool_))
+                on_bad(at, positions, np.zeros(len(positions), dtype=np.bool_), np.ones(len(positions), dtype=np.bool_))
         else:
             width, positive, negative, has_infinity = _INTEGER_TESTS[check]
             patterns = chunk[: len(chunk) // width * width].view(f"{order}u{width}")
@@ -170,4 +171,6 @@ class Scanner:
                 sign = 1 << (8 * width - 1)
                 bad = (patterns >= negative) | ((patterns >= positive) & (patterns < sign))
                 positions = np.flatnonzero(bad)
-                on_bad(at, positions, (patterns[positions] == negative) & has_infinity)
+                found = patterns[positions]
+                infinite = ((found == negative) | (found == positive)) & has_infinity
+                on_bad(at, positions, (found == negative) & has_infinity, ~infinite)

@@ -3,12 +3,20 @@
 import msgspec
 
 from ...model.fact import CheckpointKnown, CheckpointsSetAside, SaveMeasured
-from ...model.observation import CheckpointEvent
+from ...model.observation import CheckpointEvent, CheckpointValues
 from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import save_cost
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
-from ..recovery import commands, ramp, restart_stages, restart_success, resume_choice, unclear_states
+from ..recovery import (
+    commands,
+    nan_rollback,
+    ramp,
+    restart_stages,
+    restart_success,
+    resume_choice,
+    unclear_states,
+)
 from ..resume import checkpoint_index, save_overdue
 from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement
@@ -115,6 +123,16 @@ def _measure(builder: StepBuilder, written_t: float) -> None:
     if measured is not None:
         number = builder.state.attempt.number
         builder.fact(SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s))
+
+
+def on_values(knowledge: Knowledge, state: JudgeState, read: CheckpointValues) -> Result:
+    """Take the values of a checkpoint: one with new NaN is not resumed from, and the training is lost since then."""
+    known = checkpoint_index.find(state.checkpoints, read.path)
+    if known is None or known.mtime != read.mtime:
+        return state, NOTHING
+    builder = StepBuilder(knowledge, state)
+    nan_rollback.on_values(builder, read)
+    return builder.state, tuple(builder.entries)
 
 
 def _while_saving(builder: StepBuilder) -> None:

@@ -82,7 +82,7 @@ def answer_failure(
         settings=class_.settings,
         step_matters=class_.step_matters,
         history=state.history,
-        stride=state.attempt.stride,
+        stride=_same_place(state, cause),
         step_known=knows_its_step(state.attempt),
         gpu_channel=channel_state(state.diagnosis.kernel, builder.knowledge.catalogue),
         rung=ramp.rung(builder) if launched else None,
@@ -141,6 +141,12 @@ def _in_words(answer: Answer) -> tuple[Then, str]:
 def _key(cause: Cause) -> str:
     """The failure's name in remedies.toml."""
     return f"hang:{cause.class_}" if cause.kind == "hang" else cause.class_
+
+
+def _same_place(state: JudgeState, cause: Cause) -> int:
+    """How far apart two failures may be and still be at the same place. A NaN shows some steps after its cause."""
+    stride = state.attempt.stride
+    return max(stride, (state.budget.every or 0) // 2) if cause.kind == "nan" else stride
 
 
 def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:

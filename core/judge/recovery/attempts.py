@@ -89,7 +89,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         since = 0.0 if known is None or known.mtime is None else known.mtime
         index = msgspec.structs.replace(index, went_back=(since, builder.t, why))
     builder.set(checkpoints=index)
-    if left and (plan.wanted is not None or plan.fresh or plan.before_t is not None):
+    if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):
         best = None if known is None else known.position
         builder.set(budget=msgspec.structs.replace(builder.state.budget, best=best))
 

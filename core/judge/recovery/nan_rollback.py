@@ -5,8 +5,15 @@ so each further step is lost. Known false alarms: an overflowing step under mixe
 an average keeps one such value (text/loss_run.py tells both apart).
 """
 
+from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CaptureStacks
+from ...model.fact import CheckpointKnown
 from ...model.incident import Evidence
+from ...model.observation import CheckpointValues
+from ..resume import checkpoint_index
+from ..resume.checkpoint_index import KnownCheckpoint
+from ..resume.finite_values import values_of, with_values
+from ..run_machine import is_watched
 from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -29,16 +36,20 @@ def on_nan_steps(builder: StepBuilder, losses: LossRun) -> None:
     act(builder, f"the loss was NaN for {losses.nan_steps} steps{since}", nan_position(state, losses))
 
 
-def act(builder: StepBuilder, reason: str, position: int | None) -> None:
-    """The training is lost since ``position``: end the attempt and go back, or only report it, as the settings say."""
+def act(builder: StepBuilder, reason: str, position: int | None, lost_t: float | None = None) -> None:
+    """The training is lost since ``position``: end the attempt and go back, or only report it, as the settings say.
+
+    ``lost_t``: run time of the first checkpoint that is not finite.
+    """
     state, setting = builder.state, builder.knowledge.settings.nan
     number = state.attempt.number
+    before_t = min((t for t in (state.attempt.nan_t, lost_t) if t is not None), default=None)
     if any(i.class_ == CLASS and i.attempt == number for i in state.incidents):
         return  # reported, and the settings say that nothing follows
     explanation = builder.knowledge.catalogue.class_of(CLASS).explanation
     if setting.action == "warn":
         incident = builder.open_incident("loss", CLASS, reason, explanation=explanation)
-        builder.notify("warning", "the loss is NaN", f'{reason}; it trains on ([nan] action = "warn")', incident)
+        builder.notify("warning", "NaN", f'{reason}; it trains on ([nan] action = "warn")', incident)
         return
     incident = builder.open_incident("crash", CLASS, reason, evidence=(Evidence(what=reason),), explanation=explanation)
     builder.notify("incident", f"NaN ({CLASS})", reason, incident)
@@ -49,13 +60,44 @@ def act(builder: StepBuilder, reason: str, position: int | None) -> None:
     answer_failure(
         builder,
         Cause(kind="nan", class_=CLASS, attempt=number, position=position),
-        RestartPlan(
-            reason="back to the last checkpoint from before the NaN", incident=incident, before_t=state.attempt.nan_t
-        ),
+        RestartPlan(reason="back to the last checkpoint from before the NaN", incident=incident, before_t=before_t),
         incident=incident,
         reason=reason,
         advice=builder.knowledge.catalogue.class_of(CLASS).remedies,
     )
+
+
+def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
+    """The values of a checkpoint were read. One that is newly not finite is lost, and so is what follows it."""
+    before = builder.state.checkpoints
+    index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
+    builder.set(checkpoints=index)
+    for known in index.known:
+        was = checkpoint_index.find(before, known.path)
+        if was is not None and was.bad != known.bad:
+            verdict: Verdict = "complete" if known.bad is None else "nonfinite"
+            shown = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
+            builder.fact(CheckpointKnown(checkpoint=shown))
+    lost = _first_lost(builder.state)
+    if lost is None or not is_watched(builder.state.machine):
+        return
+    found = values_of(index, lost)
+    more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
+    name = checkpoint_index.base_name(lost.path)
+    finite = ", finite in an earlier checkpoint" if found.compared else ""
+    act(builder, f"{name} holds NaN or Inf in {found.new[0]}{more}{finite}", lost.position, lost.t)
+
+
+def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
+    """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN."""
+    index, attempt = state.checkpoints, state.attempt
+    for known in sorted(index.known, key=checkpoint_index.age_of):
+        if not known.own or known.left is not None or not known.nonfinite or known.t < attempt.start_t:
+            continue
+        found = values_of(index, known)
+        if found.new and (found.compared or attempt.nan_t is not None):
+            return known
+    return None
 
 
 def nan_position(state: JudgeState, losses: LossRun) -> int | None:

@@ -19,6 +19,7 @@ from ..knowledge import Knowledge
 from ..resume import checkpoint_index, unclear_state
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.doubt import DOUBTED, cannot_be_read
+from ..resume.finite_values import is_meant, values_of, with_values
 from ..run_states import Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -168,7 +169,10 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     assert path is not None
     verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else UNREAD))
     step = outcome.data.get("step")
-    if outcome.ok and verdict == "complete":
+    if _is_finite_enough(builder, plan, path, verdict, outcome):
+        builder.note(f"{base_name(path)} {outcome.data.get('reason')}: so do earlier checkpoints, or it is Inf alone")
+        verdict = "complete"
+    if verdict == "complete":
         _verified(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
         return
     if _is_left_to_the_trainer(plan, verdict, outcome):
@@ -199,6 +203,19 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
 def _is_left_to_the_trainer(plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
     """Whether the verdict says only that it is not understood; one that lacks a member must be named by a person."""
     return verdict == "opaque" or (outcome.data.get("understood") is False and plan.wanted is not None)
+
+
+def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdict: str, outcome: Outcome) -> bool:
+    """Whether it is not finite and none the worse for it. What was read of its values is remembered."""
+    if verdict not in {"complete", "nonfinite"} or "nonfinite" not in outcome.data:
+        return False
+    names, nan = outcome.data["nonfinite"], outcome.data.get("nan", ())
+    index = with_values(builder.state.checkpoints, path, names, nan, outcome.data.get("reason"))
+    builder.set(checkpoints=index)
+    known = checkpoint_index.find(index, path)
+    if verdict == "complete" or known is None:
+        return False
+    return is_meant(index, path) and (plan.before_t is None or values_of(index, known).compared)
 
 
 def _verified(builder: StepBuilder, plan: RestartPlan) -> None:

@@ -32,7 +32,9 @@ ANYTHING = ResumeSupport()
 class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One checkpoint. ``t``: run time at which it was written, or seen if that is unknown.
 
-    ``disk_bytes``: what it takes on the disk, None = unknown. ``position``: of the run at that time.
+    ``disk_bytes``: what it takes on the disk, None = unknown.
+    ``nonfinite``: tensors with NaN or Inf, None = not read; ``nan``: NaN is among them; ``values``: a sentence about
+    them. ``position``: of the run at that time.
     ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run.
     ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but may still be written
     to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
@@ -62,6 +64,9 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     holds: Holds | None = None
     left: str | None = None
     aside: str | None = None
+    nonfinite: tuple[str, ...] | None = None
+    nan: bool = False
+    values: str | None = None
     rewriting: bool = False
     written: float | None = None
     unclear: tuple[str, str] | None = None
@@ -163,6 +168,10 @@ def with_event(
             bad=before.bad,
             left=before.left,
             aside=before.aside,
+            nonfinite=before.nonfinite,
+            nan=before.nan,
+            values=before.values,
+            damage=before.damage,
             written=before.written,
         )
     elif watched and complete:
@@ -173,7 +182,7 @@ def with_event(
 def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint) -> KnownCheckpoint:
     """Return it with a time that is not before those of lower steps: the clock was set back, not the training."""
     others = [k for k in index.known if k.own and k.complete and k.path != entry.path]
-    newest = max(others, key=_age_order, default=None)
+    newest = max(others, key=age_of, default=None)
     if newest is None or entry.step is None or entry.mtime is None:
         return entry
     time, steps = _time(newest), [k.step for k in others if k.step is not None]
@@ -194,7 +203,7 @@ def without(index: CheckpointIndex, path: str) -> CheckpointIndex:
 def _bounded(known: tuple[KnownCheckpoint, ...]) -> tuple[KnownCheckpoint, ...]:
     if len(known) <= AT_MOST + SLACK:
         return known
-    ranked = sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", _age_order(k)))
+    ranked = sorted(known, key=lambda k: (is_verified(k), k.holds != "weights", age_of(k)))
     return tuple(ranked[-AT_MOST:])
 
 
@@ -202,7 +211,7 @@ def abridged(index: CheckpointIndex) -> CheckpointIndex:
     """Return the index as a snapshot has it: the newest ones. The journal tells of the others."""
     if len(index.known) <= IN_SNAPSHOT:
         return index
-    return msgspec.structs.replace(index, known=tuple(sorted(index.known, key=_age_order)[-IN_SNAPSHOT:]))
+    return msgspec.structs.replace(index, known=tuple(sorted(index.known, key=age_of)[-IN_SNAPSHOT:]))
 
 
 def _unclear(event: CheckpointEvent) -> tuple[str, str] | None:
@@ -285,12 +294,12 @@ def newest_verified(
     if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
     sure = [k for k in usable if k.path != index.doubt.path]
-    return max(sure or usable, key=_age_order, default=None)
+    return max(sure or usable, key=age_of, default=None)
 
 
 def newest_own(index: CheckpointIndex) -> KnownCheckpoint | None:
     """Return the newest checkpoint that this run wrote, whatever its state."""
-    return max((k for k in index.known if k.own), key=_age_order, default=None)
+    return max((k for k in index.known if k.own), key=age_of, default=None)
 
 
 def is_verified(known: KnownCheckpoint, keep: str | None = None) -> bool:
@@ -305,14 +314,14 @@ def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport
     out, and the one in doubt: the run may come back to it.
     """
     to = find(index, path)
-    since = None if to is None else _age_order(to)
+    since = None if to is None else age_of(to)
     return tuple(
         k.path
         for k in index.known
         if k.own
         and is_verified(k)
         and k.path != index.doubt.path
-        and (since is None or _age_order(k) > since)
+        and (since is None or age_of(k) > since)
         and support.objection(k.shape, k.holds) is None
     )
 
@@ -322,12 +331,12 @@ def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple
 
     Those that count as state that is not understood are not among them.
     """
-    since = (float("-inf"), False, 0, 0) if good is None else _age_order(good)
+    since = (float("-inf"), False, 0, 0) if good is None else age_of(good)
     damaged = [k for k in index.known if k.own and k.bad is None and k.damage is not None and not k.is_state]
-    return tuple(sorted((k for k in damaged if _age_order(k) > since), key=_age_order))
+    return tuple(sorted((k for k in damaged if age_of(k) > since), key=age_of))
 
 
-def _age_order(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
+def age_of(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
     """Return its ``age_order``; without a modification time, by the time at which it became complete."""
     return age_order(base_name(known.path), _time(known), known.step, known.epoch)
 

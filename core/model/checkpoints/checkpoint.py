@@ -22,6 +22,10 @@ Holds = Literal["state", "weights"]
 """state: training can continue from it (optimizer, or a file with its step). weights: weights alone."""
 
 
+NAMES_KEPT = 1000
+"""Most names of tensors with values that are not finite."""
+
+
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One checkpoint, a file or a directory. Field names are the contract of ``checkpoints list --json``.
 
@@ -29,7 +33,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict. ``holds`` None:
     not known. ``understood`` False: the verdict says what cannot be told, not that it is bad: it is opaque, or damaged
     only by rules that its trainer may not follow. No attempt may start from the beginning over it. ``unfinished``: what
-    is written last is missing, as if its writer died in the middle of a save.
+    is written last is missing, as if its writer died in the middle of a save. ``nonfinite``: after a deep verification,
+    the tensors with NaN or Inf, ``nan``: those with NaN among them; the first NAMES_KEPT.
     """
 
     path: str
@@ -45,6 +50,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     holds: Holds | None = None
     understood: bool = True
     unfinished: bool = False
+    nonfinite: tuple[str, ...] = ()
+    nan: tuple[str, ...] = ()
 
     @property
     def unknown_make(self) -> bool:

@@ -11,7 +11,7 @@ from ...model.settings import Watch
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .checkpoint_entries import is_candidate
-from .checkpoint_scan import CheckpointScan
+from .checkpoint_scan import CheckpointScan, ignore_complete
 from .directory_events import DirectoryEvents, Means
 
 COALESCE_S = 0.1
@@ -34,8 +34,9 @@ class CheckpointDirectory:
     earlier supervisor saw) that are not there any more; a missing directory says nothing about them.
 
     The structure is checked by ``inspect`` (None: not a checkpoint) and for the first scan by ``list_directory``; both
-    may raise OSError. ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a
-    full scan every ``watch.rescan_s``, and a second scan of what changed, need no events.
+    may raise OSError. ``on_complete``: called with path and modification time of each complete one.
+    ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a full scan every
+    ``watch.rescan_s``, and a second scan of what changed, need no events.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class CheckpointDirectory:
         globs: Sequence[str] = (),
         known: Iterable[str] = (),
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
+        on_complete: Callable[[Path, float], None] = ignore_complete,
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
@@ -67,6 +69,7 @@ class CheckpointDirectory:
             globs=self._globs,
             problems=self._problems,
             stopping=lambda: self._stopping,
+            on_complete=on_complete,
             known=[path.name for path in map(Path, known) if path.parent == self._directory],
             inspect_rewritten=inspect_rewritten,
         )

@@ -17,6 +17,10 @@ GROWING_S = 1.0
 HOT_DIRECTORIES = 16
 
 
+def ignore_complete(_path: Path, _mtime: float) -> None:
+    """For callers that do not need to know it."""
+
+
 class _Entry(msgspec.Struct):
     """State of one entry. ``changed_s``: time of its last change (monotonic seconds).
 
@@ -54,6 +58,7 @@ class CheckpointScan:
         globs: Sequence[str],
         problems: ProblemReport,
         stopping: Callable[[], bool],
+        on_complete: Callable[[Path, float], None] = ignore_complete,
         known: Iterable[str] = (),
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
     ) -> None:
@@ -67,6 +72,7 @@ class CheckpointScan:
         self._globs = globs
         self._problems = problems
         self._stopping = stopping
+        self._on_complete = on_complete
         self._entries: dict[str, _Entry] = {}
         self._known = set(known)
         self._unread: dict[str, str] = {}
@@ -195,6 +201,7 @@ class CheckpointScan:
             entry.signature = self._signature(name, entry) or entry.signature
         elif checkpoint.verdict == "complete" or (checkpoint.verdict == "opaque" and not checkpoint.unknown_make):
             self._report(entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+            self._on_complete(self._directory / name, checkpoint.mtime)
         else:
             self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
 

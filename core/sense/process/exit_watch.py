@@ -56,7 +56,8 @@ class ExitWatch:
     """Puts one ``Exit`` per followed attempt, within about 0.2 s of the trainer's death.
 
     ``before_exit`` is called before it, at most once per attempt (wiring passes ``LogTail.drain``), so that the last
-    log lines are in the inbox first. ``code`` and ``signal`` are both None if the status is unknown.
+    log lines are in the inbox first. ``before_success``: the same before an exit with status 0, and it
+    may take minutes. ``code`` and ``signal`` are both None if the status is unknown.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ExitWatch:
         inbox: Inbox,
         clock: Clock,
         before_exit: Callable[[], None] = nothing,
+        before_success: Callable[[], None] = nothing,
         grace_s: float = GRACE_S,
         runner_report_s: float = RUNNER_REPORT_S,
         on_problem: OnProblem = ignore_problem,
@@ -72,6 +74,7 @@ class ExitWatch:
         self._inbox = inbox
         self._clock = clock
         self._before_exit = before_exit
+        self._before_success = before_success
         self._grace_s = grace_s
         self._runner_report_s = runner_report_s
         self._problems = ProblemReport(on_problem)
@@ -176,6 +179,8 @@ class ExitWatch:
             self._before_exit()
         except Exception as fault:
             self._problems.report("log", f"the last lines of the log could not be read first ({fault!r})")
+        if death.code == 0:
+            self._before_success()
         t = self._clock.now()
         ago_s = 0.0 if death.wall is None else max(0.0, self._clock.wall() - death.wall)
         died_t = noticed_t if death.wall is None else max(0.0, t - ago_s)

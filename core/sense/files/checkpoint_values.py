@@ -1,0 +1,173 @@
+"""The sensor that reads the values of new checkpoints while the training goes on, and finds NaN and Inf.
+
+One checkpoint at a time, the newest first, at low priority and limited speed, and at most ``SHARE`` of the time. A
+trainer that saves faster than that is sampled.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.observation import CheckpointValues
+from ...model.ports import AttemptTarget, Clock, Inbox
+from ..sensor_problem import OnProblem, ignore_problem
+
+SHARE = 0.05
+"""Share of the time that is spent reading: 20 s for a checkpoint are followed by 400 s without."""
+NICE = 15
+JOIN_S = 1.0
+KEPT = 3
+"""Newest checkpoints that wait to be read. An older one is read when a newer one has values that are not finite."""
+LAST_S = 600.0
+"""Longest reading of the last checkpoint before the end of a training is reported: 100 GB at 170 MB/s."""
+READ: frozenset[str] = frozenset({"complete", "nonfinite"})
+"""Verdicts after which all values are known."""
+
+Verify = Callable[[Path, Callable[[int, int], None]], Checkpoint]
+"""Path, progress (may raise to end it) → the deep verdict."""
+
+
+class _Ended(Exception):  # noqa: N818  no error: the reading is ended
+    """The sensor ends."""
+
+
+class CheckpointValuesSensor:
+    """Puts one ``CheckpointValues`` for each checkpoint that it has read.
+
+    ``verify``: the deep verification at limited speed; ``verify_fast``: without a limit, for the last checkpoint.
+    """
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        verify: Verify,
+        verify_fast: Verify,
+        on_problem: OnProblem = ignore_problem,
+    ) -> None:
+        self._inbox = inbox
+        self._clock = clock
+        self._verify = verify
+        self._verify_fast = verify_fast
+        self._on_problem = on_problem
+        self._waiting: dict[str, float] = {}
+        self._done: dict[str, float] = {}
+        self._changed = threading.Condition()
+        self._reading = threading.Lock()
+        self._stopping = False
+        self._hurry = False
+        self._compare = 0
+        self._rest_until = 0.0
+        self._thread: threading.Thread | None = None
+
+    def completed(self, path: Path, mtime: float) -> None:
+        """A checkpoint is complete (again). Returns at once."""
+        with self._changed:
+            name = str(path)
+            if self._done.get(name) == mtime:
+                return
+            self._waiting[name] = mtime
+            if len(self._waiting) > KEPT:
+                del self._waiting[min(self._waiting, key=self._waiting.__getitem__)]
+            self._changed.notify_all()
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="sense-values", daemon=True)
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        del target
+
+    def stop(self) -> None:
+        """End the thread and join it."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+
+    def finish(self) -> None:
+        """Read the newest checkpoint now if it was not read: the training says that it is done. Blocks."""
+        self._hurry = True
+        try:
+            with self._reading:
+                newest = self._next()
+                if newest is not None and newest[1] >= max(self._done.values(), default=0.0):
+                    self._read(*newest, self._verify_fast, time.monotonic() + LAST_S)
+        finally:
+            self._hurry = False
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._is_due, timeout=self._pause_s())
+                if self._stopping:
+                    return
+                due = self._is_due()
+            if due:
+                with self._reading:
+                    chosen = self._next()
+                    if chosen is not None:
+                        self._read(*chosen, self._verify, None)
+
+    def _pause_s(self) -> float | None:
+        return max(0.05, self._rest_until - time.monotonic()) if self._waiting else None
+
+    def _is_due(self) -> bool:
+        if self._stopping:
+            return True
+        return bool(self._waiting) and (self._compare > 0 or time.monotonic() >= self._rest_until)
+
+    def _next(self) -> tuple[str, float] | None:
+        """Take the newest one that waits."""
+        with self._changed:
+            if not self._waiting:
+                return None
+            name = max(self._waiting, key=self._waiting.__getitem__)
+            return name, self._waiting.pop(name)
+
+    def _read(self, name: str, mtime: float, verify: Verify, until: float | None) -> None:
+        began = time.monotonic()
+
+        def progress(_done: int, _total: int) -> None:
+            now = time.monotonic()
+            if self._stopping or (until is None and self._hurry) or (until is not None and now > until):
+                raise _Ended
+
+        try:
+            found = verify(Path(name), progress)
+        except _Ended:
+            self.completed(Path(name), mtime)
+            return
+        except OSError:
+            return  # removed meanwhile, or its disk does not answer; the launch verifies it again
+        except Exception as fault:
+            self._on_problem(f"{name}: its values cannot be read ({fault!r})")
+            return
+        ended = time.monotonic()
+        self._rest_until = ended + (ended - began) / SHARE
+        if found.mtime != mtime or found.verdict not in READ:
+            return  # written to meanwhile; it is reported as complete again
+        with self._changed:
+            self._done[name] = mtime
+            # The newest with values that are not finite is compared with the ones before it.
+            self._compare = KEPT if found.nonfinite and not self._compare else max(0, self._compare - 1)
+        self._inbox.put(
+            CheckpointValues(
+                t=self._clock.now(),
+                path=name,
+                mtime=mtime,
+                nonfinite=found.nonfinite,
+                nan=found.nan,
+                reason=found.reason if found.verdict == "nonfinite" else None,
+            )
+        )
