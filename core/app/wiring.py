@@ -306,6 +306,7 @@ def _sensors(
             clock=clock,
             before_exit=last_look,
             before_success=nothing if values is None else values.finish,
+            on_output=log.add,
             on_problem=on_problem,
         ),
         ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_problem=on_problem),

@@ -87,6 +87,8 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     """"stop" or "kill" if the runner ended it on request."""
     stop_signal: str | None = None
     """Name of the last signal that was needed."""
+    left: tuple[str, ...] = ()
+    """Processes of the command that go on and are not the training: ``tensorboard --logdir runs (pid 77)``."""
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True):

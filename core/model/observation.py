@@ -183,6 +183,8 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     signal: int | str | None = None
     died_t: float | None = None
     """When it ended by the runner's clock, in run seconds; ``t`` is when the supervisor noticed it."""
+    left: tuple[str, ...] = ()
+    """Processes of the command that go on and are not the training."""
 
 
 class Tick(Base, frozen=True, kw_only=True, tag="tick"):

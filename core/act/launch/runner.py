@@ -3,11 +3,12 @@
 ``python -P -m trainwatch.core.act.launch.runner ATTEMPT_DIR`` reads ``order.json`` there, detaches itself (own session,
 child of init), starts the trainer with stdout and stderr opened *directly on the log*, and writes ``start.json`` and,
 when the trainer has ended, ``exit.json``. As subreaper it becomes the parent of every orphan of the trainer, and it
-runs as long as one of them does, so that a stop request still reaches them. Until then it holds the locks of the output
-folder: the supervisor may die, and no other run may begin beside the trainer. SIGUSR1: read ``stop.json`` and begin the
-stop sequence. SIGUSR2: read ``stacks.json`` and run py-spy. It ignores SIGHUP, SIGINT and SIGTERM, so that what ends a
-terminal, a login or a supervisor does not end the training. If the runner is killed in file mode, the trainer continues
-writing to its log.
+runs as long as one of them does, so that a stop request still reaches them. If the command ends and one of them goes
+on training (``setsid``, ``nohup … &``), ``exit.json`` is written at its end, with its status. Until then it holds the
+locks of the output folder: the supervisor may die, and no other run may begin beside the trainer. SIGUSR1: read
+``stop.json`` and begin the stop sequence. SIGUSR2: read ``stacks.json`` and run py-spy. It ignores SIGHUP, SIGINT and
+SIGTERM, so that what ends a terminal, a login or a supervisor does not end the training. If the runner is killed in
+file mode, the trainer continues writing to its log.
 
 Standard library only, without pathlib, subprocess, dataclasses: about 10 MB.
 """
@@ -21,6 +22,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..processes import Process, boot_id, descendants, own_process, read_process
@@ -28,6 +30,7 @@ from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import log_room, spawn, spool
 from .keep_alive import SupervisorWatch
+from .left_processes import LOOK_S, LeftProcesses, describe
 from .lock_file import Taken
 from .runner_locks import RunnerLocks
 
@@ -64,9 +67,9 @@ def main(arguments: list[str]) -> int:
     spawn.become_subreaper()
     if not spool.claim(directory):
         return 3  # the launcher no longer waits for this runner
-    runner = Runner(directory, order, wakeup)
     locks = RunnerLocks(order, directory)
     keep_alive = SupervisorWatch(order.get("keep_alive"), directory)
+    runner = Runner(directory, order, wakeup, over=locks.release)
     try:
         locks.take()
         runner.start()
@@ -109,9 +112,11 @@ def _set_signals() -> int:
 
 
 class Runner:
-    """One trainer, its records in the spool, and the requests about it."""
+    """One trainer, its records in the spool, and the requests about it. ``over``: called if only helpers are left."""
 
-    def __init__(self, directory: str, order: dict[str, Any], wakeup: int) -> None:
+    def __init__(
+        self, directory: str, order: dict[str, Any], wakeup: int, *, over: Callable[[], None] = lambda: None
+    ) -> None:
         self._directory = directory
         self._order = order
         self._wakeup = wakeup
@@ -123,6 +128,14 @@ class Runner:
         self._mode = "gentle"
         self._probe: int | None = None
         self._unwritten: dict[str, dict[str, Any]] = {}
+        self._over = over
+        self._start: dict[str, Any] = {}
+        self._left: LeftProcesses | None = None
+        self._looked = 0.0
+        self._died = 0.0
+        self._ended_with = 0
+        self._code = 0
+        self._told = 0
 
     def start(self) -> None:
         """Start the trainer and write ``start.json``. Raises CannotStart."""
@@ -141,16 +154,14 @@ class Runner:
             self._pty = TrainerPty(spawned.master, log, self._directory)
         else:
             os.close(log)
-        self.write_record(
-            spool.START,
-            {
-                # Not waited for yet, so it exists, at least as a zombie.
-                "trainer": _identity(boot, spawned.pid, trainer),
-                "runner": _identity(boot, own.pid, own),
-                "log": self._order["log"],
-                "argv": self._order["argv"],
-            },
-        )
+        self._start = {
+            # Not waited for yet, so it exists, at least as a zombie.
+            "trainer": _identity(boot, spawned.pid, trainer),
+            "runner": _identity(boot, own.pid, own),
+            "log": self._order["log"],
+            "argv": self._order["argv"],
+        }
+        self.write_record(spool.START, self._start)
 
     def write_record(self, name: str, content: dict[str, Any]) -> None:
         """Write a record into the spool. While the disk is full it is retried every RETRY_S."""
@@ -191,6 +202,8 @@ class Runner:
     def _turn(self) -> bool:
         """Wait for one event and handle it. False: no child, stop request or record is left."""
         left = self._reap()
+        if self._left is not None:
+            self._look_at(self._left)
         if self._stop is not None:
             self._advance_stop(self._stop)
         if self._unwritten:
@@ -202,6 +215,7 @@ class Runner:
         if self._pty is not None:
             self._pty.register(poller)
         pause_s = POLL_S if self._stop is not None else RETRY_S if self._unwritten else None
+        pause_s = LOOK_S / 2 if pause_s is None and self._left is not None else pause_s
         ready = dict(poller.poll(None if pause_s is None else pause_s * 1000))
         if self._pty is not None:
             self._pty.serve(ready)
@@ -230,10 +244,62 @@ class Runner:
                 self._probe = None
             elif pid == self._trainer and self._trainer_lives:
                 self._trainer_lives = False
-                self._report_exit(os.waitstatus_to_exitcode(status))
+                self._on_end(os.waitstatus_to_exitcode(status))
+            elif self._left is not None and pid in self._left.followed:
+                self._code = self._code or os.waitstatus_to_exitcode(status)
 
-    def _report_exit(self, code: int) -> None:
-        died = time.time()
+    def _on_end(self, code: int) -> None:
+        """The command has ended: report it, unless processes of it are left that may be the training."""
+        self._code = self._ended_with = code
+        self._died = time.time()
+        tree = self._tree() if self._stop is None else []
+        if not tree:
+            self._report_exit(code, self._died, [])
+            return
+        self._left = LeftProcesses(time.monotonic(), log=self._order["log"], failed=code != 0)
+        self._looked = time.monotonic()
+        self._left.go_on(tree, self._looked)
+        self._tell_left(self._left, tree)
+
+    def _look_at(self, left: LeftProcesses) -> None:
+        """Report the end of the command once nothing that it left behind works."""
+        now, tree = time.monotonic(), self._tree()
+        if tree and (self._stop is not None or now - self._looked < LOOK_S):
+            return
+        self._looked = now
+        before = bool(left.followed)
+        if tree and left.go_on(tree, now):
+            if left.followed and not before:
+                self._code = 0  # from now on the status of what goes on counts
+            self._tell_left(left, tree)
+            return
+        self._left = None
+        self._report_exit(self._code, time.time() if left.followed else self._died, tree)
+        if tree and self._code == 0:
+            self._over()
+
+    def _tell_left(self, left: LeftProcesses, tree: list[Process]) -> None:
+        """Write what is left, and who is the trainer now."""
+        found = len(left.followed) + len(left.outputs)
+        if self._told and found == self._told - 1:
+            return
+        self._told = found + 1
+        boot = boot_id()
+        alive = {process.pid for process in tree}
+        followed = [process for pid, process in left.followed.items() if pid in alive]
+        content = {
+            "code": self._ended_with,
+            "processes": [_identity(boot, process.pid, process) for process in tree],
+            "working": [f"{process.name} (pid {process.pid})" for process in followed],
+            "outputs": left.outputs,
+        }
+        if followed:
+            self._start["trainer"] = _identity(boot, followed[0].pid, followed[0])
+            self.write_record(spool.START, self._start)
+        self.write_record(spool.LEFT, content)
+
+    def _report_exit(self, code: int, died: float, left: list[Process]) -> None:
+        """``left``: processes that go on and are not the training."""
         if self._pty is not None:
             self._pty.drain()  # the log is complete before exit.json exists
         stopping = self._stop is not None and self._stop.last_signal is not None
@@ -245,6 +311,7 @@ class Runner:
                 "signal": -code if code < 0 else None,
                 "stopped_by": ("kill" if self._mode == "kill" else "stop") if stopping else None,
                 "stop_signal": self._stop.last_signal if self._stop is not None and stopping else None,
+                "left": [f"{describe(process.pid) or process.name} (pid {process.pid})" for process in left],
             },
         )
 

@@ -45,6 +45,8 @@ class RunnerLocks:
 
     def release(self) -> None:
         """Release them, unless the thread is stuck in a write: then the kernel does it."""
+        if self._over.is_set():
+            return
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(JOIN_S)

@@ -15,6 +15,8 @@ from typing import Any
 ORDER = "order.json"
 START = "start.json"
 EXIT = "exit.json"
+LEFT = "left.json"
+"""Written when the command has ended and processes of it are left: which of them work, and where they print to."""
 STOP = "stop.json"
 STOPPED = "stopped.json"
 STACKS = "stacks.json"

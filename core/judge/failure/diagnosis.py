@@ -143,7 +143,7 @@ def hidden_failure(
         return _answer(catalogue, state, "host_oom", 0.9, None)
     traced = max(state.traced, state.traceback) > since
     if cause is not None and (short or cause.weight >= SPECIFIC or traced):
-        return _answer(catalogue, state, cause.failure, min(HIDDEN, _confidence(state, cause)), cause)
+        return _answer(catalogue, state, cause.failure, _confidence(state, cause), cause)
     follow = max((each for each in late if each.role == "cascade"), key=lambda each: each.weight, default=None)
     if follow is not None and follow.weight >= GENERIC:
         return _killed_child(catalogue, state, follow, oom_kills)
@@ -156,7 +156,7 @@ def hidden_failure(
 NO_FAILURES = frozenset({"success", "killed_by_user"})
 """Classes that are no failure of the training."""
 HIDDEN = 0.6
-"""The highest confidence if the exit status says the opposite."""
+"""The confidence if the log has a line of a class that other evidence shows."""
 _NONZERO = LazyPattern(
     r"(?i)\*\*\* \[.*\] Error [1-9]|CalledProcessError|Floating point exception"
     r"|(?:exit(?:ed)?|exitcode|return(?:ed)?|status|code)\b.{0,30}?\b[1-9]\d{0,2}\b|non-zero exit"

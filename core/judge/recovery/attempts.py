@@ -140,6 +140,8 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
             productive_s=productive_s(state),
         )
     )
+    if observation is not None and observation.left and how in {"finished", "ended_early"}:
+        builder.note(f"left alone, because nothing shows that it trains: {', '.join(observation.left)}")
     remember_end(builder)
 
 

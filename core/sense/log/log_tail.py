@@ -117,6 +117,14 @@ class LogTail:
         self._target = target
         self._wake.set()
 
+    def add(self, path: str) -> None:
+        """Read one more file, from at most ``begin_within_bytes`` before its end. A known one is not added again."""
+        known = (log.file.path for log in (*self._extra, *((self._main,) if self._main is not None else ())))
+        if path not in known:
+            file = FollowedFile(path, begin_within_bytes=self._begin_within_bytes)
+            self._extra.append(FollowedLog(file, path, self._is_news))
+            self._wake.set()
+
     def drain(self, timeout_s: float = 1.0) -> bool:
         """Block until all that was written before the call is in the inbox. False: it takes longer."""
         with self._passes:
@@ -143,7 +151,7 @@ class LogTail:
         main = self._main
         if main is not None:
             self._read(main)
-        for log in self._extra:
+        for log in list(self._extra):
             if main is None or log.file.path != main.file.path:
                 self._read(log)
 

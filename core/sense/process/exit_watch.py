@@ -16,18 +16,23 @@ import msgspec
 from ...model.attempt import ExitRecord
 from ...model.observation import Exit
 from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.run import ProcessIdentity
 from ...model.text.json_line import decode_exact
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from ..wakeup import Wakeup
 from .pidfd_watch import PidfdWatch
 from .proc_stat import read_stat
-from .process_identity import is_zombie
+from .process_identity import is_alive, is_zombie
 
 EXIT_FILE = "exit.json"
+LEFT_FILE = "left.json"
+"""The runner writes it if processes of the command go on after the command itself has ended."""
 POLL_S = 0.02
 """Period of polling for the record once the trainer is dead. The runner needs a few milliseconds (fsync)."""
 GRACE_S = 0.5
 """Wait for a record after both are dead, or after the trainer's death if there is no runner."""
+LEFT_POLL_S = 0.1
+"""Period of looking whether what goes on has ended."""
 RUNNER_REPORT_S = 5.0
 """Wait for a live runner that does not write (full disk, stopped). It is longer than a slow fsync."""
 
@@ -38,6 +43,19 @@ class Death(NamedTuple):
     code: int | None
     signal: int | None
     wall: float | None
+    left: tuple[str, ...] = ()
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """``left.json``: what goes on after the command ended with ``code``. ``working``: those that may be the training.
+
+    ``outputs``: files that they print to.
+    """
+
+    code: int
+    processes: tuple[ProcessIdentity, ...] = ()
+    working: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 def nothing() -> None:
@@ -57,7 +75,8 @@ class ExitWatch:
 
     ``before_exit`` is called before it, at most once per attempt (wiring passes ``LogTail.drain``), so that the last
     log lines are in the inbox first. ``before_success``: the same before an exit with status 0, and it
-    may take minutes. ``code`` and ``signal`` are both None if the status is unknown.
+    may take minutes. ``code`` and ``signal`` are both None if the status is unknown. ``on_output`` gets the path of
+    each file to which a training prints that goes on after its command has ended.
     """
 
     def __init__(
@@ -67,6 +86,7 @@ class ExitWatch:
         clock: Clock,
         before_exit: Callable[[], None] = nothing,
         before_success: Callable[[], None] = nothing,
+        on_output: Callable[[str], None] = lambda _path: None,
         grace_s: float = GRACE_S,
         runner_report_s: float = RUNNER_REPORT_S,
         on_problem: OnProblem = ignore_problem,
@@ -75,6 +95,7 @@ class ExitWatch:
         self._clock = clock
         self._before_exit = before_exit
         self._before_success = before_success
+        self._on_output = on_output
         self._grace_s = grace_s
         self._runner_report_s = runner_report_s
         self._problems = ProblemReport(on_problem)
@@ -136,6 +157,10 @@ class ExitWatch:
                     return death
                 if not watch.alive("runner") and runner_dead_since is None:
                     runner_dead_since = now
+                if not watch.alive("trainer") and self._goes_on(target, runner=watch.alive("runner")):
+                    watch.wait(LEFT_POLL_S, self._wakeup.fileno())
+                    self._wakeup.clear()
+                    continue
                 if not watch.alive("trainer"):
                     dead_since = dead_since or now
                     given_up = (
@@ -151,6 +176,22 @@ class ExitWatch:
             watch.close()
         return None
 
+    def _goes_on(self, target: AttemptTarget, *, runner: bool) -> bool:
+        """Whether the command has ended, and what it left goes on, with or without the runner."""
+        try:
+            left = decode_exact(Path(target.directory, LEFT_FILE).read_bytes(), Left)
+        except (OSError, msgspec.MsgspecError):
+            return False
+        for path in left.outputs:
+            self._on_output(path)
+        if left.working:
+            self._problems.report(
+                f"left by attempt {target.number}",
+                f"the command ended with exit code {left.code}, and {', '.join(left.working)} of it goes on: "
+                "that is watched as the attempt",
+            )
+        return runner or any(is_alive(process) for process in left.processes)
+
     def _recorded(self, target: AttemptTarget) -> Death | None:
         path = Path(target.directory, EXIT_FILE)
         try:
@@ -162,7 +203,7 @@ class ExitWatch:
                 "exit.json", f"{path} cannot be read ({fault}); how the trainer ended may stay unknown"
             )
             return None
-        return Death(record.code, record.signal, record.wall)
+        return Death(record.code, record.signal, record.wall, record.left)
 
     def _unrecorded(self, target: AttemptTarget) -> Death:
         """The status that the kernel shows for a zombie, if it is readable."""
@@ -184,4 +225,4 @@ class ExitWatch:
         t = self._clock.now()
         ago_s = 0.0 if death.wall is None else max(0.0, self._clock.wall() - death.wall)
         died_t = noticed_t if death.wall is None else max(0.0, t - ago_s)
-        self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t))
+        self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left))

@@ -1,0 +1,51 @@
+"""Processes that a command leaves behind: one that trains is the attempt from then on, helpers are named."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.act_world import World, wait_for, world
+from trainwatch.core.act import processes
+from trainwatch.core.act.launch import spool
+from trainwatch.core.act.launch.launching import is_alive, read_exit, read_start
+
+TRAINS = f"{sys.executable} -uc 'import sys, time\nfor n in range(40): print(n); time.sleep(0.05)\nsys.exit(5)'"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_training_that_goes_on_after_its_command_is_the_attempt_until_it_ends(run: World, status: int) -> None:
+    target = run.launch("sh", "-c", f"sleep 600 & {TRAINS} & exit {status}")
+    left = wait_for(
+        lambda: (spool.read(target.directory, spool.LEFT) or {}).get("working"), "the runner sees that it prints"
+    )
+    assert len(left) == 1
+    assert read_exit(Path(target.directory)) is None
+    start = read_start(Path(target.directory))
+    assert start is not None
+    assert start.trainer != target.trainer
+    assert is_alive(start.trainer)
+    record = run.exit(target)
+    assert record.code == 5
+    assert len(record.left) == 1
+    assert record.left[0].startswith("sleep 600 (pid ")
+
+
+def test_a_helper_that_is_left_is_named_and_lives_on(run: World) -> None:
+    target = run.launch("sh", "-c", "sleep 600 & exit 0")
+    record = run.exit(target)
+    assert record.code == 0
+    (helper,) = processes.descendants(target.runner.pid if target.runner is not None else 0)
+    assert record.left == (f"sleep 600 (pid {helper.pid})",)
+
+
+def test_processes_that_end_with_the_command_delay_nothing(run: World) -> None:
+    record = run.exit(run.launch("sh", "-c", "sleep 0.1 & exit 3"))
+    assert (record.code, record.left) == (3, ())
