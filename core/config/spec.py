@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ..model.launch.command_words import lone_config
 from ..model.preset import Preset
 from ..model.run import RunSpec
 from ..model.settings import Act, Settings
@@ -224,7 +225,7 @@ def _spec(
         cwd=run.cwd,
         created_wall=created_wall,
         env=run.env,
-        preset=run.preset or detect_preset(run.command, config, presets).name,
+        preset=run.preset or detect_preset(run.command, config or _lone_config(run), presets).name,
         config=run.config,
         output_dir=run.output_dir,
         logs=run.logs,
@@ -235,3 +236,10 @@ def _spec(
         project=project,
         settings=settings,
     )
+
+
+def _lone_config(run: RunSection) -> Path | None:
+    """The trainer's config that is the only argument of its command."""
+    named = lone_config(run.command)
+    path = None if named is None else Path(run.cwd, named)
+    return path if path is not None and path.is_file() else None

@@ -21,6 +21,17 @@ class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     args: tuple[str, ...] = ()
 
 
+class FurtherConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A second file that decides settings: what it says wins over the config and the command line.
+
+    ``key``: the setting that names it (kohya's ``dataset_config``). ``settings``: setting → its key in that file, at
+    whatever place, also in lists of tables.
+    """
+
+    key: str
+    settings: dict[str, str]
+
+
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What trainwatch knows about a framework (one file of ``configs/presets``)."""
 
@@ -39,6 +50,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether the trainer uses torch. ``check``: no torch fails, is not looked for, or is a warning."""
     sections_ignored: bool = False
     """The framework flattens its config's sections into one name space (kohya): a key may stand in any of them."""
+    further_configs: tuple[FurtherConfig, ...] = ()
+    """Files that the trainer reads beside its config. A launch that changes one of their settings gets a copy."""
     dotted: dict[str, str] = {}
     """Dotted names of settings that neither config nor command contain: ``batch_size`` → ``training.batch_size``."""
     resume: Literal["state", "weights", "none"] = "state"

@@ -38,7 +38,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 FAULTS = {
     "crash": Expected("crash", "cuda_unknown_error"),
-    "oom": Expected("crash", "cuda_oom", remedies=("half-batch",)),
+    "oom": Expected("crash", "cuda_oom", remedies=("expandable-segments",)),
     "hang": Expected("hang", "idle"),
     "hang-loader": Expected("hang", "starved", remedies=("fewer-workers",)),
     "nan": Expected("crash", "nan_loss", remedies=("half-learning-rate",)),

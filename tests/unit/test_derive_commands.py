@@ -7,10 +7,10 @@ from trainwatch.core.act.config.flags import (
     find_option,
     is_shell_line,
     option_groups,
-    options_start,
     set_option,
 )
 from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError
+from trainwatch.core.model.launch.command_words import hides_trainer, lone_config, options_start
 
 NOTHING = {"config": None, "output_dir": "out", "resume": None, "profile": None}
 CHECKPOINT = {**NOTHING, "resume": "/c/ck 1", "profile": "safe"}
@@ -107,6 +107,31 @@ def test_trainer_options_begin_after_the_script() -> None:
     assert options_start(["trainer"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "config"),
+    [
+        ("python train.py cfg.yaml", "cfg.yaml"),
+        ("accelerate launch --num_processes 2 train.py runs/args.json", "runs/args.json"),
+        ("torchrun --nproc_per_node 2 -m pkg.train cfg.yml", "cfg.yml"),
+        ("llamafactory-cli train cfg.yaml", "cfg.yaml"),
+        ("python train.py cfg.yaml --lr 3", None),
+        ("python train.py cfg.yaml lr=3", None),
+        ("python train.py --config cfg.yaml", None),
+        ("python train.py data cfg.txt", None),
+        ("python train.py", None),
+        ("python train.py /data/x cfg.yaml", None),
+    ],
+)
+def test_a_config_that_is_the_only_argument_is_found(line: str, config: str | None) -> None:
+    assert lone_config(line.split()) == config
+
+
+def test_a_shell_script_hides_the_trainers_options() -> None:
+    hidden = ("bash train.sh", "./train.sh --x", "sh -c 'python t.py'", "/bin/bash -lc x", "env A=1 bash run.sh")
+    assert all(hides_trainer(line.split()) for line in hidden)
+    assert not any(hides_trainer(line.split()) for line in ("python t.py", "accelerate launch t.py", "trainer", ""))
+
+
 def test_shell_lines_are_recognised() -> None:
     assert is_shell_line(["/bin/bash", "-lc", "python t.py"])
     assert not is_shell_line(["bash", "train.sh", "-c"])
@@ -115,6 +140,9 @@ def test_shell_lines_are_recognised() -> None:
 
 def test_flags_of_a_profile_are_read_in_groups() -> None:
     flags = ("--mode", "separated", "--safe_mode", "--lr=-1", "--ids", "1", "2")
-    assert option_groups(flags) == [("mode", "separated"), ("safe_mode", True), ("lr", "-1"), ("ids", ["1", "2"])]
+    groups = option_groups(flags)
+    known = [("mode", "separated"), ("safe_mode", True), ("lr", "-1"), ("ids", ["1", "2"])]
+    assert [(group.key, group.value) for group in groups] == known
+    assert [word for group in groups for word in group.words] == list(flags)
     with pytest.raises(DeriveError, match="does not begin with a dash"):
         option_groups(("safe_mode",))

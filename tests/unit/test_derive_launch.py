@@ -13,7 +13,7 @@ import pytest
 from trainwatch.core.act.config.derive import DeriveError, derive, preview, read_config
 from trainwatch.core.act.config.trainer_settings import effective
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.preset import Preset, ResumeStyle
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 
@@ -93,7 +93,89 @@ def test_kohya_without_a_config_takes_everything_as_flags(tmp_path: Path) -> Non
     assert "--lowram" not in argv
     assert "--vae_batch_size=2" in argv
     assert "--persistent_data_loader_workers" in argv
-    assert argv[argv.index("--network_weights") + 1] == str(newest)
+    assert f"--network_weights={newest}" in argv, "as the command writes its values"
+
+
+def test_arguments_of_a_preset_stay_as_it_writes_them(tmp_path: Path) -> None:
+    nano = Preset(name="nano", resume_directory=ResumeStyle(args=("--init_from=resume", "--from", "{path}")))
+    saved = checkpoint(tmp_path, "ckpt", directory=True)
+    spec = run(tmp_path, "python", "train.py", "config/x.py")
+    assert preview(spec, nano, None, saved, (), tmp_path / "a").argv[-3:] == (
+        "--init_from=resume",
+        "--from",
+        str(saved),
+    )
+    again = run(tmp_path, "python", "train.py", "--init_from", "scratch")
+    assert "--init_from" in preview(again, nano, None, saved, (), tmp_path / "a").argv, "as the user wrote it"
+
+
+def test_a_new_option_is_written_as_the_command_writes_its_options(tmp_path: Path) -> None:
+    change = (Change(where="flag", key="--batch_size", before=None, after=4, why="remedy"),)
+    for words, added in (
+        (("--lr=1",), ["--batch_size=4"]),
+        (("--lr", "1", "--x=2"), ["--batch_size", "4"]),
+        ((), ["--batch_size", "4"]),
+        (("--flag",), ["--batch_size", "4"]),
+    ):
+        spec = run(tmp_path, "python", "train.py", *words)
+        argv = preview(spec, preset("generic"), None, None, change, tmp_path / "a").argv
+        assert list(argv[2 + len(words) :]) == added
+
+
+HALF = (
+    Change(where="config", key="per_device_train_batch_size", before=8, after=4, why="remedy half-batch"),
+    Change(where="config", key="gradient_accumulation_steps", before=None, after=2, why="remedy half-batch"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cfg.yaml", "# mine\nmodel_name_or_path: m\nper_device_train_batch_size: 8\noutput_dir: out\n"),
+        (
+            "cfg.json",
+            '{\n    "model_name_or_path": "m",\n    "per_device_train_batch_size": 8,\n    "output_dir": "out"\n}',
+        ),
+    ],
+)
+@pytest.mark.parametrize("given", [True, False], ids=["--config", "found in the command"])
+def test_a_config_that_is_the_only_argument_gets_the_checkpoint_and_no_flag_is_added(
+    tmp_path: Path, name: str, text: str, given: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    spec = run(tmp_path, "accelerate", "launch", "train.py", name, config=name if given else None)
+    saved = checkpoint(tmp_path, "checkpoint-500", directory=True)
+    derived = derive(spec, preset("hf"), None, saved, HALF, tmp_path / "a")
+    assert derived.argv == ("accelerate", "launch", "train.py", str(tmp_path / "a" / name))
+    assert derived.told_resume
+    read = read_config(tmp_path / "a" / name)
+    assert read["resume_from_checkpoint"] == str(saved)
+    assert (read["per_device_train_batch_size"], read["gradient_accumulation_steps"]) == (4, 2)
+    assert read["model_name_or_path"] == "m"
+    assert (tmp_path / name).read_text() == text
+    first = preview(spec, preset("hf"), None, None, (), tmp_path / "a")
+    assert len(first.argv) == 4
+
+
+def test_flags_of_a_profile_get_their_types_in_a_config_that_stands_alone(tmp_path: Path) -> None:
+    (tmp_path / "cfg.yaml").write_text("per_device_train_batch_size: 8\n")
+    spec = run(tmp_path, "python", "train.py", "cfg.yaml")
+    flags = Profile(
+        name="p", family="generic", flags=("--num_workers", "2", "--lr=1.0e-4", "--safe", "--fast", "false")
+    )
+    derive(spec, preset("generic"), flags, None, (), tmp_path / "a")
+    read = read_config(tmp_path / "a" / "cfg.yaml")
+    assert {k: read[k] for k in ("num_workers", "lr", "safe", "fast")} == {
+        "num_workers": 2, "lr": 1e-4, "safe": True, "fast": False
+    }  # fmt: skip
+
+
+def test_a_config_beside_other_arguments_keeps_its_flags(tmp_path: Path) -> None:
+    (tmp_path / "cfg.yaml").write_text("per_device_train_batch_size: 8\n")
+    spec = run(tmp_path, "python", "train.py", "--config", "cfg.yaml")
+    saved = checkpoint(tmp_path, "checkpoint-500", directory=True)
+    argv = preview(spec, preset("hf"), None, saved, (), tmp_path / "a").argv
+    assert argv[-2:] == ("--resume_from_checkpoint", str(saved))
 
 
 def test_flag_that_overrides_the_config_is_changed_too(tmp_path: Path) -> None:

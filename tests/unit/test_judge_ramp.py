@@ -11,6 +11,7 @@ from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
 from trainwatch.core.model.launch.ramp_rule import FailedRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory, apply
@@ -48,6 +49,24 @@ def profiles(world: World) -> list[str | None]:
 
 def moves(world: World) -> list[tuple[str, str, str]]:
     return [(m.direction, m.before, m.after) for m in world.of(RampMoved)]
+
+
+def test_the_ramp_says_that_a_resume_from_weights_alone_loses_the_optimizer_state() -> None:
+    lost = "the optimizer state is lost"
+    settings = Settings(profiles=Profiles(use="low", ladder=LADDER, ramp=("1 checkpoint",)))
+    for path, holds, resume, wanted in (
+        ("out/luca-000004.safetensors", "weights", "state", True),
+        ("out/luca-000004.safetensors", None, "weights", True),
+        ("out/luca-state", None, "weights", False),
+        ("out/checkpoint-4", "state", "state", False),
+    ):
+        preset = Preset(name="generic", resume=resume)  # type: ignore[arg-type]
+        world = World(judge(settings, preset)).begin().watch(story(5))
+        form = "file" if path.endswith("s") else "directory"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", size_bytes=1e6, holds=holds, form=form))
+        (up,) = world.of(RampMoved)
+        assert (lost in up.why) is wanted, path
+        assert any(lost in changed.why for changed in world.of(ProfileChanged)) is wanted
 
 
 @pytest.mark.parametrize(

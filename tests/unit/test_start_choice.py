@@ -10,9 +10,10 @@ import pytest
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch import spool
+from trainwatch.core.act.launch import lock_slots, spool
+from trainwatch.core.act.launch.lock_slots import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.plan.project_plan import plan_command, plan_project
 from trainwatch.core.app.start.new_command import give_command
 from trainwatch.core.app.start.project_run import create_run, project_run
 from trainwatch.core.app.start.standing_state import resumes_by_itself
@@ -261,9 +262,19 @@ def test_a_new_run_knows_the_checkpoint_that_it_begins_from(folder: Path) -> Non
     assert ready.run.load_spec().begin_from == str(folder / path)
 
 
+TOML = '[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n'
+
+
 def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(folder: Path) -> None:
-    (folder / "trainwatch.toml").write_text('[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n')
+    (folder / "trainwatch.toml").write_text(TOML)
     saved()
+    plan = plan_project(None)
+    assert plan is not None
+    owner = Owner(plan.spec.id, 1.0, str(folder / "home"))
+    killed = lock_slots.here(owner, lock_slots.SUPERVISOR)._replace(pid=2**22 + 1)
+    descriptor = os.open("out/.trainwatch.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock_slots.write_slot(descriptor, lock_slots.SUPERVISOR, killed)
+    os.close(descriptor)
     with pytest.raises(CliError, match="trainwatch run --from newest`"):
         project_run(None, to_start=True)
     assert not (folder / "home").exists()
@@ -271,6 +282,15 @@ def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(f
     with pytest.raises(CliError, match="run --fresh`"):
         project_run(None, to_start=True)
     assert looked_at.attempt_folders() == []
+
+
+def test_a_project_that_was_never_started_says_that_checkpoints_stand_in_its_folder(folder: Path) -> None:
+    (folder / "trainwatch.toml").write_text(TOML)
+    saved()
+    ready = project_run(None, to_start=True)
+    assert ready.claim is not None
+    ready.claim.release()
+    assert "of no run that is known here (model-step00000020.safetensors): the trainer may write over" in ready.said
 
 
 def test_resume_with_a_new_command_keeps_run_and_folder(folder: Path) -> None:

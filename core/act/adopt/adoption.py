@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from ...model.attempt import StartRecord
+from ...model.launch.command_words import lone_config
 from ...model.run import ProcessIdentity
 from .. import processes
 from ..launch import spool
@@ -142,7 +143,7 @@ def started_wall(identity: ProcessIdentity) -> float:
 
 
 def config_of(argv: Sequence[str], cwd: str) -> str | None:
-    """The trainer's config file that its command names (``--config_file F``, ``--config=F``), or None."""
+    """The config file that a trainer's command names (``--config_file F``, ``--config=F``, ``train.py F``), or None."""
     for number, word in enumerate(argv):
         name, equals, value = word.partition("=")
         if not name.startswith("-") or name.lstrip("-").replace("-", "_") not in CONFIG_OPTIONS:
@@ -151,7 +152,8 @@ def config_of(argv: Sequence[str], cwd: str) -> str | None:
         path = Path(cwd, given)
         if given and path.suffix.lower() in CONFIG_SUFFIXES and path.is_file():
             return str(path)
-    return None
+    lone = lone_config(argv)
+    return str(Path(cwd, lone)) if lone is not None and Path(cwd, lone).is_file() else None
 
 
 def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:

@@ -12,13 +12,15 @@ from .nested_keys import same
 class Setting(msgspec.Struct, frozen=True):
     """A setting of a profile or a remedy: key, value (``REMOVED``: remove it) and reason.
 
-    ``yields``: applies only if neither config nor command set the key.
+    ``yields``: applies only if neither config nor command set the key. ``words``: how a preset or a profile writes the
+    option; it is added to a command line as it stands.
     """
 
     key: str
     value: Any
     why: str
     yields: bool = False
+    words: tuple[str, ...] = ()
 
 
 def net(made: Sequence[Change]) -> list[Change]:

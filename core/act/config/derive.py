@@ -4,6 +4,7 @@ The user's own config is never written. Each attempt gets a derived copy in its 
 what differs and why. The copy is read again and compared with the intended values before it is used.
 """
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,9 +16,11 @@ from ...model.launch.change import Change
 from ...model.preset import Preset, ResumeStyle
 from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.remedy import UNKNOWN
 from .change_log import Setting, net
 from .environment import environment
 from .flags import fill, is_shell_line, option_groups, set_option
+from .further_config import ConfigCopy, changed_copy
 from .nested_keys import REMOVED, DeriveError, Edit, leaves, value_at
 from .trainer_config import (
     TrainerConfig,
@@ -27,10 +30,11 @@ from .trainer_config import (
     names_config,
     places,
     read_config,
+    takes_file_alone,
     with_placeholder,
     write_copy,
 )
-from .trainer_settings import full_name, given_names, is_set
+from .trainer_settings import TrainerSettings, full_name, given_names, is_set
 
 __all__ = [
     "DeriveError",
@@ -46,9 +50,10 @@ __all__ = [
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
     """One launch, ready for a LaunchOrder. ``argv`` has no placeholders, ``env`` is the child's whole environment.
 
-    ``config_path``: the derived copy (None: the run has no config file); ``config_text``: its content. ``resume``: what
-    the trainer restores: "state", "weights", or "none". ``told_resume``: whether the launch names the checkpoint to
-    resume from; False if the command has no ``{resume}`` and the preset has no resume style.
+    ``config_path``: the derived copy (None: the run has no config file); ``config_text``: its content. ``further``:
+    copies of other files that decide a setting that is changed. ``resume``: what the trainer restores: "state",
+    "weights", or "none". ``told_resume``: whether the launch names the checkpoint to resume from; False if the command
+    has no ``{resume}`` and the preset has no resume style.
     """
 
     argv: tuple[str, ...]
@@ -58,6 +63,7 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     resume: Literal["state", "weights", "none"]
     told_resume: bool
+    further: tuple[ConfigCopy, ...] = ()
 
 
 def derive(  # noqa: PLR0917
@@ -87,6 +93,8 @@ def write_config_copy(spec: RunSpec, derived: Derived) -> None:
     """Write the config copy of a launch, if it has one, and make its folder. Raises DeriveError."""
     if derived.config_path is not None and derived.config_text is not None:
         write_copy(derived.config_path, derived.config_text, Path(spec.config or ""))
+    for further in derived.further:
+        write_copy(further.path, further.text, further.original)
 
 
 def preview(  # noqa: PLR0917
@@ -107,8 +115,12 @@ def preview(  # noqa: PLR0917
     resume = _resume_path(spec, resume_from)
     style = _resume_style(preset, resume)
     settings, flags = _wanted(profile, changes)
-    if settings or (style is not None and style.key is not None):
-        spec = config_in_command(spec)
+    if settings or style is not None or flags:
+        found = config_in_command(spec)
+        # Without a setting for it the config needs no copy, unless it is all that the trainer reads.
+        if settings or (style is not None and style.key is not None) or takes_file_alone(found):
+            spec = found
+    alone = takes_file_alone(spec)
     config = load_config(spec, preset) if spec.config is not None else None
     named = config is not None and names_config(spec, config.path)
     config_path = attempt_directory / config.path.name if config is not None and named else None
@@ -131,10 +143,12 @@ def preview(  # noqa: PLR0917
         why = f"go on from {resume.name}"
         if style.key is not None:
             settings.append(Setting(style.key, str(resume), why))
-        flags += [Setting(key, value, why) for key, value in option_groups(splice or ())]
+        flags += [Setting(group.key, group.value, why, words=group.words) for group in option_groups(splice or ())]
         named_checkpoint = style.key is not None or bool(style.args)
 
-    made: list[Change] = []
+    if alone:
+        settings, flags = settings + [_typed(flag) for flag in flags], []
+    further, made = _further(spec, preset, profile, settings, attempt_directory)
     edits: list[Edit] = []
     for setting in settings:
         setting = msgspec.structs.replace(setting, key=full_name(argv, config, preset, setting.key))  # noqa: PLW2901
@@ -167,7 +181,43 @@ def preview(  # noqa: PLR0917
         changes=(*net(made), *env_changes),
         resume=_restores(preset, resume) if named_checkpoint else "none",
         told_resume=named_checkpoint,
+        further=further,
     )
+
+
+def _further(
+    spec: RunSpec, preset: Preset, profile: Profile | None, settings: list[Setting], folder: Path
+) -> tuple[tuple[ConfigCopy, ...], list[Change]]:
+    """Copies of the other files that decide one of these settings. Adds the settings that name the copies.
+
+    Raises DeriveError if such a file cannot be read: the changed setting would have no effect.
+    """
+    copies: list[ConfigCopy] = []
+    made: list[Change] = []
+    for further in preset.further_configs:
+        wanted = {s.key: (s.value, s.why) for s in settings if s.key in further.settings and not s.yields}
+        named = TrainerSettings(spec, preset).value(profile, further.key) if wanted else None
+        if not wanted or not named or named == UNKNOWN:
+            continue
+        found = changed_copy(spec.cwd, further, named, wanted, folder)
+        if found is not None:
+            copies.append(found[0])
+            made.extend(found[1])
+            why = f"the copy with {', '.join(wanted)}"
+            settings.append(Setting(further.key, str(found[0].path), why))
+    return tuple(copies), made
+
+
+def _typed(flag: Setting) -> Setting:
+    """An option as a setting of a file, in which ``"4"`` is no number."""
+    value = flag.value
+    if not isinstance(value, str):
+        return flag
+    try:
+        value = json.loads(value)
+    except ValueError:
+        return flag
+    return flag if isinstance(value, dict | list) else msgspec.structs.replace(flag, value=value)
 
 
 def misfit(profile: Profile, preset: str) -> str:
@@ -188,7 +238,7 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
         settings += [
             Setting(key, value, source, yields=key in profile.yields) for key, value in leaves(profile.settings)
         ]
-        flags += [Setting(key, value, source) for key, value in option_groups(profile.flags)]
+        flags += [Setting(group.key, group.value, source, words=group.words) for group in option_groups(profile.flags)]
     for change in changes:
         value = REMOVED if change.after is None else change.after
         if change.where == "config":
@@ -253,7 +303,7 @@ def _config_edits(
 
 
 def _option(argv: tuple[str, ...], key: str, setting: Setting, made: list[Change]) -> tuple[str, ...]:
-    change = set_option(argv, key, setting.value)
+    change = set_option(argv, key, setting.value, setting.words)
     if change.argv == argv:
         return argv
     if is_shell_line(argv):

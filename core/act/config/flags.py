@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ...model.launch.command_words import options_start
 from ...model.run import PLACEHOLDERS
 from .nested_keys import REMOVED, DeriveError, float_text
 
@@ -40,17 +41,6 @@ def is_shell_line(argv: Sequence[str]) -> bool:
     )
 
 
-def options_start(argv: Sequence[str]) -> int:
-    """Index of the trainer's first own option: after its script or module, so that a launcher's are not changed."""
-    for index, part in enumerate(argv):
-        if part.endswith((".py", ".sh")) and not part.startswith("-"):
-            return index + 1
-    for index, part in enumerate(argv[:-1]):
-        if part == "-m":
-            return index + 2
-    return min(1, len(argv))
-
-
 def _name(part: str) -> str | None:
     """``--learning-rate=3`` → ``learning_rate``; ``++optim.lr=3`` (Hydra) → ``optim.lr``; None for a value."""
     if part.startswith("-") and not _NUMBER.fullmatch(part):
@@ -81,11 +71,12 @@ def dotted_names(argv: Sequence[str], key: str) -> list[str]:
     return sorted(names) if len(names) == 1 else []
 
 
-def set_option(argv: Sequence[str], key: str, value: Any) -> OptionChange:
-    """The command line with ``--key value``.
+def set_option(argv: Sequence[str], key: str, value: Any, words: Sequence[str] = ()) -> OptionChange:
+    """The command line with ``--key value``, or ``--key=value`` if the command writes its options so.
 
     A bool is a bare flag (left out if false), unless the user wrote it with a value or the key is dotted (an override
-    of a config always has a value). A list becomes several values. ``REMOVED`` removes the option.
+    of a config always has a value). A list becomes several values. ``REMOVED`` removes the option. ``words``: how a new
+    option is written, if that is known.
     """
     parts = list(argv)
     negated = find_option(parts, f"no_{key}") if isinstance(value, bool) else None
@@ -96,8 +87,8 @@ def set_option(argv: Sequence[str], key: str, value: Any) -> OptionChange:
         return OptionChange(tuple(parts), before, parts[negated])
     at = find_option(parts, key)
     if at is None:
-        added = _new_option(key, value)
-        return OptionChange((*parts, *added), None, " ".join(added[1:]) if added else None)
+        added = list(words) or _new_option(key, value, joined=_joins_values(parts))
+        return OptionChange((*parts, *added), None, _given(added, 0, len(added)) if added else None)
     end = _values_end(parts, at, value)
     before = _given(parts, at, end)
     for earlier in range(at - 1, options_start(parts) - 1, -1):
@@ -130,14 +121,22 @@ def _values_end(parts: Sequence[str], at: int, value: Any) -> int:
     return end
 
 
-def _new_option(key: str, value: Any) -> list[str]:
+def _joins_values(parts: Sequence[str]) -> bool:
+    """Whether the command writes values behind ``=`` only: some trainers (nanoGPT) read no other form."""
+    options = range(options_start(parts), len(parts))
+    joined = any(_is_option(parts[at]) and "=" in parts[at] for at in options)
+    apart = any(_is_option(parts[at]) and "=" not in parts[at] and not _is_option(parts[at + 1]) for at in options[:-1])
+    return joined and not apart
+
+
+def _new_option(key: str, value: Any, *, joined: bool = False) -> list[str]:
     if value is REMOVED or value is None:
         return []
     if isinstance(value, bool) and "." not in key:
         return [f"--{key}"] if value else []
     if isinstance(value, list | tuple) and "." not in key:
         return [f"--{key}", *(option_text(item) for item in value)]
-    return [f"--{key}", option_text(value)]
+    return [f"--{key}={option_text(value)}"] if joined else [f"--{key}", option_text(value)]
 
 
 def _replaced(option: str, values: Sequence[str], value: Any) -> list[str]:
@@ -171,18 +170,31 @@ def option_text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def option_groups(flags: Sequence[str]) -> list[tuple[str, Any]]:
-    """``("--mode", "separated", "--safe_mode")`` → ``[("mode", "separated"), ("safe_mode", True)]``."""
-    groups: list[tuple[str, list[str]]] = []
+class OptionGroup(msgspec.Struct, frozen=True):
+    """An option of a preset or a profile. ``words``: as it is written there (``--init_from=resume`` is one word)."""
+
+    key: str
+    value: Any
+    words: tuple[str, ...]
+
+
+def option_groups(flags: Sequence[str]) -> list[OptionGroup]:
+    """``("--mode", "separated", "--safe_mode")`` → two groups: mode = "separated", safe_mode = True."""
+    groups: list[list[str]] = []
     for part in flags:
         if _is_option(part):
-            name, equals, value = part.lstrip("-").partition("=")
-            groups.append((name, [value] if equals else []))
+            groups.append([part])
         elif groups:
-            groups[-1][1].append(part)
+            groups[-1].append(part)
         else:
             raise DeriveError(f"profile: the flag {part!r} does not begin with a dash")
-    return [(name, True if not values else values[0] if len(values) == 1 else values) for name, values in groups]
+    return [_group(words) for words in groups]
+
+
+def _group(words: Sequence[str]) -> OptionGroup:
+    name, equals, value = words[0].lstrip("-").partition("=")
+    values = [value, *words[1:]] if equals else list(words[1:])
+    return OptionGroup(name, True if not values else values[0] if len(values) == 1 else values, tuple(words))
 
 
 def fill(

@@ -9,18 +9,25 @@ from typing import Any
 import msgspec
 
 from ...model.launch.change import Change
+from ...model.launch.command_words import lone_config, options_start
 from ...model.preset import Preset
 from ...model.run import RunSpec
-from .flags import options_start
+from .json_edit import edit_json, read_json
 from .nested_keys import DeriveError, Edit, KeyPath, locate, one_line, present, same, shown
 from .toml_edit import edit_toml, read_toml
 from .yaml_edit import edit_yaml, read_yaml
 
-_FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+_FORMATS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+_IN_OPTIONS = frozenset({".toml", ".yaml", ".yml"})
+"""Suffixes of configs behind ``--config``: a JSON file there may be the model's."""
 _CONFIG_OPTIONS = frozenset({"config", "config_file"})
 """Options of trainers that name their config."""
-_READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {"toml": read_toml, "yaml": read_yaml}
-_EDITORS = {"toml": edit_toml, "yaml": edit_yaml}
+_READERS: dict[str, Callable[[str, str], dict[Any, Any]]] = {
+    "toml": read_toml,
+    "yaml": read_yaml,
+    "json": read_json,
+}
+_EDITORS = {"toml": edit_toml, "yaml": edit_yaml, "json": edit_json}
 
 
 class TrainerConfig(msgspec.Struct, frozen=True):
@@ -43,7 +50,7 @@ def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, An
     """(format, text, values)."""
     kind = _FORMATS.get(path.suffix.lower(), config_format)
     if kind not in _READERS:
-        raise DeriveError(f"{path}: this is neither TOML nor YAML by its name; leave config out and use flags")
+        raise DeriveError(f"{path}: this is neither TOML nor YAML nor JSON by its name; leave config out and use flags")
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -77,9 +84,25 @@ def config_in_command(spec: RunSpec) -> RunSpec:
             continue
         value = value if equals else words[at + 1] if at + 1 < len(words) else ""
         for path in (Path(spec.cwd) / value, Path(spec.cwd) / f"{value}.toml"):
-            if value and path.suffix.lower() in _FORMATS and path.is_file():
+            if value and path.suffix.lower() in _IN_OPTIONS and path.is_file():
                 return msgspec.structs.replace(spec, config=str(path))
+    lone = lone_config(words)
+    if lone is not None and (Path(spec.cwd) / lone).is_file():
+        return msgspec.structs.replace(spec, config=str(Path(spec.cwd) / lone))
     return spec
+
+
+def is_unread(spec: RunSpec) -> bool:
+    """Whether the command names a config that is not read here: another format, or no file yet."""
+    names = (word.partition("=")[0] for word in spec.command if word.startswith("-"))
+    named = any(name.lstrip("-").replace("-", "_") in _CONFIG_OPTIONS for name in names)
+    return named and config_in_command(spec).config is None
+
+
+def takes_file_alone(spec: RunSpec) -> bool:
+    """Whether the config is the trainer's only argument, so that no option may stand beside it."""
+    lone = lone_config([word.replace("{config}", spec.config or "{config}") for word in spec.command])
+    return lone is not None and spec.config is not None and _same_path(spec, lone, Path(spec.cwd) / spec.config)
 
 
 def _same_path(spec: RunSpec, text: str, path: Path) -> bool:
@@ -116,9 +139,12 @@ def places(config: TrainerConfig, key: str) -> tuple[bool, tuple[KeyPath, ...]]:
 def config_copy(
     spec: RunSpec, config: TrainerConfig, attempt: int, edits: Sequence[Edit], changes: Sequence[Change]
 ) -> str:
-    """Text of an attempt's copy: a header that lists the changes, and the edited original. Checked by reading it."""
+    """Text of an attempt's copy: a header that lists the changes (JSON has no comments), and the edited original.
+
+    Checked by reading it.
+    """
     body = _EDITORS[config.format](config.text, edits, str(config.path))
-    text = _header(spec, config, attempt, changes) + body
+    text = (_header(spec, config, attempt, changes) if config.format != "json" else "") + body
     read = _READERS[config.format]
     if not same(read(text, str(config.path)), read(body, str(config.path))):
         raise DeriveError(f"{config.path}: the copy with its header reads differently, so nothing was started with it")

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from ...model.launch.command_words import hides_trainer
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
 from .flags import dotted_names, find_option, set_option
+from .further_config import deciding_value
 from .nested_keys import REMOVED, leaves, present, value_at
-from .trainer_config import TrainerConfig, config_in_command, load_config, places
+from .trainer_config import TrainerConfig, config_in_command, is_unread, load_config, places
 
 
 class TrainerSettings:
@@ -26,8 +28,23 @@ class TrainerSettings:
     def value(self, profile: Profile | None, key: str) -> Any:
         """Profile over command line over config; None if it is set nowhere. Raises DeriveError.
 
-        From a command line the value is text.
+        From a command line the value is text. A file beside the config that decides the setting wins; ``UNKNOWN`` if it
+        cannot be told what it says.
         """
+        own = self._own_value(profile, key)
+        for further in self._preset.further_configs:
+            if key in further.settings:
+                named = self._own_value(profile, further.key)
+                own = deciding_value(self._spec.cwd, further, named, key, own)
+        return own
+
+    @cached_property
+    def hidden(self) -> bool:
+        """Whether settings may stand where they are not seen: in a shell script, or in a config that is not read."""
+        return hides_trainer(self._spec.command) or is_unread(self._spec)
+
+    def _own_value(self, profile: Profile | None, key: str) -> Any:
+        """The value by profile, command line and config."""
         if profile is not None:
             settings = dict(leaves(profile.settings))
             if key in settings and key not in profile.yields:

@@ -32,7 +32,10 @@ def _knows_safe_modes(spec: RunSpec, known: Mapping[str, Profile]) -> bool:
     if used is not None and used.family == SAFE_MODES:
         return True
     flags = {
-        key for profile in known.values() if profile.family == SAFE_MODES for key, _ in option_groups(profile.flags)
+        group.key
+        for profile in known.values()
+        if profile.family == SAFE_MODES
+        for group in option_groups(profile.flags)
     }
     if any(find_option(spec.command, flag) is not None for flag in flags):
         return True

@@ -8,7 +8,7 @@ from ...act.config.trainer_settings import TrainerSettings
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
-from ...model.shipped.remedy import Remedy
+from ...model.shipped.remedy import UNKNOWN, Remedy
 from ...sense.host.wsl import is_wsl
 
 
@@ -19,7 +19,10 @@ def trainer_values(
     table: Sequence[Remedy],
     environ: Mapping[str, str],
 ) -> dict[str, dict[str, Any]]:
-    """Profile ("" = none) → key → value; ``$NAME``: environment. Values that are unset or unreadable are absent."""
+    """Profile ("" = none) → key → value; ``$NAME``: environment. Values that are unset are absent.
+
+    ``UNKNOWN``: it cannot be told whether a setting is set, so that the framework's default must not be assumed.
+    """
     rows = [r for r in table if not r.presets or preset.name in r.presets]
     keys = {c.key for r in rows for c in r.when}
     keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
@@ -38,9 +41,10 @@ def trainer_values(
 
 def _value(settings: TrainerSettings, profile: Profile | None, key: str) -> Any:
     try:
-        return settings.value(profile, key)
+        value = settings.value(profile, key)
     except DeriveError:  # check and launch report a config that cannot be read
-        return None
+        return UNKNOWN
+    return UNKNOWN if value is None and settings.hidden else value
 
 
 def traits() -> frozenset[str]:

@@ -53,6 +53,11 @@ class OutputClaim:
         except Taken as taken:
             raise CliError(ExitCode.OWNED, f"{sentence(taken, self._spec)}; nothing was started") from None
 
+    def tell_later(self, text: str) -> None:
+        """Keep a sentence for the supervisor's events."""
+        if text:
+            self._unsaid.append(text)
+
     def refusal(self) -> str | None:
         """Why no attempt may be started now: another run has the folder. None: this run has it."""
         if not self._mutex.acquire(timeout=ANSWER_S):

@@ -51,6 +51,7 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None) -> RunToStar
     require_startable(plan)
     claim = OutputClaim(plan.spec, home())
     claim.take()
+    claim.tell_later(choice.said)
     known = RunDirectory(runs_folder(home()) / plan.spec.id)
     try:
         if known.path.exists():  # of a trainwatch.toml, made to be looked at and never launched

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...act.launch.output_locks import last_owners
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.launch.resume_support import resume_support
 from ...model.observation import Command
@@ -111,12 +112,20 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
         return StartChoice(said=_by_itself(there) if there else "")
     other = runs_into(plan.spec)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
+    holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
+    if plan.spec.project is not None and not _left_by(plan.spec):
+        # A run of a trainwatch.toml that was never started is started, and the file says into which folder.
+        return StartChoice(endangered=names_of(there), said=f"{holds}: the trainer may write over them")
     go_on = "" if other is None else f"go on with that run: `trainwatch resume {other.id} [-- NEW COMMAND]`; "
     raise CliError(
         ExitCode.OWNED,
-        f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)}), and a start from the beginning may "
-        f"write over them; {go_on}{_ways(plan.spec)}",
+        f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(plan.spec)}",
     )
+
+
+def _left_by(spec: RunSpec) -> bool:
+    """Whether the lock file in the output folder names this run, so that its state folder was deleted."""
+    return spec.output_dir is not None and any(owner.run == spec.id for owner in last_owners(spec.output_dir))
 
 
 def _from_checkpoint(plan: LaunchPlan, given: str, earlier: EarlierRun | None) -> StartChoice:

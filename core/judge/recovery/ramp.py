@@ -59,7 +59,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     above = ladder[at + 1]
     if any(rung.profile == above for rung in ramp.failed):
         return
-    why = f"{reached} on {ladder[at]} without trouble"
+    why = f"{reached} on {ladder[at]} without trouble{_price(builder, known)}"
     if gate.is_closed(builder):
         _withhold(builder, above, why)
         return
@@ -70,6 +70,14 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     )
     builder.set(profile_pending=above, switch=True, ramp=replace(ramp, climbing=above))
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
+
+
+def _price(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> str:
+    """What the restart loses beside time, as a clause; "" if nothing."""
+    by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
+    if known.holds != "weights" and not by_preset:
+        return ""
+    return "; the restart resumes from weights alone, so the optimizer state is lost"
 
 
 def _withhold(builder: StepBuilder, to: str, why: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.launch.change import Change
-from ...model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
+from ...model.shipped.remedy import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 
 Values = Mapping[str, Mapping[str, Any]]
 """Profile ("" = none) → key → the value that a launch would have, absent if not set. ``$NAME``: environment."""
@@ -71,6 +71,8 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
     changes = []
     for row in remedy.changes:
         before = _value(here, f"${row.key}" if row.where == "env" else row.key)
+        if before == UNKNOWN:
+            return None  # a part of a remedy may change the result of the training
         after = _after(row, before)
         if (row.if_known and before is None) or after is None or after == before:
             continue

@@ -7,6 +7,8 @@ from msgspec import field
 
 from ..launch.change import Change
 
+UNKNOWN = "unknown"
+"""The value of a setting of which it cannot be told. No number and no truth value, so no remedy fits it."""
 HINTED = ("slow", "plateau")
 """Findings that end no attempt but can have a remedy, which is only proposed."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trainwatch.core.app.errors import ExitCode
 
 from .launch_options import overrides_of
+from .output import warn
 
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
@@ -35,7 +36,11 @@ def act(args: argparse.Namespace) -> int:
         from .event_printer import supervise_and_print
 
         ready = project_run(args.run_name, overrides_of(args), to_start=True)
-        return supervise_and_print(ready.run, plan=ready.plan, stop_trainer=args.stop_trainer, claim=ready.claim)
+        if ready.said:
+            warn(ready.said)
+        return supervise_and_print(
+            ready.run, plan=ready.plan, first=ready.first, stop_trainer=args.stop_trainer, claim=ready.claim
+        )
     from trainwatch.tui.ui.terminal import can_show_screen
 
     if not can_show_screen():
