@@ -7,6 +7,7 @@ the first step and never again.
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,10 @@ _DEPTH = 4
 """``lightning_logs/version_0/checkpoints/last.ckpt`` is three folders deep."""
 _ENTRIES = 5000
 """Most entries of one folder that are read."""
+_WORD = re.compile(r"[^\s\"':,;{}\[\]]+")
+_SHORT = 3
+"""A word this short says nothing about the name of a file."""
+_NAMED_AT_MOST = 200
 _ORBAX = frozenset({"_CHECKPOINT_METADATA", "manifest.ocdbt", "_METADATA"})
 
 
@@ -94,9 +99,24 @@ def _what_file(path: Path, *, likely: bool) -> str | None:
         return known.words if known.may_be_state else None
     if not _is_text(head):
         return "binary"
+    if len(head) < HEAD_BYTES and _is_pointer(head.decode("utf-8", "replace"), path):
+        return None
     if likely or (says_state(path.name) and _suffix_is_unknown(path.name)) or says_checkpoint(path.name):
         return "text"
     return None
+
+
+def _is_pointer(text: str, path: Path) -> bool:
+    """Whether a short text names a checkpoint beside it, as ``latest`` and ``last_checkpoint`` do."""
+    words = {word.rstrip("/").rpartition("/")[2] for word in _WORD.findall(text)}
+    words = {word for word in words if len(word) > _SHORT}
+    if not words or len(words) > _NAMED_AT_MOST:
+        return False
+    try:
+        with os.scandir(path.parent) as entries:
+            return any(entry.name.startswith(tuple(words)) for entry in entries if entry.name != path.name)
+    except OSError:
+        return False
 
 
 def _suffix_is_unknown(name: str) -> bool:

@@ -17,7 +17,9 @@ STRIDE_TOLERANCE = 0.1
 
 
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``start_t``, ``beat_t``: in run seconds. ``offset`` + printed step = position; None until it is known.
+    """``start_t``, ``beat_t``: in run seconds; ``first_beat_t``: of the first step.
+
+    ``offset`` + printed step = position; None until it is known.
 
     ``resume_position``: position of the checkpoint it resumed from. ``saved``: a new complete checkpoint came.
     ``stride``: printed counts per optimizer step, if the bar counts batches and gradients are accumulated;
@@ -35,6 +37,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     pid: int = 0
     start_t: float = 0.0
     beat_t: float | None = None
+    first_beat_t: float | None = None
     resume_from: str | None = None
     resume_step: int | None = None
     resume_position: int | None = None
@@ -78,6 +81,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptProgress:
     """Add a heartbeat. ``step``: over all epochs, even if the trainer counts within each; None = not printed."""
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" else attempt.beats
+    if attempt.first_beat_t is None:
+        attempt = msgspec.structs.replace(attempt, first_beat_t=t)
     if step is None:
         return msgspec.structs.replace(attempt, beat_t=t, beats=beats)
     offset = attempt.offset

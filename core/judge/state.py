@@ -87,8 +87,6 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ran: SettingsThatRan | None = None
     trained: bool = False
     planned_deletion: int | None = None
-    trained_from: float | None = None
-    """When the run made its first step, in run seconds; None = none was seen."""
     unclear_from: float | None = None
     """When state that is not understood was seen first, in run seconds."""
     applied: tuple[AppliedRemedy, ...] = ()

@@ -103,6 +103,11 @@ NO_STATE = {
     "git.diff": b"+",
     "nohup.out": b"x",
     "empty.q7": b"",
+    "last_checkpoint": b"luca-000002.safetensors",
+    "checkpoint": b'model_checkpoint_path: "luca-000002"',
+    "memory_snapshot.pickle": b"\x80\x04",
+    "labels.npy": b"\x93NUMPY",
+    "data/train.bin": b"\x00\x01",
     "half.q7.tmp": b"\x00\x01",
     "wandb/run-1/run-1.wandb": b"\x00\x01",
     "samples/0001.npy": b"\x93NUMPY",
@@ -123,10 +128,10 @@ def test_what_is_not_known_as_something_else_may_be_state(name: str, tmp_path: P
 
 
 def test_logs_samples_caches_configs_and_events_are_no_state(tmp_path: Path) -> None:
+    save_file(weights(), tmp_path / "luca-000002.safetensors")
     for name, content in NO_STATE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    save_file(weights(), tmp_path / "luca-000002.safetensors")
 
     assert not_understood(tmp_path) == ()
     assert [c.name for c in list_checkpoints(tmp_path).checkpoints] == ["luca-000002.safetensors"]

@@ -209,6 +209,16 @@ def test_what_is_written_again_or_named_as_state_counts_whenever_it_came(name: s
     assert world.state.checkpoints.known[0].is_state
 
 
+def test_what_every_attempt_writes_at_its_start_is_no_state() -> None:
+    world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
+    world = crash(at_step(unknown(world, "pieces.q7").wait(60.0), 0))
+    assert len(world.of(StartAttempt)) == 2
+
+    world = crash(unknown(world.wait(30.0), "pieces.q7").wait(10.0)).wait(20.0)
+
+    assert len(world.of(StartAttempt)) == 3
+
+
 def test_a_person_begins_anew_and_the_old_state_holds_no_later_restart() -> None:
     world = crash(at_step(unknown(run_of(GENERIC, NOWHERE), "whatever.q7"), 60))
     assert is_held(world)

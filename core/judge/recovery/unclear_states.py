@@ -33,15 +33,13 @@ def recognise(builder: StepBuilder) -> None:
     """Record which entries count as state of this training now."""
     state = builder.state
     attempt = state.attempt
-    if state.trained_from is None and attempt.beat_t is not None:
-        made = max(0, (attempt.first_step or 0) - (attempt.resumed_at or 0))
-        pace_s = state.progress.sec_per_step or state.clock.typical_s or 0.0
-        builder.set(trained_from=max(attempt.start_t, attempt.beat_t - made * pace_s - 1.0))
     training = unclear_state.Training(
         now_t=builder.t,
         over=not is_live(state.machine),
-        first_t=builder.state.trained_from,
+        start_t=float("-inf") if attempt.adopted else attempt.start_t,
+        first_t=_first_step_t(state),
         last_t=attempt.beat_t,
+        steps_are_shown=attempt.beat_t is not None or state.ran is not None,
     )
     found = unclear_state.recognised(state.checkpoints, training)
     if not found:
@@ -55,6 +53,16 @@ def recognise(builder: StepBuilder) -> None:
         if not known.complete:  # else it is in the journal already
             made_of = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
             builder.fact(CheckpointKnown(checkpoint=made_of))
+
+
+def _first_step_t(state: JudgeState) -> float | None:
+    """When the attempt made its first step: before the first line about one, if that shows a later step."""
+    attempt = state.attempt
+    if attempt.first_beat_t is None:
+        return None
+    made = max(0, (attempt.first_step or 0) - (attempt.resumed_at or 0))
+    pace_s = state.progress.sec_per_step or state.clock.typical_s or 0.0
+    return attempt.first_beat_t - made * pace_s
 
 
 def tell(builder: StepBuilder) -> None:

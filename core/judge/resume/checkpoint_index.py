@@ -44,7 +44,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
     not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
     counts as state of this training (unclear_state.py). ``still_s``: how long it had not changed when it was inspected.
-    ``rewritten``: it was written again, not only longer; ``size_before``: its bytes before that.
+    ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
     """
 
     path: str
@@ -74,7 +74,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     unfinished: bool = False
     is_state: bool = False
     still_s: float | None = None
-    rewritten: bool = False
+    before_t: float | None = None
     size_before: float | None = None
 
     @property
@@ -226,7 +226,7 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
     again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
     entry = msgspec.structs.replace(
         entry,
-        rewritten=before.rewritten or again,
+        before_t=before.t if again else before.before_t,
         size_before=before.size_before if same or before.unclear is None else before.size_bytes,
     )
     if entry.unclear is None or not same:

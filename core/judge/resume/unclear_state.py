@@ -27,15 +27,17 @@ _PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):
-    """When the run trained, in run seconds. ``first_t``: its first step, ``last_t``: its newest; None = none seen.
+    """When the attempt trained, in run seconds. ``first_t``, ``last_t``: its first and newest step; None = none seen.
 
-    ``over``: no attempt is running.
+    ``over``: it is not running. ``steps_are_shown``: the log of this attempt or of an earlier one shows steps.
     """
 
     now_t: float
+    start_t: float = 0.0
     over: bool = False
     first_t: float | None = None
     last_t: float | None = None
+    steps_are_shown: bool = False
 
 
 def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
@@ -65,10 +67,21 @@ def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Train
 
 
 def _is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
-    """Whether one of an unknown make is state: its name, a second writing, its like, or its time says so."""
+    """Whether one of an unknown make is state: its name says so, or the time at which it was written.
+
+    If the log shows no step, a second writing in one attempt, its like, or the end of the attempt says it.
+    """
     name = base_name(known.path)
-    trained = training.over if training.first_t is None else known.t >= training.first_t
-    if trained or known.rewritten or says_state(name):
+    if says_state(name):
+        return True
+    if known.t < training.start_t:
+        return False  # it was no state by the end of the attempt that wrote it
+    if training.first_t is not None:
+        return known.t >= training.first_t
+    if training.steps_are_shown:
+        return False
+    again = known.before_t is not None and known.before_t >= training.start_t
+    if training.over or again:
         return True
     kind = kind_of_name(name)
     return sum(kind_of_name(base_name(k.path)) == kind for k in index.known if k.unknown_make and k.own) > 1
@@ -112,11 +125,17 @@ def to_resume_from(
     if len({_series(k) for k in named}) != 1:
         return None
     whole = [k for k in named if _is_settled(k) and _is_like_before(k, named)]
+    if not any(says_state(base_name(k.path)) for k in named) and not any(_has_before(k, named) for k in named):
+        return None  # only its second writing shows that it is saved again and again
     return max(whole, key=_age, default=None)
 
 
 def _is_settled(known: KnownCheckpoint) -> bool:
     return known.still_s is None or known.still_s >= STILL_S
+
+
+def _has_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
+    return known.size_before is not None or any(_age(k) < _age(known) for k in others)
 
 
 def _is_like_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:

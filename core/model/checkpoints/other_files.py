@@ -30,7 +30,10 @@ _RECORD_SUFFIXES = _suffixes(
     " .sqlite-wal .sqlite-shm .sqlite-journal .sqlite3-wal .sqlite3-shm .sqlite3-journal"
 )
 """Profiles, compiled code, data sets, vocabularies, journals of databases."""
-_EVENTS = re.compile(r"tfevents|\.log(\.|$)|^(stdout|stderr|nohup|slurm)([-_.\d]|$)|^core(\.\d+)?$", re.IGNORECASE)
+_EVENTS = re.compile(
+    r"tfevents|\.log(\.|$)|^(stdout|stderr|nohup|slurm)([-_.\d]|$)|^core(\.\d+)?$|mem(ory)?[-_](snapshot|history|timeline)",
+    re.IGNORECASE,
+)
 
 
 def _words(words: str) -> re.Pattern[str]:
@@ -41,7 +44,7 @@ def _words(words: str) -> re.Pattern[str]:
 _CLOSED_WORDS = _words(
     "samples?|previews?|images?|img|grids?|generated|cached?|caches|tokenizers?|vocab|spiece|sentencepiece|mlflow"
     "|mlruns|optuna|wandb|aim|profiler?|profiles|plots?|figures?|code|src|datasets?|latents?|embeds?|hub|pretrained"
-    "|readme|license|predictions?|preds"
+    "|readme|license|predictions?|preds|data|labels?|embeddings?|attention|confusion|stats|statistics"
 )
 """Samples, caches, data, code and trackers, which keep copies of their own."""
 _LOG_WORDS = _words(
