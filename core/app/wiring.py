@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from ..act.actor import RunActor
 from ..act.attempt_launcher import AttemptLauncher
@@ -36,6 +37,7 @@ from ..sense.gpu.simulated_gpu import SimulatedGpu
 from ..sense.host.filesystem_type import is_network_filesystem
 from ..sense.host.host_sensor import Host
 from ..sense.host.kernel_log import KernelLog, kernel_tail
+from ..sense.host.termination import Cloud, TerminationNotices, cloud_of
 from ..sense.host.wsl import is_wsl
 from ..sense.log.log_tail import LogTail
 from ..sense.process.exit_watch import ExitWatch, nothing
@@ -318,10 +320,22 @@ def _sensors(
             on_problem=on_problem,
         ),
         KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
+        TerminationNotices(
+            inbox=inbox,
+            clock=clock,
+            cloud=_cloud(watch.termination_notices),
+            address=watch.metadata_url,
+            on_problem=on_problem,
+        ),
         SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
         if spec.labels.get("simulated_gpu")
         else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus),
     ]
+
+
+def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:
+    """The cloud whose notices are read."""
+    return cloud_of() if setting == "auto" else None if setting == "off" else setting
 
 
 def _mounts() -> str:

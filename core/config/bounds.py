@@ -60,6 +60,13 @@ def filled(value: str | None) -> str | None:
     return "must not be empty" if value is not None and not value.strip() else None
 
 
+def http_address(value: str | None) -> str | None:
+    """An address ``http://HOST[:PORT]``."""
+    if value is None or re.fullmatch(r"http://[\w.\-]+(:\d{1,5})?", value):
+        return None
+    return "must be an address like http://127.0.0.1:1338"
+
+
 def line_shapes(value: tuple[str, ...]) -> str | None:
     """Regular expressions whose groups are named like fields of the progress."""
     for pattern in value:
@@ -124,6 +131,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "summary_s": above(0),
         "gpu_timeout_s": above(0),
         "rescan_s": above(0),
+        "metadata_url": http_address,
         "settle_s": at_least(0),
     },
     "hang": {

@@ -30,6 +30,7 @@ from ..model.observation import (
     Outcome,
     ProcessSample,
     Start,
+    TerminationNotice,
     Tick,
 )
 from ..model.story import RunStory
@@ -88,6 +89,7 @@ class Judge:
             CheckpointEvent: on_checkpoints.on_checkpoint,
             CheckpointValues: on_checkpoints.on_values,
             KernelLine: _on_kernel,
+            TerminationNotice: on_samples.on_termination,
             Exit: _on_exit,
             Tick: _on_tick,
             Command: _on_command,

@@ -176,6 +176,12 @@ class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):
     text: str
 
 
+class TerminationNotice(Base, frozen=True, kw_only=True, tag="termination"):
+    """The cloud announced that it will end this machine. ``text``: a sentence."""
+
+    text: str
+
+
 class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """The trainer ended. ``signal`` as a number or a name; both None = the status was lost with its runner."""
 
@@ -232,6 +238,7 @@ Observation = (
     | CheckpointEvent
     | CheckpointValues
     | KernelLine
+    | TerminationNotice
     | Exit
     | Tick
     | Command

@@ -16,6 +16,12 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Longest wait for one GPU poll. A stuck driver call blocks for minutes; the poller is a child and is replaced."""
     rescan_s: float = 30.0
     """Full look at the checkpoint directory, whatever file events say (events get lost on 9p, NFS, overflow)."""
+    termination_notices: Literal["auto", "off", "aws", "gcp", "azure"] = "auto"
+    """Whether the cloud is asked if it will end this machine (spot, preemptible): a danger sign, at which the trainer
+    is asked for a checkpoint (``save_signal`` or ``save_file`` under ``[run]``). ``auto``: only if the machine's
+    firmware tables name that cloud."""
+    metadata_url: str | None = None
+    """Another address of the cloud's metadata service, such as ``http://127.0.0.1:1338``."""
     settle_s: float = 1.0
     """A checkpoint is whole when size and mtime stand still for this long (and its structure is right)."""
 

@@ -11,6 +11,7 @@ TITLES: dict[str, str] = {
     "asks": "waits for an answer",
     "missing": "no checkpoint",
     "ram_tight": "RAM is tight",
+    "termination": "this machine will be ended",
     "slow_steps": "slow steps",
 }
 

@@ -6,7 +6,7 @@ from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.model.decision import RequestSave, StartAttempt
 from trainwatch.core.model.fact import ActionWithheld, Note
-from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, LogChunk, Outcome
+from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, LogChunk, Outcome, TerminationNotice
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 
 GB = 1e9
@@ -195,3 +195,16 @@ def test_an_outcome_of_the_request_changes_nothing_after_the_stop_began() -> Non
     save(world, "out/step-61", 61)
     world.see(Outcome(t=world.t, decision=order.id, action="request_save", ok=True))
     assert world.word == "stopped"
+
+
+def test_a_notice_that_the_machine_ends_asks_at_once_and_is_told_once() -> None:
+    world = tight(asking())
+    before = len(world.of(RequestSave))
+    world.see(TerminationNotice(t=world.t, text="AWS will terminate this spot instance at 03:41"))
+    world.see(TerminationNotice(t=world.t, text="AWS will terminate this spot instance at 03:41"))
+    assert len(world.of(RequestSave)) == before + 1
+    (told,) = [i for i in world.incidents if i.class_ == "termination"]
+    assert told.open
+    crash(world)
+    (told,) = [i for i in world.incidents if i.class_ == "termination"]
+    assert not told.open

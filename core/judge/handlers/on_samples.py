@@ -4,11 +4,12 @@ import msgspec
 
 from ...model.fact import HealthChanged
 from ...model.incident import IncidentKind
-from ...model.observation import GpuSample, HostSample, ProcessSample
+from ...model.observation import GpuSample, HostSample, ProcessSample, TerminationNotice
 from ..findings import disk_forecast, eta, health_levels
 from ..hang import active_time, liveness, pauses
 from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
+from ..recovery.save_first import TERMINATION
 from ..run_machine import is_live, is_watched
 from ..run_states import WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
@@ -108,6 +109,17 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
 FILLING = "filling"
 SAVE_METRICS = ("ram_used", "ram_available", "temp")
 """Metrics whose level *danger* means that the machine may end the trainer soon. A full disk takes no checkpoint."""
+
+
+def on_termination(knowledge: Knowledge, state: JudgeState, notice: TerminationNotice) -> Result:
+    """The cloud will end this machine: notify, and ask the trainer for a checkpoint."""
+    builder = StepBuilder(knowledge, state)
+    if any(i.class_ == TERMINATION for i in state.incidents):
+        return state, NOTHING
+    number = builder.warn("health", TERMINATION, notice.text, title="this machine will be ended")
+    builder.set(save_asked_t=None)  # the last one
+    save_first.on_danger(builder, notice.text, number)
+    return builder.state, tuple(builder.entries)
 
 
 def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -> Result:

@@ -163,7 +163,7 @@ def remember_end(builder: StepBuilder) -> None:
             )
         )
     for incident in builder.state.incidents:
-        if incident.kind in {"stall", "loss"} or incident.class_ == MISSING:
+        if incident.kind in {"stall", "loss"} or incident.class_ in {MISSING, "termination"}:
             builder.close_incident(incident.id, "the attempt ended")
     if last.position is not None:
         builder.set(failed_position=last.position)

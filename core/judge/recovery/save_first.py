@@ -19,6 +19,8 @@ replace = msgspec.structs.replace
 
 SLACK_S = 1.0
 """A checkpoint written this long before the request still counts: clocks of file systems lag."""
+TERMINATION = "termination"
+"""Class of the incident (kind ``health``): the cloud announced the end of this machine."""
 AGAIN_S = 1800.0
 """A danger sign that lasts or comes back asks for a checkpoint at most this often."""
 
