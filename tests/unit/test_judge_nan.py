@@ -382,7 +382,7 @@ def test_a_resume_point_that_is_infinite_on_purpose_is_taken() -> None:
     }
     world.answer("verify_checkpoint", ok=False, **data)
     assert crash(world).of(StartAttempt)[-1].resume_from == "out/step-40"
-    assert "so do earlier checkpoints, or it is Inf alone" in world.text()
+    assert "it is meant (so do earlier checkpoints, or it is Inf alone)" in world.text()
 
 
 def test_a_resume_point_with_nan_is_not_taken() -> None:
@@ -412,3 +412,15 @@ def test_warn_says_it_for_a_checkpoint_too() -> None:
     checkpoint(steps(world, 20), 80, nonfinite=["unet.w"])
     assert world.of(StopAttempt) == []
     assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: NaN"]
+
+
+def test_what_an_earlier_attempt_wrote_is_not_held_against_the_file_that_replaces_it() -> None:
+    world = checkpoint(steps(saving(), 20), 60, nonfinite=["unet.w"])
+    told(world, *noisy(20), start=41)
+    growing = CheckpointEvent(t=world.t, path="out/step-60", event="growing", mtime=1000.0 + world.t, verdict="writing")
+    world.see(growing)
+    values(world, 40, world.state.checkpoints.known[0].mtime or 0.0, (), ())
+    assert world.word == "running"
+    checkpoint(world, 60)
+    assert (world.word, len(world.of(StartAttempt))) == ("running", 2)
+    assert crash(world).of(StartAttempt)[-1].resume_from == "out/step-60"

@@ -92,7 +92,8 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
     """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN."""
     index, attempt = state.checkpoints, state.attempt
     for known in sorted(index.known, key=checkpoint_index.age_of):
-        if not known.own or known.left is not None or not known.nonfinite or known.t < attempt.start_t:
+        ours = known.own and known.complete and known.left is None and known.t >= attempt.start_t
+        if not ours or not known.nonfinite:
             continue
         found = values_of(index, known)
         if found.new and (found.compared or attempt.nan_t is not None):

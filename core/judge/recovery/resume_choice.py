@@ -170,7 +170,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     verdict = str(outcome.data.get("verdict") or ("complete" if outcome.ok else UNREAD))
     step = outcome.data.get("step")
     if _is_finite_enough(builder, plan, path, verdict, outcome):
-        builder.note(f"{base_name(path)} {outcome.data.get('reason')}: so do earlier checkpoints, or it is Inf alone")
+        builder.note(f"{outcome.data.get('reason')}: it is meant (so do earlier checkpoints, or it is Inf alone)")
         verdict = "complete"
     if verdict == "complete":
         _verified(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
