@@ -31,6 +31,7 @@ from .hang.step_clock import StepClock
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
+from .recovery.printed_settings import Printed
 from .recovery.ramp_state import Ramp, SettingsThatRan
 from .recovery.withheld_state import Waiting
 from .resume import checkpoint_index
@@ -91,6 +92,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When state that is not understood was seen first, in run seconds."""
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    """Names of remedies that took no effect here."""
+    printed: Printed = Printed()
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None
     disk_free_inodes: float | None = None

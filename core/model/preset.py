@@ -52,6 +52,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The framework flattens its config's sections into one name space (kohya): a key may stand in any of them."""
     further_configs: tuple[FurtherConfig, ...] = ()
     """Files that the trainer reads beside its config. A launch that changes one of their settings gets a copy."""
+    prints: dict[str, tuple[str, ...]] = {}
+    """Setting → regular expressions with one group for lines that show its value at the start, beside its own name
+    (``batch_size=4``). A remedy whose value does not show there is withdrawn."""
     dotted: dict[str, str] = {}
     """Dotted names of settings that neither config nor command contain: ``batch_size`` → ``training.batch_size``."""
     resume: Literal["state", "weights", "none"] = "state"

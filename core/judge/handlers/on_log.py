@@ -11,7 +11,7 @@ from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
-from ..recovery import nan_rollback, restart_success
+from ..recovery import nan_rollback, remedy_proof, restart_success
 from ..resume import save_overdue
 from ..run_machine import is_watched
 from ..run_states import Hung, Running, Stopping, Suspended
@@ -36,6 +36,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     source = chunk.source
     if state.attempt.resume_verdict == "open":
         state = restart_success.note_name_in_log(state, chunk.text)
+    if source is None:
+        state = remedy_proof.read(knowledge, state, chunk.text)
     before = state.reading if source is None else state.other_logs.get(source, START)
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
@@ -140,6 +142,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
             builder.move("step", Running(), "training advances")
         if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
+            remedy_proof.on_beat(builder)
         state, entries = builder.state, (*entries, *builder.entries)
     if after.loss_is_nan:
         state, entries = _nan(knowledge, state, entries, after)

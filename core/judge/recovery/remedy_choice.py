@@ -30,7 +30,11 @@ def choose(builder: StepBuilder, failure: str, seen: int) -> tuple[Option | None
     apply = builder.knowledge.settings.remedies.apply
     failed = {rung.profile for rung in builder.state.ramp.failed}
     found = remedies.options(builder.knowledge.remedies, failure, circumstances(builder, seen))
-    fitting = [o for o in found if o.profile is None or o.profile not in failed]
+    fitting = [
+        o
+        for o in found
+        if (o.profile is None or o.profile not in failed) and o.remedy.name not in builder.state.withdrawn
+    ]
     allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply)]
     return (allowed[0] if allowed else None), tuple(o for o in fitting if o not in allowed)
 

@@ -42,6 +42,7 @@ from ..run_states import (
 from ..step_builder import StepBuilder
 from . import attempts, gate, ramp, restart_stages, resume_choice
 from .ending_evidence import run_total
+from .printed_settings import Printed
 
 replace = msgspec.structs.replace
 
@@ -148,6 +149,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         progress_t=None,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,
+        printed=Printed(),
     )
     ramp.begin_attempt(builder, attempt.resume_epochs)
     if not same:
