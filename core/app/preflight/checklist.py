@@ -22,6 +22,7 @@ from ..runs.known_runs import home
 from .cadence_check import check_cadence
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
 from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, own_checkpoint_bytes
+from .exit_status_check import check_exit_status
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
 from .host_checks import (
     check_gpu_channel,
@@ -75,6 +76,7 @@ RUN_CHECKS = (
     RunCheck(check_command, refuses=ExitCode.USAGE),
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
     RunCheck(check_script, quick=True),
+    RunCheck(check_exit_status, quick=True),
     RunCheck(check_profile),
     RunCheck(check_ladder),
     RunCheck(check_paths, quick=True),

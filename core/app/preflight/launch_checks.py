@@ -55,7 +55,8 @@ def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The script that the command names exists."""
-    scripts = [word for word in plan.spec.command[1:] if word.endswith((".py", ".sh")) and not word.startswith("-")]
+    words = [word for word in plan.spec.command[1:] if not word.startswith("-") and not set(word) & set(" ;|&\n")]
+    scripts = [word for word in words if word.endswith((".py", ".sh"))]
     if not scripts:
         return None
     if not Path(plan.spec.cwd, scripts[0]).is_file():

@@ -1,0 +1,115 @@
+"""Commands whose exit status is not that of the trainer: what the check says, and when it says nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.app.preflight.exit_status_check import hidden_status
+from trainwatch.core.app.preflight.shell_text import commands_of
+
+
+def found(*command: str, cwd: Path = Path("/")) -> str | None:
+    said = hidden_status(command, cwd)
+    return None if said is None else said[0]
+
+
+HIDDEN = {
+    "python t.py 2>&1 | tee log": "without pipefail the exit status is that of `tee`",
+    "python t.py |& tee log": "that of `tee`",
+    "cd x && python t.py | tee -a log.txt": "that of `tee`",
+    "set -e; python t.py | tee log": "that of `tee`",
+    "python t.py | grep -v Warn | tee log": "that of `tee`",
+    "torchrun --nproc 2 t.py 2>&1 |\n  ts": "that of `ts`",
+    "python fail.py; echo bye": "hidden by `echo bye`",
+    "python fail.py\necho done\n": "hidden by `echo done`",
+    "python t.py || true": "hidden by `|| true`",
+    "python t.py || echo failed": "hidden by `|| echo failed`",
+    "accelerate launch t.py; nvidia-smi; date": "hidden by `date`",
+    "python t.py & wait": "hidden by `wait`",
+    "for s in 1 2; do python t.py --seed $s; done; echo over": "hidden by `echo over`",
+    "bash -c 'python t.py | tee log'": "that of `tee`",
+    'source venv/bin/activate; python t.py --name "a | b" | tee log': "that of `tee`",
+    "{ python t.py; } | tee log": "that of `tee`",
+    "CUDA_VISIBLE_DEVICES=0 nohup python t.py | tee log": "that of `tee`",
+    "script -qc 'python t.py' log": "`script` gives its own exit status",
+}
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_what_hides_the_exit_status_of_the_trainer_is_named(text: str) -> None:
+    command = ("script", "-qc", "python t.py", "log") if text.startswith("script") else ("bash", "-c", text)
+    assert HIDDEN[text] in (found(*command) or "nothing")
+
+
+SEEN = (
+    "python t.py",
+    "exec python t.py",
+    "set -o pipefail; python t.py | tee log",
+    "set -euo pipefail\npython t.py 2>&1 | tee log\n",
+    "python t.py | tee log; exit ${PIPESTATUS[0]}",
+    "cd x; export A=1; python t.py",
+    "set -e; python t.py; echo done",
+    "python t.py && echo done",
+    "python t.py; rc=$?; echo $rc; exit $rc",
+    "python t.py || exit 1; echo done",
+    "python t.py || { echo failed; exit 3; }",
+    "if python t.py; then echo good; else exit 1; fi",
+    "yes | python t.py",
+    "nvidia-smi | head -3; python t.py",
+    "conda activate x; python t.py --text 'a; b | c'  # python t.py | tee log",
+    "python t.py --sep '|' --other \\| x",
+    "cat <<EOF > cfg\npython t.py | tee log\nEOF\npython t.py",
+    "tensorboard --logdir runs & python t.py",
+    "python t.py > log 2>&1",
+    "python t.py &> log",
+    "python t.py & pid=$!; wait $pid",
+    "pip install -r r.txt | tail -1; python t.py",
+    'x=$(python count.py | tail -1); python t.py --n "$x"',
+)
+
+
+@pytest.mark.parametrize("text", SEEN)
+def test_a_command_that_passes_the_status_on_is_not_warned_of(text: str) -> None:
+    assert found("bash", "-c", text) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("bash", "-o", "pipefail", "-c", "python t.py | tee log"),
+        ("bash", "-eo", "pipefail", "-c", "python t.py | tee log"),
+        ("bash", "-ec", "python t.py; echo done"),
+        ("python", "t.py", "--shell", "bash", "-c", "a | b"),
+        ("script", "-qec", "python t.py", "log"),
+        (),
+    ],
+)
+def test_options_of_the_shell_count(command: tuple[str, ...]) -> None:
+    assert found(*command) is None
+
+
+@pytest.mark.parametrize(
+    "command", [("bash", "run.sh"), ("./run.sh",), ("bash", "-c", "bash run.sh"), ("srun", "-n", "1", "bash", "run.sh")]
+)
+def test_a_script_is_read(tmp_path: Path, command: tuple[str, ...]) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text("#!/bin/bash\n# trains\npython t.py 2>&1 | tee train.log\n")
+    assert "run.sh: `python t.py 2>&1 | tee`: without pipefail" in (found(*command, cwd=tmp_path) or "")
+    script.write_text("#!/bin/bash\nset -eo pipefail\npython t.py 2>&1 | tee train.log\necho done\n")
+    assert found(*command, cwd=tmp_path) is None
+
+
+def test_a_script_of_another_language_or_none_that_can_be_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("#!/usr/bin/env python\nprint(1) | 2; print(3)\n")
+    assert found("./t", cwd=tmp_path) is None
+    assert found("./nowhere.sh", cwd=tmp_path) is None
+    (tmp_path / "endless.sh").write_text("bash endless.sh\n")
+    assert found("bash", "endless.sh", cwd=tmp_path) is None
+    (tmp_path / "e.sh").write_text("#!/bin/sh -e\npython t.py\necho done\n")
+    assert found("./e.sh", cwd=tmp_path) is None
+
+
+def test_text_that_is_no_shell_does_not_raise() -> None:
+    for text in ("'", '"', "$(", "${", "<<", "<<A", "a\\", "|", ";;", "`", "&&", "((", "\n\n", "x | ", "<<A\nb"):
+        commands_of(text)
+        found("bash", "-c", text)
