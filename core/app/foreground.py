@@ -11,6 +11,7 @@ from typing import Any
 from ..model.control_messages import Reply, Request
 from ..model.observation import Command
 from ..model.record import Record
+from ..model.run import TERMINAL_STATES
 from ..model.story import RunStory
 from ..model.text.edge import EDGE
 from ..model.text.printable import printable
@@ -146,7 +147,7 @@ def _watch(
         code = supervisor.run()
     finally:
         server.stop()
-    if load_story(run.journal).state == "finished":
+    if load_story(run.journal).state in TERMINAL_STATES:
         close_view(run)
     return ExitCode.INTERRUPTED if interrupted.is_set() else code
 

@@ -346,7 +346,7 @@ def _mounts() -> str:
 
 
 def close_view(run: RunDirectory) -> None:
-    """Close the tmux window of a finished run, unless a terminal is attached to it."""
+    """Close the tmux window of a run that has ended, unless a terminal is attached to it."""
     tmux.close(run.load_spec(), unless_attached=True)
 
 

@@ -11,7 +11,8 @@ Each turn:
 7. lets sensors and actor follow the attempt that it started or ended;
 8. writes the notes of sensors to the journal;
 9. tries again to write records that are waiting for disk space;
-10. commits the metric history, and every SNAPSHOT_S writes the judge's state to the journal.
+10. commits the metric history, and every SNAPSHOT_S writes the judge's state to the journal;
+11. ends STOPPED_S after the run was stopped by a person.
 
 If this process dies, the trainer goes on under its runner, and the next supervisor continues from the journal.
 """
@@ -49,6 +50,8 @@ SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
 LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""
+STOPPED_S = 60.0
+"""A run that a person stopped, or that is held without a question, needs no process: `trainwatch resume` starts one."""
 HISTORY_COMMIT_S = 1.0
 """Period in which metric history becomes visible to screens."""
 
@@ -108,6 +111,7 @@ class Supervisor:
         self._t = 0.0
         self._next_snapshot_t = 0.0
         self._next_commit_t = 0.0
+        self._stopped_t: float | None = None
 
     def ask(self, command: Command) -> Future[Reply]:
         """Add an operator command to the inbox. The reply is set once the command is in the journal."""
@@ -179,6 +183,13 @@ class Supervisor:
         self._write_notes()
         self._write_waiting()
         self._save_state()
+        self._end_if_stopped()
+
+    def _end_if_stopped(self) -> None:
+        if self._stopped_t is None or self._t - self._stopped_t < STOPPED_S or self._exit_code is not None:
+            return
+        if self._live is None and self._state.withheld is None and not self._actions.unfinished:
+            self.end(1, "the run is stopped; `trainwatch resume` starts it again")
 
     def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
         self._journal.write(self._t, bodies)
@@ -191,6 +202,9 @@ class Supervisor:
         """Write the judge's entries, with a snapshot of its state if they change the run."""
         if not entries:
             return
+        for entry in entries:
+            if isinstance(entry, StateChanged):
+                self._stopped_t = self._t if entry.state == "stopped" else None
         changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.cli.parser import SECTIONS, listed_verbs, module_of, verbs
+from trainwatch.cli.parser import SECTIONS, build_parser, listed_verbs, module_of, verbs
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,7 @@ def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.Captu
         module = module_of(verb)
         assert module.SECTION in SECTIONS
         assert shown.count(f"\n  {verb:12} {module.HELP}\n") == (module.HELP is not None)
+
+
+def test_a_run_may_be_called_like_a_verb() -> None:
+    assert build_parser(["stop", "--yes", "stop"]).parse_args(["stop", "--yes", "stop"]).run == "stop"

@@ -3,18 +3,21 @@
 import errno
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
-from trainwatch.core.model.fact import JudgeSnapshot, Note, SupervisorEnded, SupervisorStarted
+from trainwatch.core.model.fact import JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
 from trainwatch.core.model.observation import Command, Observation, Outcome
 from trainwatch.core.model.ports import AttemptTarget
 from trainwatch.core.model.record import Entry, Record
 from trainwatch.core.supervisor.inbox import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor
+
+if TYPE_CHECKING:
+    from trainwatch.core.judge.recovery.withheld_state import Waiting
 
 END = EndWatch(id=99, reason="told to", exit_code=7)
 
@@ -222,3 +225,42 @@ def test_end_writes_its_reason_and_a_snapshot() -> None:
         SupervisorEnded(pid=1, why="asked by SIGTERM"),
         "closed",
     ]
+
+
+class RunningClock(StandingClock):
+    """Each look is 200 s later."""
+
+    def __init__(self) -> None:
+        self._t = 0.0
+
+    def now(self) -> float:
+        self._t += 200.0
+        return self._t
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+def test_the_supervisor_of_a_stopped_run_ends_unless_a_question_is_open(withheld: bool) -> None:
+    stopped = StateChanged(state="stopped", reason="stopped by ann")
+
+    def answer(o: Observation) -> tuple[Entry, ...]:
+        if o.t > 1200:
+            return (END,)
+        return ()
+
+    journal = MemoryJournal()
+    state = JudgeState(withheld=cast("Waiting", object())) if withheld else JudgeState()
+    watch = Supervisor(
+        judge=ScriptedJudge((stopped,), answer),
+        state=state,
+        snapshot=lambda _state: {},
+        snapshot_version=1,
+        journal=journal,
+        recorder=NoRecorder(),
+        inbox=BoundedInbox(),
+        clock=RunningClock(),
+        actor=CallingActor(lambda _d: None),
+        pid=1,
+    )
+    assert watch.run() == (7 if withheld else 1)
+    ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
+    assert ("stopped" in ended.why) is not withheld

@@ -78,7 +78,7 @@ class SupervisorWatch:
         """Look once. Returns whether the supervisor has ended in order, or the next attempt's runner watches."""
         wanted = self._wanted
         assert wanted is not None
-        held, holder = _lock(wanted["lock"])
+        held, holder = lock_holder(wanted["lock"])
         if held is None:
             return not os.path.isdir(os.path.dirname(wanted["lock"]))  # deleted, and nobody made it again
         if self._next_attempt():
@@ -128,7 +128,7 @@ class SupervisorWatch:
         return False
 
 
-def _lock(path: str) -> tuple[bool | None, str]:
+def lock_holder(path: str) -> tuple[bool | None, str]:
     """(whether the lock is held, None: it is missing; the pid in its file, empty: released in order)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -12,10 +12,14 @@ import signal
 import subprocess
 import sys
 import termios
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 from ...model.settings import Tmux
+from ..launch.keep_alive import lock_holder
+from ..launch.spool import EXIT
 from .tmux_calls import DetachClient, TmuxError, ask
 
 TAIL_BYTES = 4 << 20
@@ -25,6 +29,8 @@ LEAVE = frozenset(b"qQ\x03")
 """q and Ctrl-C as the terminal sends them."""
 POLL_S = 1.0
 """Period of checking whether ``tail`` still runs."""
+OVER_S = 60.0
+"""A view in the run's tmux window ends so long after the attempt, if no supervisor is there that shows the next one."""
 
 
 def tail_command(log: str) -> list[str]:
@@ -54,15 +60,15 @@ def main(arguments: list[str]) -> int:
     sys.stderr.flush()
     try:
         if keys:
-            return follow(command, in_pane=in_pane)
+            return follow(command, in_pane=in_pane, over=Over(log).is_over if in_pane else lambda: False)
         os.execvp(command[0], command)
     except FileNotFoundError:
         sys.stderr.write(f"tail is not installed; the log is {log}\n")
         return 1
 
 
-def follow(command: list[str], *, in_pane: bool) -> int:
-    """Run ``command`` until it ends or q or Ctrl-C is pressed, then restore the terminal."""
+def follow(command: list[str], *, in_pane: bool, over: Callable[[], bool] = lambda: False) -> int:
+    """Run ``command`` until it ends, q or Ctrl-C is pressed, or ``over``, then restore the terminal."""
     before = termios.tcgetattr(0)
     quiet = [*before]
     quiet[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG)
@@ -74,6 +80,8 @@ def follow(command: list[str], *, in_pane: bool) -> int:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         while child.poll() is None:
             if not select.select([0], [], [], POLL_S)[0]:
+                if over():
+                    return 0
                 continue
             typed = os.read(0, 1024)
             if not typed or (LEAVE.intersection(typed) and not in_pane):
@@ -91,6 +99,38 @@ def follow(command: list[str], *, in_pane: bool) -> int:
             child.wait()
         with contextlib.suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, before)
+
+
+class Over:
+    """Whether nobody needs the view any more: attempt and supervisor have ended, and no terminal shows the window."""
+
+    def __init__(self, log: str) -> None:
+        self._attempt = Path(log).parent
+        self._lock = str(self._attempt.parent.parent / "supervisor.lock")
+        self._since: float | None = None
+
+    def is_over(self) -> bool:
+        if not (self._attempt / EXIT).exists() and self._attempt.is_dir():
+            return False
+        if lock_holder(self._lock)[0]:
+            self._since = None
+            return False
+        now = time.monotonic()
+        self._since = self._since if self._since is not None else now
+        if now - self._since < OVER_S:
+            return False
+        self._since = now  # asked again after OVER_S
+        return not _is_watched()
+
+
+def _is_watched() -> bool:
+    """Whether a terminal is attached to this session. Unknown counts as yes."""
+    command = ["tmux", "display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}"]
+    try:
+        shown = subprocess.run(command, capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return True
+    return shown.returncode != 0 or shown.stdout.strip() != b"0"
 
 
 def detach() -> None:

@@ -75,7 +75,8 @@ def module_of(verb: str) -> Any:
 
 def build_parser(words: Sequence[str]) -> OneLineParser:
     """The parser for these words. Imports only the verb among them, or all verbs for ``--help`` and an unknown verb."""
-    wanted = [word for word in words if word in verbs()]
+    known = verbs()
+    wanted = list(dict.fromkeys(word for word in words if word in known))  # a run may be called `stop`, too
     everything = not wanted and any(not word.startswith("-") or word in {"-h", "--help"} for word in words)
     parser = OneLineParser(
         prog="trainwatch",
