@@ -62,6 +62,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     run_total_before: int | None = None
     printed_every: int = 1
     printed_every_before: int = 1
+    changes: tuple[str, ...] = ()
+    """What trainwatch changed in the settings of the launch, a clause each."""
     reread_to: int | None = None
     """Position up to which a new supervisor reads the log again: those steps were made before."""
     patient_until: float = 0.0

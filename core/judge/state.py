@@ -52,8 +52,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``decision``, ``incident``: newest ids. ``attempts``: launches decided or seen. ``incidents``: the open
     ones. ``failed_position``: position of the run when its last attempt ended. ``progress_t``: when progress was last
     written down. ``history``: the failures that ended attempts so far. ``taken_over``: a trainer that was found running
-    was reported since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait for
-    a person. ``planned_deletion``: decision whose plan is being made. ``profile_pending``: a profile asked for;
+    was reported since this supervisor began. ``applied``: remedies in force; ``proposed``: names of those that wait
+    for a person.
+    ``planned_deletion``: decision whose plan is being made. ``profile_pending``: a profile asked for;
     ``switch``: stop for it at the next checkpoint. ``ran``: the settings that made steps last, None = none did.
     ``trained``: an attempt made verified progress.
     """
@@ -93,7 +94,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     applied: tuple[AppliedRemedy, ...] = ()
     proposed: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
-    """Names of remedies that took no effect here."""
+    """Names of remedies that took no effect here, or did not start."""
     printed: Printed = Printed()
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None

@@ -15,8 +15,11 @@ from trainwatch.core.judge.recovery.ramp_state import Ramp, SettingsThatRan
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import StartAttempt
-from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved
+from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, RampMoved, RemediesDropped, RemedyApplied
+from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.launch.ramp_rule import FailedRung
+from trainwatch.core.model.observation import Start
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
 from trainwatch.core.model.story import RunStory, apply
@@ -82,10 +85,46 @@ def test_memory_that_no_remedy_helps_ends_the_experiment_and_not_the_run() -> No
     assert profiles(world) == [None, "safe_mode", None]
 
 
-def test_the_first_start_of_all_has_nothing_to_go_back_to() -> None:
+def test_a_first_start_with_a_profile_goes_back_to_the_own_settings_of_the_user() -> None:
     world = World(mind(Settings(profiles=Profiles(use="safe_mode"))))
     crash(world.begin(), ARGPARSE, 2)
-    assert world.word == "given_up"
+    assert profiles(world) == ["safe_mode", None]
+    assert "profile safe_mode does not start here: back to your own config as it stands" in world.text()
+    assert world.of(BudgetChanged) == []
+    crash(world, ARGPARSE, 2)
+    assert world.word == "given_up", "without any change of ours it is the user's own"
+
+
+@pytest.mark.parametrize("text", [OOM, NETWORK, ""])
+def test_a_first_start_that_fails_for_something_else_keeps_its_profile(text: str) -> None:
+    world = World(mind(Settings(profiles=Profiles(use="safe_mode"))))
+    crash(world.begin(), text).wait(31.0)
+    assert set(profiles(world)) == {"safe_mode"}
+
+
+def test_a_remedy_that_does_not_start_is_taken_back_and_not_taken_again() -> None:
+    settings = Settings(restart=Restart(backoff_s=(0.0,)))
+    knows = mind(settings, remedies=load_remedies(), values={"": {"train_batch_size": 4}}, preset=Preset(name="kohya"))
+    world = save(World(knows).begin().watch(story(40)))
+    crash(world, OOM)
+    (remedy,) = world.of(RemedyApplied)
+    crash(world, ARGPARSE, 2)
+    assert world.of(StartAttempt)[-1].changes == ()
+    assert f"trainwatch's own change ({remedy.name}) does not start here: it is taken back" in world.text()
+    assert world.of(RemediesDropped)[0].names == (remedy.name,)
+    assert [b.used for b in world.of(BudgetChanged)] == [1]
+    crash(on(world), OOM)
+    assert remedy.name not in [r.name for r in world.of(RemedyApplied)[1:]]
+
+
+def test_a_start_with_changes_of_ours_that_is_given_up_names_them() -> None:
+    change = Change(where="flag", key="--resume", before=None, after="out/step-40")
+    world = World(mind(Settings(restart=Restart(max_restarts=0)))).begin()
+    world.see(Start(t=world.t, attempt=1, pid=9, changes=(change,)))
+    crash(world, ARGPARSE, 2)
+    assert (
+        "changes that trainwatch made, which may be what does not start: --resume None -> out/step-40" in world.text()
+    )
 
 
 def test_a_launch_that_the_settings_made_impossible() -> None:

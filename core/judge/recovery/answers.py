@@ -41,6 +41,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
     saved: bool = False
     """The failed attempt wrote a checkpoint that is further than all before."""
+    changes: tuple[str, ...] = ()
+    """What trainwatch changed for an attempt that failed before its first step, a clause each."""
     waits_for: WaitsFor | None = None
     """What a restart after this class has to wait for (failures.toml)."""
     nan_action: Literal["rollback", "stop", "warn"] = "rollback"

@@ -75,6 +75,7 @@ def answer_failure(
         confidence=confidence,
         trained=fallback.has_trained(state),
         saved=state.attempt.saved,
+        changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for=class_.waits_for,
         nan_action=settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),

@@ -1,9 +1,10 @@
-"""Back to the settings that ran: a profile that fails before its first step must not end a run that trained.
+"""Back to the settings that ran: a change of ours that fails before its first step must not end a run.
 
-A switch of profiles is an experiment. If the new settings do not even start (a flag that the script does not know, a
-library that is missing), the run goes on as before, at once and uncharged, and does not try them again by itself. Known
-false alarm: a failure that has nothing to do with the settings and comes just then. The profile is then left although
-it would have worked; an operator who asks for it again gets it.
+A profile or a remedy is an experiment. If the new settings do not even start (a flag that the script does not know, a
+library that is missing), the run goes on as before, at once and uncharged, and does not take them again by itself. A
+first start with a profile goes back to the user's own settings in the same way, if its failure is one of code or
+settings. Known false alarm: a failure that has nothing to do with the settings and comes just then. The profile is then
+left although it would have worked; an operator who asks for it again gets it.
 """
 
 from ...model.fact import ProfileChanged
@@ -13,6 +14,9 @@ from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import ramp, remedy_choice
 from .ramp_state import SettingsThatRan
+
+OWN = SettingsThatRan(attempt=0)
+"""The user's own settings, before any attempt has trained."""
 
 
 def remember(builder: StepBuilder) -> None:
@@ -31,23 +35,30 @@ def has_trained(state: JudgeState) -> bool:
 
 
 def settings_that_ran(state: JudgeState, *, started: bool = True) -> SettingsThatRan | None:
-    """What to go back to; None unless the newest launch had another profile and failed before its first step.
+    """What to go back to; None unless the newest launch had new settings of ours and failed before its first step.
 
     ``started``: the attempt began; else its launch failed.
     """
     ran = state.ran
-    if ran is None or state.profile == ran.profile:
+    if ran is None:
+        # Nothing has trained: without our change the first start is the user's own.
+        return OWN if state.profile is not None and _failed_at_start(state, started=started) else None
+    if (state.profile, state.applied) == (ran.profile, ran.applied):
         return None
-    if any(rung.profile == ran.profile for rung in state.ramp.failed):
+    if state.profile != ran.profile and any(rung.profile == ran.profile for rung in state.ramp.failed):
         return None  # what ran last did not hold either
-    if started and (state.attempt.beat_t is not None or state.attempt.profile != state.profile):
-        return None
-    return ran
+    return ran if _failed_at_start(state, started=started) else None
+
+
+def _failed_at_start(state: JudgeState, *, started: bool) -> bool:
+    return not started or (state.attempt.beat_t is None and state.attempt.profile == state.profile)
 
 
 def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
     """The next launch has the settings that ran. Returns why, as a sentence for people."""
     state = builder.state
+    if state.profile == ran.profile:
+        return _without_new_remedies(builder, ran, failure, reason, incident)
     left = state.profile if state.profile is not None else NO_PROFILE
     to = ran.profile if ran.profile is not None else NO_PROFILE
     asked = state.profile_pending not in {None, left}
@@ -59,6 +70,16 @@ def go_back(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: st
         return words  # an operator or a remedy chose another profile meanwhile
     builder.set(profile_pending=to)
     builder.fact(ProfileChanged(profile=ran.profile, pending=True, why=f"{words} ({failure})", failed=failed))
+    remedy_choice.restore(builder, ran.applied, words, incident)
+    return words
+
+
+def _without_new_remedies(builder: StepBuilder, ran: SettingsThatRan, failure: str, reason: str, incident: int) -> str:
+    before = {known.name for known in ran.applied}
+    names = tuple(known.name for known in builder.state.applied if known.name not in before)
+    words = f"trainwatch's own change ({', '.join(names)}) does not start here: it is taken back"
+    builder.note(f"{words} ({failure}: {reason})")
+    builder.set(withdrawn=(*builder.state.withdrawn, *names))
     remedy_choice.restore(builder, ran.applied, words, incident)
     return words
 

@@ -65,8 +65,10 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
 
 
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
-    """An attempt with another profile died before its first step, and not for want of memory: see fallback.py."""
+    """An attempt with new settings of ours died before its first step, and not for want of memory: see fallback.py."""
     if failure.ran_before is None or failure.cause.kind == "hang" or failure.settings == "likely":
+        return None
+    if not failure.ran_before.attempt and failure.curable:
         return None
     return GoBack(failure.ran_before, counted=False)
 
@@ -99,6 +101,8 @@ def remedy_applies(failure: FailureInput) -> Answer | None:
 def new_settings_do_not_fit(failure: FailureInput) -> Answer | None:
     """New settings need more memory than there is, and no remedy helps."""
     if failure.ran_before is None or failure.cause.kind == "hang" or failure.curable:
+        return None
+    if not failure.ran_before.attempt:
         return None
     return GoBack(failure.ran_before)
 
@@ -198,7 +202,7 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
 
 def _end(failure: FailureInput, reason: str) -> Answer:
     """Give up; if the settings are new, go back to those that ran instead."""
-    if failure.ran_before is not None:
+    if failure.ran_before is not None and failure.ran_before.attempt:
         return GoBack(failure.ran_before)
     waiting = failure.waiting if failure.remedy is None else (failure.remedy, *failure.waiting)
     advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting))
@@ -215,6 +219,9 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     """What points at hardware, driver or settings, a sentence each."""
     history = failure_history.with_cause(failure.history, failure.cause)
     lines = [f"failures: {failure_history.in_words(history)}"]
+    if failure.changes:
+        ours = "; ".join(failure.changes[:4])
+        lines.append(f"this start had changes that trainwatch made, which may be what does not start: {ours}")
     if failure.kernel:
         lines.append(f"hardware or driver: kernel log: {'; '.join(failure.kernel[:2])}")
     if failure.still_open:

@@ -46,6 +46,8 @@ from .printed_settings import Printed
 
 replace = msgspec.structs.replace
 
+CHANGES_KEPT = 6
+"""Changes of a launch that are named if it does not start."""
 GO_ON = RestartPlan(reason="continue after an interruption")
 
 
@@ -122,6 +124,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         named=machine.named if isinstance(machine, Starting) else (),
         resume_epoch=known.epoch if known is not None else None,
         resume_epochs=known.epochs_done if known is not None else None,
+        changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
         total_before=state.progress.total_steps,
         run_total_before=run_total(state) or state.attempt.run_total_before,
         printed_every_before=state.attempt.printed_every,
