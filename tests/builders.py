@@ -121,6 +121,7 @@ class Story:
         self.step = 0
         self.read = 1e8
         self.written = 1e7
+        self.net = 0.0
         self.observations: list[Observation] = []
         self._next_sample_t = 0.0
         self.attempt = 0
@@ -196,6 +197,7 @@ class Story:
         cpu: float | Callable[[float], float] = 0.002,
         read_per_s: float = 0.0,
         write_per_s: float = 0.0,
+        net_per_s: float = 0.0,
         states: dict[str, int] | None = None,
         procs: int | None = None,
         logs: Iterable[tuple[float, str]] = (),
@@ -208,6 +210,7 @@ class Story:
         ``process``: further fields of the process samples.
         """
         begin, end = self.t, self.t + seconds
+        process = {**process, "net_bytes": self.net}
         pending = sorted(logs)
         at = 0
         while self._next_sample_t < end:
@@ -217,6 +220,7 @@ class Story:
                 self.log(pending[at][1])
                 at += 1
             self.t = t
+            process["net_bytes"] += net_per_s * self.period_s
             if self.telemetry:
                 self._sample(
                     gpu, cpu, read_per_s, write_per_s, states, procs, process, see_gpu=see_gpu, see_process=see_process
@@ -225,7 +229,7 @@ class Story:
         for after, text in pending[at:]:
             self.t = begin + after
             self.log(text)
-        self.t = end
+        self.t, self.net = end, process["net_bytes"]
         return self
 
     def _sample(
@@ -589,6 +593,11 @@ class World:
             if isinstance(entry, IncidentOpened | IncidentUpdated):
                 known[entry.incident.id] = entry.incident
         return list(known.values())
+
+    @property
+    def hangs(self) -> list[Incident]:
+        """The incidents of kind ``hang``."""
+        return [incident for incident in self.incidents if incident.kind == "hang"]
 
     def text(self) -> str:
         """The story for people to review: states, incidents, decisions."""

@@ -30,6 +30,11 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in LIVE_STATES
 
     @property
+    def silent(self) -> bool:
+        """A hang is suspected, or one was declared."""
+        return self.state == "hung" or any(i.kind == "quiet" for i in self.now.story.open_incidents)
+
+    @property
     def started(self) -> bool:
         """It was started at least once."""
         return bool(self.now.story.attempts)
@@ -76,7 +81,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         key="w", shown="w", action="wait", label="wait", help="wait longer on a suspected hang",
-        when=lambda c: c.state == "hung" and c.watched, acts=True, first=lambda c: c.state == "hung",
+        when=lambda c: c.silent and c.watched, acts=True, first=lambda c: c.silent,
     ),
     Key(
         key="u", shown="u", action="unpause", label="continue", help="continue after a pause",

@@ -75,13 +75,15 @@ class Running(Variant, frozen=True, tag="running"):
 class Hung(Variant, frozen=True, tag="hung"):
     """A hang was declared; its evidence is being captured, until run time ``until_t`` at the latest.
 
-    ``judged``: what follows was withheld (recovery/gate.py): the trainer stays as it is.
+    ``judged``: what follows was withheld (recovery/gate.py): the trainer stays as it is. ``blocked``: a process is
+    blocked in the kernel; the stop waits until it is free.
     """
 
     incident: int
     capture: int
     until_t: float
     judged: bool = False
+    blocked: bool = False
 
 
 Then = Literal["restart", "hold", "finish", "end", "give_up"]

@@ -16,6 +16,7 @@ from ..model.settings import Act
 from ..model.shipped.remedy import AppliedRemedy
 from .attempt_progress import AttemptProgress
 from .failure.log_evidence import DiagnosisState
+from .failure.lost_gpu import SeenGpu
 from .findings.disk_forecast import DiskUse
 from .findings.eta import Pace
 from .findings.health_levels import Bands
@@ -27,7 +28,9 @@ from .hang.liveness import Liveness
 from .hang.log_activity import LogActivity
 from .hang.pauses import Pause
 from .hang.phase_times import PhaseTimes
+from .hang.quiet import GpuFault, Quiet
 from .hang.step_clock import StepClock
+from .hang.step_peak import StepPeak
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
@@ -75,6 +78,10 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     log_activity: LogActivity = LogActivity()
     phase_times: PhaseTimes = PhaseTimes()
     pause: Pause = Pause()
+    peak: StepPeak = StepPeak()
+    quiet: Quiet | None = None
+    gpu_fault: GpuFault | None = None
+    gpus_seen: tuple[SeenGpu, ...] = ()
     loss: Loss = Loss()
     pace: Pace = Pace()
     stall: Stall = Stall()

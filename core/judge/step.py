@@ -35,8 +35,10 @@ from ..model.observation import (
 )
 from ..model.story import RunStory
 from .failure.log_evidence import kernel_evidence
+from .failure.lost_gpu import is_of_run, names_lost_gpu
 from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
 from .hang import active_time, liveness, log_activity, step_clock
+from .hang.quiet import GpuFault
 from .knowledge import Knowledge
 from .recovery import (
     attempts,
@@ -184,7 +186,12 @@ def _on_tick(knowledge: Knowledge, state: JudgeState, _tick: Tick) -> Result:
 
 
 def _on_kernel(knowledge: Knowledge, state: JudgeState, line: KernelLine) -> Result:
-    return replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text, knowledge.catalogue)), NOTHING
+    state = replace(state, diagnosis=kernel_evidence(state.diagnosis, line.text, knowledge.catalogue))
+    for text in line.text.splitlines():
+        if names_lost_gpu(text, knowledge.catalogue) and is_of_run(text, state.gpus_seen):
+            fault = GpuFault(text=text.strip(), at=active_time.now(state.time))
+            state = replace(state, gpu_fault=state.gpu_fault or fault)
+    return state, NOTHING
 
 
 def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:
@@ -233,6 +240,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
         deletion_plan.on_planned(builder, outcome)
         return builder.state, tuple(builder.entries)
     match state.machine:
+        case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
+            hang_check.on_quiet_evidence(builder, quiet, outcome)
         case Hung(capture=order) as machine if order == outcome.decision:
             hang_check.end_hung(builder, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:

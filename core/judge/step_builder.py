@@ -103,12 +103,21 @@ class StepBuilder:
         self.fact(IncidentOpened(incident=incident))
         return number
 
-    def warn(self, kind: IncidentKind, class_: str, reason: str, *, title: str = "", ending: str | None = None) -> int:
+    def warn(
+        self,
+        kind: IncidentKind,
+        class_: str,
+        reason: str,
+        *,
+        title: str = "",
+        ending: str | None = None,
+        evidence: tuple[Evidence, ...] = (),
+    ) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
         One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
         """
-        number = self.open_incident(kind, class_, reason, severity="warning", ending=ending)
+        number = self.open_incident(kind, class_, reason, severity="warning", ending=ending, evidence=evidence)
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
             self.notify("warning", title or reason, reason if title else "", incident=number)

@@ -4,7 +4,9 @@ from typing import Literal
 
 import msgspec
 
-IncidentKind = Literal["hang", "stall", "crash", "health", "loss", "checkpoint", "disk", "resume", "supervisor"]
+IncidentKind = Literal[
+    "hang", "quiet", "stall", "crash", "health", "loss", "checkpoint", "disk", "resume", "supervisor"
+]
 Severity = Literal["info", "warning", "danger"]
 HangKind = Literal["idle", "spin", "starved", "exiting"]
 

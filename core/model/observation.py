@@ -63,6 +63,8 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     power_w: float | None = field(default=None, name="power")
     power_limit_w: float | None = field(default=None, name="power_limit")
     own: bool | None = None
+    pci: str | None = None
+    """Its address on the bus, as in kernel lines."""
     name: str | None = None
     clock_mhz: float | None = None
     throttle: tuple[str, ...] | None = None
@@ -110,6 +112,10 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     """Processes that compute: those with at least a tenth of the busiest one's CPU time lately."""
     held: int | None = None
     """Those of them that are stopped (state T), or wait for a parent that is."""
+    net_bytes: float | None = None
+    """Bytes over the sockets of the tree, loopback left out, cumulative."""
+    silent_mounts: tuple[str, ...] | None = None
+    """Mounts of the run that do not answer while a process is blocked (state D); None = not known."""
     asks: Literal["yes", "maybe"] | None = None
     """It waits for input at its terminal; "maybe": if the kernel does not show it for certain."""
 

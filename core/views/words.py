@@ -10,6 +10,7 @@ TITLES: dict[str, str] = {
     "suspended": "stopped by a signal",
     "asks": "waits for an answer",
     "missing": "no checkpoint",
+    "no_progress": "no progress",
     "ram_tight": "RAM is tight",
     "termination": "this machine will be ended",
     "slow_steps": "slow steps",

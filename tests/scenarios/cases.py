@@ -13,7 +13,8 @@ from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.replay import Replay
 
-DEAD_S = 150.0
+DEAD_S = 180.0
+BLOCKED_S = 900.0
 TALKING_S = 420.0
 SPIN_S = 420.0
 PINNED_S = 900.0
@@ -36,6 +37,8 @@ class Sick:
     kinds: tuple[str, ...]
     within_s: float
     incident: str = "hang"
+    held: bool = False
+    """A hang whose stop waits: a process is blocked in the kernel, which no signal ends."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,13 @@ def fault(case: Case, fold: Replay) -> str | None:
         return f"called {incident.class_} instead of {' or '.join(case.sick.kinds)}"
     if case.sick.incident != "hang":
         return "a stop for what deserves only a warning" if stops or hangs else None
+    told = [*opened(fold, "quiet"), *opened(fold, "stall")]
+    if not any(told_t <= t for told_t, _ in told):
+        return "a hang that nobody was told of before"
     if not incident.evidence:
         return "a hang without evidence"
+    if case.sick.held:
+        return "a stop that no signal can carry out" if stops else None
     after = [e for at, e in fold.entries if at >= t and isinstance(e, CaptureStacks | StopAttempt | StartAttempt)]
     if [type(e) for e in after if not isinstance(e, StartAttempt)] != [CaptureStacks, StopAttempt]:
         return "not exactly one stop, with evidence taken before it"

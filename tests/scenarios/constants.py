@@ -22,6 +22,8 @@ JUDGE = "trainwatch.core.judge"
 MODULES = (
     "hang.deadlines",
     "hang.detector",
+    "hang.cost",
+    "hang.step_peak",
     "hang.liveness",
     "hang.gpu_activity",
     "hang.log_activity",

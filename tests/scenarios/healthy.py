@@ -687,3 +687,125 @@ def evaluates_between_sparse_lines_with_power_unknown(s: Story) -> Story:
     s.power = False
     s.start().load()
     return _lines(s, *[450.0] * 7, 1400.0)
+
+
+# --- uploads, blocked mounts, costs, the slow clock -------------------------------------------------------------------
+
+
+@healthy
+def uploads_what_it_saved(s: Story) -> Story:
+    """For 200 s and longer after a save; sockets show in no I/O counter."""
+    return begun(s).save(30).go(400, cpu=0.03, net_per_s=2.5e5).train(60)
+
+
+@healthy
+def mount_comes_back_after_eight_minutes(s: Story) -> Story:
+    return begun(s).dead(480, states={"D": 4, "S": 5}).train(60)
+
+
+@healthy
+def mount_comes_back_and_the_next_step_takes_a_while(s: Story) -> Story:
+    return begun(s).dead(400, states={"D": 4, "S": 5}).dead(130).train(60)
+
+
+def hours(s: Story, count: float) -> Story:
+    """Training without a checkpoint, sampled seldom."""
+    period, s.period_s, s.total = s.period_s, 15.0, 60_000
+    begun(s, int(3600 * count / s.step_s))
+    s.period_s = period
+    return s
+
+
+@healthy
+def rank0_computes_metrics_with_hours_unsaved(s: Story) -> Story:
+    return hours(s, 3).go(450, gpu=first_only(idle, spin), cpu=1.0 * s.gpus).train(20)
+
+
+@healthy
+def computes_on_its_cpu_with_hours_unsaved_and_no_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    return hours(s, 3).go(1500, cpu=1.2 * s.gpus).train(20)
+
+
+@healthy
+def asks_a_service_with_hours_unsaved_and_no_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    return hours(s, 3).go(1900, cpu=0.42 * s.gpus).train(20)
+
+
+@healthy
+def makes_a_smaller_pause_at_half_its_power_with_hours_unsaved(s: Story) -> Story:
+    hours(s, 1)
+    for seconds in (140, 200):
+        s.go(seconds, gpu=scattered(180), cpu=1.1).train(60)
+    return s.go(1100, gpu=scattered(180), cpu=1.1).train(20)
+
+
+@healthy
+def evaluates_for_an_hour(s: Story) -> Story:
+    s.period_s = 5.0
+    return begun(s).evaluate(3600).train(60)
+
+
+@healthy
+def saves_for_an_hour(s: Story) -> Story:
+    s.period_s = 5.0
+    return begun(s).save(3600).train(60)
+
+
+@healthy
+def evaluates_for_an_hour_without_a_bar(s: Story) -> Story:
+    s.period_s = 5.0
+    return begun(s).evaluate(3600, bar=False).train(60)
+
+
+@healthy
+def one_line_comes_after_eighty_minutes(s: Story) -> Story:
+    s.start().load()
+    return _lines(s, *[100.0] * 12, 4900.0, 100.0)
+
+
+@healthy
+def each_epoch_counts_to_the_same_total(s: Story) -> Story:
+    """No epoch is printed."""
+    s.period_s = 10.0
+    s.start().load()
+    s.total = 400
+    for _ in range(3):
+        s.step = 0
+        s.train(400, step_s=8.0)
+    return s
+
+
+def _iteration(step: int) -> str:
+    return f"iter {step}: loss 2.5{step % 10}, time 8250.12ms, mfu 31.20%\n"
+
+
+@healthy
+def each_epoch_counts_from_one_without_a_total(s: Story) -> Story:
+    s.period_s = 10.0
+    s.start().load()
+    for _ in range(3):
+        s.step = 0
+        s.train(400, step_s=8.0, line=_iteration)
+    return s
+
+
+@healthy
+def evaluates_in_each_epoch_of_an_earlier_count(s: Story) -> Story:
+    """Goes back by itself to the best step, after an evaluation of half an hour."""
+    s.period_s = 5.0
+    begun(s)
+    for _ in range(2):
+        s.evaluate(1700)
+        s.step -= 40
+        s.train(45)
+    return s
+
+
+@healthy
+def prepares_its_data_for_an_hour_without_gpu_readings(s: Story) -> Story:
+    """One core is busy, nothing is printed."""
+    s.util = s.power = False
+    s.period_s = 5.0
+    return s.start().load().go(3600, cpu=1.0).train(60)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tests.builders import Story, busy, evaluating, first_only, idle, spin
 from tests.scenarios.cases import (
+    BLOCKED_S,
     DEAD_S,
     EXITING_S,
     PHASE_S,
@@ -20,6 +21,7 @@ from tests.scenarios.cases import (
     new,
     scattered,
 )
+from tests.scenarios.healthy import hours
 from trainwatch.core.model.launch.habits import Habits, PhaseHabit
 from trainwatch.core.model.observation import Learned
 from trainwatch.core.model.settings import Hang, Settings
@@ -28,14 +30,14 @@ SICK: dict[str, Build] = {}
 
 
 def sick(
-    kinds: str, within_s: float, incident: str = "hang"
+    kinds: str, within_s: float, incident: str = "hang", *, held: bool = False
 ) -> Callable[[Callable[[Story], Story]], Callable[[Story], Story]]:
     """Register a sick scenario: the builder marks the moment with ``in_trouble``."""
 
     def register(build: Callable[[Story], Story]) -> Callable[[Story], Story]:
         def make(seed: int, period: float, gpus: int) -> Case:
             story = build(new(seed, period, gpus))
-            return Case(story, Sick(story.trouble_t, tuple(kinds.split()), within_s, incident))
+            return Case(story, Sick(story.trouble_t, tuple(kinds.split()), within_s, incident, held))
 
         SICK[build.__name__] = make
         return build
@@ -160,7 +162,7 @@ def dies_in_save(s: Story) -> Story:
     return in_trouble(s).dead(2000)
 
 
-@sick("idle starved", PHASE_S)
+@sick("starved", BLOCKED_S, held=True)
 def dies_in_blocked_save(s: Story) -> Story:
     begun(s).save(40, complete=False)
     return in_trouble(s).dead(2000, states={"D": 1, "S": 8})
@@ -172,7 +174,7 @@ def dies_after_save(s: Story) -> Story:
     return in_trouble(s).dead(2000)
 
 
-@sick("starved", DEAD_S)
+@sick("starved", BLOCKED_S, held=True)
 def starves_blocked(s: Story) -> Story:
     return in_trouble(begun(s)).dead(900, states={"D": 3, "S": 6})
 
@@ -492,7 +494,7 @@ def polls_without_gpu_readings(s: Story) -> Story:
     return in_trouble(begun(s)).go(8000, cpu=0.4 * s.gpus)
 
 
-@sick("idle", 3700.0)
+@sick("spin", 2800.0)
 def polls_on_many_cores(s: Story) -> Story:
     s.period_s = 5.0
     return in_trouble(begun(s)).go(6000, cpu=4.0)
@@ -679,3 +681,85 @@ def spins_without_gpu_readings_and_names_a_phase_in_each_step(s: Story) -> Story
     for _ in range(25):
         s.log("\nRunning validation\n").train(1, step_s=7.0, line=line)
     return in_trouble(s).spinning(2400)
+
+
+# --- uploads, blocked mounts, costs, the slow clock -------------------------------------------------------------------
+
+SLOW_S = 2850.0
+
+
+@sick("idle", DEAD_S)
+def dies_beside_the_heartbeats_of_its_sockets(s: Story) -> Story:
+    return in_trouble(begun(s)).go(900, net_per_s=5e4)
+
+
+@sick("starved", BLOCKED_S, held=True)
+def is_blocked_with_half_a_day_unsaved(s: Story) -> Story:
+    return in_trouble(hours(s, 12)).dead(1500, states={"D": 4, "S": 5})
+
+
+@sick("idle", 1100.0)
+def dies_after_its_mount_came_back(s: Story) -> Story:
+    return in_trouble(begun(s)).dead(500, states={"D": 4, "S": 5}).dead(900)
+
+
+@sick("idle", DEAD_S)
+def dies_with_hours_unsaved(s: Story) -> Story:
+    return in_trouble(hours(s, 3)).dead(900)
+
+
+@sick("spin", 560.0)
+def spins_with_hours_unsaved(s: Story) -> Story:
+    return in_trouble(hours(s, 3)).spinning(1200)
+
+
+@sick("spin", 1800.0)
+def spins_without_gpu_readings_with_hours_unsaved(s: Story) -> Story:
+    s.util = s.power = False
+    return in_trouble(hours(s, 3)).spinning(2400)
+
+
+def _again(s: Story, line: Callable[[int], str] | None = None) -> Story:
+    """Workers are lost at step 900 and restarted at 850, for ever."""
+    s.period_s = 5.0
+    s.start().load()
+    s.step = 820
+    in_trouble(s.train(80, step_s=2.5, line=line))
+    for _ in range(25):
+        s.log("\nSignal 11 (SIGSEGV) received by PID 77\nrestarting worker group\nloading checkpoint\n")
+        s.go(25, cpu=1.0, read_per_s=8e7)
+        s.step = 850
+        s.train(50, step_s=2.5, line=line)
+    return s
+
+
+@sick("spin", SLOW_S)
+def workers_restart_twenty_times_at_one_place(s: Story) -> Story:
+    return _again(s)
+
+
+@sick("spin", SLOW_S)
+def workers_restart_at_one_place_of_an_unknown_total(s: Story) -> Story:
+    return _again(s, lambda step: f"iter {step}: loss 2.5{step % 10}, time 2250.12ms, mfu 31.20%\n")
+
+
+@sick("spin", SLOW_S)
+def retries_one_step_out_of_memory(s: Story) -> Story:
+    s.period_s = 5.0
+    begun(s)
+    bar = s.bar(s.step)
+    logs = [(20.0 * n, f"\nCUDA out of memory, retrying the batch\n{bar}") for n in range(1, 300)]
+    return in_trouble(s).go(6000, gpu=busy, cpu=1.2, logs=logs)
+
+
+@sick("spin starved", SLOW_S)
+def reads_its_own_memory_back_from_the_swap(s: Story) -> Story:
+    s.period_s = 5.0
+    return in_trouble(begun(s)).go(6000, cpu=0.1, read_per_s=6e6, states={"D": 2, "S": 7})
+
+
+@sick("idle", 5500.0)
+def polls_at_its_start_without_gpu_readings(s: Story) -> Story:
+    s.util = s.power = False
+    s.period_s = 5.0
+    return in_trouble(s.start().load()).go(8000, cpu=0.4 * s.gpus)

@@ -287,9 +287,9 @@ def test_wait_puts_a_hang_off() -> None:
     assert world.word == "running"
     world.watch(Story(meta=False).dead(500))
     assert world.word == "running"
-    assert len(world.incidents) == 1
+    assert len(world.hangs) == 1
     world.watch(Story(meta=False).dead(140))
-    assert len(world.incidents) == 2
+    assert len(world.hangs) == 2
 
 
 def test_shutdown_leaves_the_trainer() -> None:

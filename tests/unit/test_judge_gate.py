@@ -54,7 +54,7 @@ def test_with_notify_a_hang_is_told_and_nothing_is_ended() -> None:
     assert "would have restarted from checkpoint-80" in notices(world, "withheld")[0].title
     assert "it repeats 20 steps (about" in held.price
     assert "each hour of waiting costs" in held.price
-    assert world.incidents[0].open
+    assert world.hangs[0].open
 
 
 def test_a_hang_under_notify_runs_again_when_steps_come_and_costs_no_restart() -> None:
@@ -98,7 +98,7 @@ def test_with_ask_the_question_names_its_price_and_the_commands() -> None:
     world = hung("ask")
     (question,) = notices(world, "question")
     assert question.title == "run: restart from checkpoint-80 (step 80), after ending it?"
-    number = world.incidents[0].id
+    number = world.hangs[0].id
     assert f"yes: `trainwatch restart run --incident {number}`" in question.body
     assert f"no: `trainwatch ack run --incident {number}`" in question.body
     assert "end it for good: `trainwatch stop run`" in question.body
@@ -123,7 +123,7 @@ def test_a_question_about_a_crash_is_sent_again_too() -> None:
 
 def test_ack_says_no_and_the_question_is_not_sent_again() -> None:
     world = hung("ask", ask_timeout_s=600.0)
-    world.command("ack", incident=world.incidents[0].id).watch(Story(meta=False).dead(2000))
+    world.command("ack", incident=world.hangs[0].id).watch(Story(meta=False).dead(2000))
     assert len(notices(world, "question")) == 1
     assert world.of(QuestionClosed)[-1].why == "no, by operator: it stays as it is"
     assert done(world) == []
@@ -134,7 +134,7 @@ def test_ack_says_no_and_the_question_is_not_sent_again() -> None:
 def test_the_answer_restarts_a_hung_trainer() -> None:
     for verb in ("restart", "resume"):
         world = hung("ask")
-        world.command(verb, incident=world.incidents[0].id)
+        world.command(verb, incident=world.hangs[0].id)
         assert done(world) == ["stop_attempt", "start_attempt"]
         assert world.of(StartAttempt)[-1].resume_from == "out/checkpoint-80"
 

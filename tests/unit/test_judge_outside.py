@@ -79,7 +79,7 @@ def test_stacks_that_wait_for_data_name_the_loader() -> None:
     world = running(mind({"max_data_loader_n_workers": 4}), steps=100)
     world.answer("capture_stacks", frames={"4242": ["wait (threading.py:320)", "_try_get_data (dataloader.py:1243)"]})
     world.watch(Story(meta=False).dead(200))
-    assert [i.class_ for i in world.incidents] == ["starved"]
+    assert [i.class_ for i in world.hangs] == ["starved"]
     assert [r.name for r in world.of(RemedyApplied)] == ["fewer-workers"]
     assert world.of(StartAttempt)[-1].changes[0].after == 2
 

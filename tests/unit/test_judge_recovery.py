@@ -128,7 +128,7 @@ def test_the_same_cause_at_the_same_step_is_deterministic() -> None:
 def test_the_same_hang_at_the_same_step_is_deterministic_too() -> None:
     world = running(judge(quick(max_restarts=9)), steps=100).watch(Story(meta=False).dead(200))
     world.watch(story(100)).watch(Story(meta=False).dead(200))
-    assert [i.kind for i in world.incidents] == ["hang", "hang"]
+    assert [i.kind for i in world.incidents] == ["quiet", "hang", "quiet", "hang"]
     assert world.decisions[-4:] == ["capture_stacks", "stop_attempt", "give_up", "end_watch"]
     assert "hang (idle) at step 100 again" in world.of(GiveUp)[0].reason
 

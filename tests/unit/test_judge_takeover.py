@@ -53,7 +53,7 @@ def test_a_live_trainer_is_adopted_and_nothing_is_launched() -> None:
 def test_an_adopted_trainer_is_judged_by_what_was_learned_before() -> None:
     new = taken_over(running(steps=200), live=True)
     new.watch(Story(meta=False).dead(170))
-    assert [i.class_ for i in new.incidents] == ["idle"]
+    assert [i.class_ for i in new.hangs] == ["idle"]
 
 
 def test_a_trainer_that_was_never_seen_is_adopted_as_its_own_attempt() -> None:

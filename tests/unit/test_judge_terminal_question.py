@@ -35,7 +35,7 @@ def test_step_clock_restarts_after_the_answer() -> None:
     wait(world, 60.0, None)
     assert [(i.class_, i.open, i.ending) for i in world.incidents] == [("asks", False, "it was answered")]
     wait(world, 1200.0, None)
-    assert [i.kind for i in world.incidents][:2] == ["stall", "hang"]
+    assert [i.kind for i in world.incidents][:3] == ["stall", "quiet", "hang"]
 
 
 def test_question_that_is_answered_at_once_is_not_reported() -> None:

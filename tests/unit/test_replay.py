@@ -22,9 +22,10 @@ def lines(story: Story) -> list[bytes]:
 
 def test_replay_reports_a_hang_and_the_decisions() -> None:
     result = replay(lines(Story().start().load().train(100).dead(300)))
-    (incident,) = result["incidents"]
-    assert (incident["kind"], incident["class"]) == ("hang", "idle")
+    assert [(i["kind"], i["class"]) for i in result["incidents"]] == [("quiet", "idle"), ("hang", "idle")]
     assert [d["decision"] for d in result["decisions"]] == [
+        "notify",
+        "capture_stacks",
         "notify",
         "capture_stacks",
         "stop_attempt",

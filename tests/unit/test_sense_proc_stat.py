@@ -24,9 +24,9 @@ def test_invalid_stat_line_gives_none() -> None:
         assert parse_stat(text) is None
 
 
-def test_io_bytes_are_the_larger_of_requested_and_disk_bytes() -> None:
+def test_requested_bytes_and_disk_bytes_are_told_apart() -> None:
     text = "rchar: 900\nwchar: 10\nsyscr: 1\nsyscw: 1\nread_bytes: 100\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n"
-    assert parse_io(text) == ProcIo(900, 4096)
+    assert parse_io(text) == ProcIo(900, 4096, 100)
     assert parse_io("rchar: 1\n") is None
     assert parse_io("rchar: x\nwchar: 1\nread_bytes: 1\nwrite_bytes: 1\n") is None
 

@@ -90,6 +90,8 @@ class CompiledCatalogue:
         kernel = sorted(((each.name, row) for each in classes for row in each.kernel_lines), key=_order)
         self.kernel_lines = tuple(_proofs((name, row, row.pattern) for name, row in kernel))
         self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
+        self.fatal_xids = frozenset(row.number for each in classes for row in each.xids if row.fatal)
+        """After these the GPU works again only after a reset."""
         numbers = exit_status.SIGNALS
         self.signals = {
             numbers[name]: Proof(each.name, weight) for each in classes for name, weight in each.signals.items()

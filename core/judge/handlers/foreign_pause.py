@@ -9,6 +9,7 @@ import msgspec
 from ..hang import active_time, gpu_activity, liveness, step_clock
 from ..hang.explain import duration
 from ..recovery.commands import follow_trainer
+from ..recovery.quiet_incident import close_quiet
 from ..run_states import Running, Starting, Suspended
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -46,6 +47,7 @@ def check(builder: StepBuilder) -> None:
             time=msgspec.structs.replace(state.time, stopped=True),
             clock=step_clock.restart_wait(state.clock, active_time.now(state.time)),
         )
+        close_quiet(builder, "a signal stopped the trainer")
         builder.move("suspend", Suspended(), "a signal stopped every computing process (state T)")
     elif isinstance(machine, Suspended) and known is None:
         stopped_s = builder.t - pause.since_t

@@ -1,4 +1,4 @@
-"""When the detector runs, and what follows from a verdict: evidence is captured first, then the trainer is stopped."""
+"""When the detector runs, and what follows from a verdict: people are told first, then evidence, then the stop."""
 
 import msgspec
 
@@ -6,15 +6,18 @@ from ...model.decision import CaptureStacks
 from ...model.incident import Evidence
 from ...model.observation import Outcome
 from ...model.record import Entry
-from ..hang import active_time, deadlines, detector, stack_evidence
+from ..hang import active_time, cost, deadlines, detector, liveness, stack_evidence, step_clock, step_peak
+from ..hang.quiet import Quiet
 from ..knowledge import Knowledge
 from ..recovery import fallback
 from ..recovery.apply import answer_failure
+from ..recovery.commands import follow_trainer
 from ..recovery.ending_evidence import ended_well
 from ..recovery.failure_history import Cause
+from ..recovery.quiet_incident import close_quiet
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
-from ..run_states import Hung, RestartPlan
+from ..run_states import Hung, RestartPlan, Suspended
 from ..state import JudgeState, Result
 from ..step_builder import StepBuilder
 
@@ -22,27 +25,35 @@ replace = msgspec.structs.replace
 
 CAPTURE_S = 30.0
 """Longest wait for the evidence (py-spy) before the stop."""
+NO_PROGRESS = "no_progress"
+"""Class of the incident (kind ``stall``) of a run that makes no new highest step."""
 
 
 def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
-    """Run the detector if the step is late, and open an incident if the run is hung."""
+    """Run the detectors that are due. Most observations come soon after a step, and nothing is."""
     setting = knowledge.settings.hang
     now = active_time.now(state.time)
-    if now - state.clock.last < deadlines.FLOOR_SHARE * setting.min_s:  # true for most observations
+    silence_s = now - state.clock.last
+    late = silence_s >= deadlines.FLOOR_SHARE * setting.min_s
+    stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
+    if not late and not stalled and state.quiet is None and state.gpu_fault is None:
+        return state, entries
+    if state.time.stopped or isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
         return state, entries
     period_s = state.time.period_s or 1.0
-    if now - state.clock.last < deadlines.floor_s(setting.min_s, period_s) or isinstance(state.machine, Hung):
-        return state, entries
-    if state.time.stopped:
-        return state, entries
-    if state.asks_since is not None:  # it waits for a person; a restart would ask the same question
-        return state, entries
-    if now < state.attempt.patient_until or not is_watched(state.machine):
-        return state, entries
-    verdict = detector.judge(_input(knowledge, state, now, period_s), setting)
-    if verdict is None:
-        return state, entries
-    return _declare(knowledge, state, entries, verdict)
+    run = _input(knowledge, state, now, period_s)
+    builder = StepBuilder(knowledge, state)
+    late = silence_s >= deadlines.floor_s(setting.min_s, period_s)
+    # A trainer that waits for a person is not hung; a restart would ask the same question.
+    if late and state.asks_since is None:
+        _check_silence(builder, run)
+    elif state.quiet is not None:
+        close_quiet(builder, "training advances")
+    if builder.state.gpu_fault is not None:
+        _check_lost_gpu(builder, run)
+    if state.asks_since is None and (stalled or any(i.class_ == NO_PROGRESS for i in state.incidents)):
+        _check_progress(builder, run)
+    return builder.state, (*entries, *builder.entries)
 
 
 def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float) -> deadlines.HangInput:
@@ -58,6 +69,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         step=state.attempt.step,
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
         warmup_beats=setting.warmup_steps,
+        min_s=setting.min_s,
         stopped_s=_stopped_s(state),
     )
 
@@ -67,6 +79,9 @@ def is_over(knowledge: Knowledge, state: JudgeState) -> bool:
     if state.withheld is None or not isinstance(state.machine, Hung):
         return False
     now = active_time.now(state.time)
+    limit_s = step_peak.limit_s(step_clock.usual_s(state.clock), knowledge.settings.hang.max_s)
+    if limit_s is not None and stalled_for_s(state, now) >= limit_s:
+        return False
     return detector.judge(_input(knowledge, state, now, state.time.period_s or 1.0), knowledge.settings.hang) is None
 
 
@@ -80,17 +95,122 @@ def _checkpoint_age_s(state: JudgeState) -> float:
     return state.time.t - (state.attempt.start_t if newest is None else newest.t)
 
 
-def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], verdict: detector.Verdict) -> Result:
-    builder = StepBuilder(knowledge, state)
+def loss_s(state: JudgeState) -> float:
+    """Return what ending the attempt costs, in seconds: the training since its newest checkpoint, and a start."""
+    attempt, newest = state.attempt, checkpoint_index.newest_verified(state.checkpoints)
+    reload_s = state.phase_times.start.longest_s
+    if attempt.beat_t is None:
+        return reload_s
+    since_t = attempt.start_t if newest is None else max(attempt.start_t, newest.t)
+    return max(0.0, attempt.beat_t - since_t) + reload_s
+
+
+def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
+    """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
+    state, setting = builder.state, builder.knowledge.settings.hang
+    verdict = detector.judge(run, setting)
+    sign = verdict if verdict is not None else detector.judge(run, setting, detector.QUIET_SHARE)
+    if sign is None:
+        if state.quiet is not None:
+            close_quiet(builder, "there are signs of life again, or the log prints")
+        return
+    ends = verdict is not None and _is_due(builder, run, verdict)
+    if state.quiet is None:
+        open_quiet(builder, sign, capture=not ends)
+    if verdict is not None and ends:
+        declare(builder, verdict)
+
+
+def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Verdict) -> bool:
+    state = builder.state
+    if run.now < state.attempt.patient_until:
+        return False
+    return cost.is_worth_ending(
+        verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s, loss_s=loss_s(state)
+    )
+
+
+def open_quiet(builder: StepBuilder, sign: detector.Verdict, *, capture: bool) -> None:
+    """Tell people of the silence, and collect evidence. ``capture``: the hang that follows at once does not do it."""
+    number = builder.warn("quiet", sign.kind, sign.reason, title=f"quiet ({sign.kind})", evidence=_evidence(sign))
+    order = 0
+    if capture:
+        order = builder.decide(
+            CaptureStacks,
+            "take evidence of the silence; nothing is ended yet",
+            incident=number,
+            attempt=builder.state.attempt.number,
+        )
+    builder.set(quiet=Quiet(incident=number, capture=order))
+
+
+def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
+    """Add what the stacks show to the incident *quiet*."""
+    incident = builder.find_incident(quiet.incident)
+    signs = stack_evidence.signs_of(outcome)
+    if incident is not None and signs:
+        seen = tuple(Evidence(what=sign.what) for sign in signs)
+        builder.update_incident(incident.id, evidence=(*incident.evidence, *seen))
+        builder.set(quiet=replace(quiet, kind=signs[0].kind, signs=tuple(sign.what for sign in signs)))
+
+
+def _check_lost_gpu(builder: StepBuilder, run: deadlines.HangInput) -> None:
+    """A GPU of the run is lost: a step shows that it is not needed, and a silence ends without further wait."""
+    state = builder.state
+    fault = state.gpu_fault
+    if fault is None or isinstance(state.machine, Hung):
+        return
+    if state.clock.last > fault.at:
+        builder.set(gpu_fault=None)
+        return
+    verdict = detector.lost_gpu(run, builder.knowledge.settings.hang, fault.at)
+    if verdict is not None:
+        declare(builder, replace(verdict, evidence=(fault.text, *verdict.evidence)))
+
+
+def _check_progress(builder: StepBuilder, run: deadlines.HangInput) -> None:
+    """The slow clock: no new highest step of this attempt, whatever else the run does."""
+    state, setting = builder.state, builder.knowledge.settings.hang
+    known = next((i for i in state.incidents if i.class_ == NO_PROGRESS), None)
+    limit_s = step_peak.limit_s(step_clock.usual_s(state.clock), setting.max_s)
+    stalled_s = stalled_for_s(state, run.now)
+    if limit_s is None or stalled_s < limit_s:
+        if known is not None:
+            builder.close_incident(known.id, "a new highest step, or an evaluation or a save that advances")
+        return
+    verdict = detector.no_progress(run, limit_s, stalled_s)
+    if known is None:
+        builder.warn("stall", NO_PROGRESS, verdict.reason, title="no progress", evidence=_evidence(verdict))
+    if stalled_s < verdict.deadline_s or isinstance(builder.state.machine, Hung):
+        return
+    if run.now >= state.attempt.patient_until and detector.can_tell(run):
+        declare(builder, verdict)
+
+
+def stalled_for_s(state: JudgeState, now: float) -> float:
+    """Return for how long no step was higher than ever and no evaluation or save advanced, in active seconds."""
+    works_at = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at)
+    return now - max(state.peak.at, works_at if works_at > state.clock.last else 0.0)
+
+
+def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
+    """Open the incident of a hang; its evidence is captured before anything is ended."""
+    state = builder.state
+    if state.quiet is not None and state.quiet.kind is not None and verdict.kind != "exiting":
+        verdict = replace(verdict, kind=state.quiet.kind, evidence=(*verdict.evidence, *state.quiet.signs))
     last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
     number = builder.open_incident(
         "hang",
         verdict.kind,
         verdict.reason,
         severity="info" if verdict.kind == "exiting" else "danger",
-        evidence=tuple(Evidence(what=what) for what in verdict.evidence),
+        evidence=_evidence(verdict),
         detect_s=builder.t - last,
     )
+    close_quiet(builder, f"it became a hang (incident {number})")
+    for incident in builder.state.incidents:
+        if incident.class_ == NO_PROGRESS:
+            builder.close_incident(incident.id, f"it became a hang (incident {number})")
     builder.notify("incident", f"hang ({verdict.kind})", verdict.reason, incident=number)
     capture = builder.decide(
         CaptureStacks,
@@ -99,7 +219,10 @@ def _declare(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]
         attempt=state.attempt.number,
     )
     builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), verdict.reason)
-    return builder.state, (*entries, *builder.entries)
+
+
+def _evidence(verdict: detector.Verdict) -> tuple[Evidence, ...]:
+    return tuple(Evidence(what=what) for what in verdict.evidence)
 
 
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
@@ -112,14 +235,43 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
         builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
         incident = builder.find_incident(machine.incident)
+    if must_wait(builder.state.liveness):
+        mounts = builder.state.liveness.silent_mounts
+        for_what = f"until {', '.join(mounts)} answers" if mounts else "until it is free"
+        builder.set(machine=replace(machine, blocked=True), wake_t=None)
+        builder.note(f"a process is blocked in the kernel (state D), which no signal ends: nothing is done {for_what}")
+        return
     fallback.remember(builder)
     attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
+    lost = builder.state.gpu_fault
     answer_failure(
         builder,
-        Cause(kind="hang", class_=class_, attempt=attempt.number, position=attempt.position),
+        Cause(
+            kind="hang",
+            class_=class_ if lost is None else "gpu_lost",
+            attempt=attempt.number,
+            position=attempt.position,
+        ),
         RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident),
         incident=machine.incident,
         reason=incident.reason if incident is not None else "it hung",
         advice=builder.knowledge.catalogue.class_of("hang").remedies,
     )
+
+
+def must_wait(seen: liveness.Liveness) -> bool:
+    """Return whether a stop has to wait: a process is blocked in the kernel, and not while all its mounts answer."""
+    return liveness.is_blocked(seen) and seen.silent_mounts != ()
+
+
+def on_freed(builder: StepBuilder, machine: Hung) -> None:
+    """A process that was blocked is free, or its mounts answer: a full learned deadline runs before a stop."""
+    state = builder.state
+    if not machine.blocked or must_wait(state.liveness):
+        return
+    now = active_time.now(state.time)
+    what = "is still blocked, but its mounts answer" if liveness.is_blocked(state.liveness) else "is free again"
+    builder.close_incident(machine.incident, f"the blocked process {what}: it gets the time of a usual silence")
+    builder.set(clock=step_clock.restart_wait(state.clock, now), peak=replace(state.peak, at=now))
+    follow_trainer(builder, f"the blocked process {what}")

@@ -4,11 +4,12 @@ import msgspec
 
 from ...model.fact import PhaseChanged, ProgressMade, SaveMeasured
 from ...model.observation import LogChunk
+from ...model.progress import Progress
 from ...model.record import Entry
 from .. import attempt_progress
 from ..failure.log_evidence import DiagnosisState, read_evidence
 from ..findings import eta, loss, loss_trend, save_cost, slow
-from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock
+from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock, step_peak
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
 from ..recovery import nan_rollback, remedy_proof, restart_success
@@ -127,6 +128,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
+        peak=_peak(state, step, progress, now),
         loss=lost,
         pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
     )
@@ -136,10 +138,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         entries = (SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s),)
     if not isinstance(state.machine, Running) or first or state.attempt.resume_verdict == "open":
         builder = StepBuilder(knowledge, state)
-        if isinstance(state.machine, Hung):
-            builder.close_incident(state.machine.incident, "the step advanced again by itself")
-        if not isinstance(state.machine, Running | Suspended):
-            builder.move("step", Running(), "training advances")
+        _advance(builder)
         if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
             remedy_proof.on_beat(builder)
@@ -158,6 +157,25 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         state, more = _write_progress(state, changed=phase_changed)
         state, entries = _check_pace_and_saves(knowledge, state, (*entries, *more))
     return state, entries
+
+
+def _advance(builder: StepBuilder) -> None:
+    """Go on to the state *running*. The steps of a loop, which it makes for ever, do not show that its hang is over."""
+    state = builder.state
+    if isinstance(state.machine, Hung):
+        if active_time.now(state.time) - state.peak.at >= builder.knowledge.settings.hang.max_s:
+            return
+        builder.close_incident(state.machine.incident, "the step advanced again by itself")
+    if not isinstance(state.machine, Running | Suspended):
+        builder.move("step", Running(), "training advances")
+
+
+def _peak(state: JudgeState, step: int | None, progress: Progress, now: float) -> step_peak.StepPeak:
+    """Return the highest step of this attempt. The time of an evaluation or a save before a step does not count."""
+    peak = step_peak.with_step(state.peak, step, progress, now)
+    last = state.clock.last
+    works = max(state.liveness.file_at or 0.0, state.log_activity.work_bar_at) > last
+    return step_peak.excuse(peak, now - last) if peak is state.peak and works else peak
 
 
 def _check_pace_and_saves(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:

@@ -5,16 +5,17 @@ import msgspec
 from ...model.fact import HealthChanged
 from ...model.incident import IncidentKind
 from ...model.observation import GpuSample, HostSample, ProcessSample, TerminationNotice
+from ..failure.lost_gpu import SeenGpu
 from ..findings import disk_forecast, eta, health_levels
-from ..hang import active_time, liveness, pauses
+from ..hang import active_time, liveness, pauses, step_peak
 from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
 from ..recovery.save_first import TERMINATION
 from ..run_machine import is_live, is_watched
-from ..run_states import WaitingForRoom
+from ..run_states import Hung, WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import foreign_pause, hints, terminal_question
+from . import foreign_pause, hang_check, hints, terminal_question
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -33,9 +34,11 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
     )
     if watched:
         seen = liveness.with_gpus(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
-        state = replace(state, time=time, liveness=seen, bands=bands)
+        state = replace(state, time=time, liveness=seen, bands=bands, peak=_peak(state, now))
     else:
         state = replace(state, time=time, bands=bands)
+    if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
+        state = replace(state, gpus_seen=gpus)
     entries = _report_levels(knowledge, state, changes) if changes else None
     if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
         entries = _close_vram(entries if entries is not None else StepBuilder(knowledge, state))
@@ -131,7 +134,11 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     seen = liveness.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
     busy = foreign_pause.others_work(seen, now, active_time.longest_gap(time.period_s))
     pause = pauses.with_process(state.pause, sample, time.t, others_work=busy)
-    state = replace(state, time=time, liveness=seen, pause=pause)
+    state = replace(state, time=time, liveness=seen, pause=pause, peak=_peak(state, now))
+    if isinstance(state.machine, Hung) and state.machine.blocked:
+        builder = StepBuilder(knowledge, state)
+        hang_check.on_freed(builder, state.machine)
+        return builder.state, tuple(builder.entries)
     asked = sample.asks is not None or state.asks_since is not None
     if not asked and not foreign_pause.concerns(state):
         return check_hang(knowledge, state, NOTHING)
@@ -140,6 +147,14 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     if asked:
         terminal_question.check(builder, sample)
     return check_hang(knowledge, builder.state, tuple(builder.entries))
+
+
+def _peak(state: JudgeState, now: float) -> step_peak.StepPeak:
+    """Return the highest step. A time without any reading does not count as one without progress."""
+    seen = state.liveness
+    last = max(seen.process_at or 0.0, seen.gpu_at or 0.0)
+    unseen = last > 0.0 and now - last > active_time.longest_gap(state.time.period_s)
+    return step_peak.excuse(state.peak, now - last) if unseen else state.peak
 
 
 def _close_vram(builder: StepBuilder) -> StepBuilder:

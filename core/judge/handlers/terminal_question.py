@@ -6,7 +6,7 @@ not show what it waits for, the last line of the log must end like a prompt.
 """
 
 from ...model.observation import ProcessSample
-from ..hang import active_time, step_clock
+from ..hang import active_time, step_clock, step_peak
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from ..text.lines import plain
@@ -37,7 +37,12 @@ def check(builder: StepBuilder, sample: ProcessSample) -> None:
     known = next((i for i in state.incidents if i.class_ == ASKS), None)
     if not asks(state, sample):
         if state.asks_since is not None:
-            builder.set(asks_since=None, clock=step_clock.restart_wait(state.clock, now))
+            waited_s = now - state.asks_since
+            builder.set(
+                asks_since=None,
+                clock=step_clock.restart_wait(state.clock, now),
+                peak=step_peak.excuse(state.peak, waited_s),
+            )
         if known is not None:
             builder.close_incident(known.id, "it was answered")
         return

@@ -12,7 +12,7 @@ from ...model.settings import Hang
 from .liveness import Liveness
 from .log_activity import ANNOUNCED, LogActivity
 from .phase_times import PhaseTimes, habit
-from .step_clock import StepClock
+from .step_clock import StepClock, usual_s
 
 SPIN = 4.2
 """x ``min_s`` (380 s): some GPU is near 100 % at low power and none works. Ranks that wait in a barrier look the same
@@ -29,6 +29,10 @@ LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
 PARTLY_SEEN = 2.0
 """x the deadline when GPU readings or process readings are missing: work may be going on where nothing can be read."""
+BLOCKED = 6.7
+"""x ``min_s`` (10 min): a process is blocked in the kernel (state D): network mounts come back after minutes."""
+BLOCKED_MOST = 9.8
+"""x ``min_s`` (15 min): a blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
 FLOOR_SHARE = 0.75
 """x ``min_s``: no verdict before this, however slow the sampling is."""
 REFILL_S = 52.0
@@ -65,6 +69,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     checkpoint_age_s: float | None = None
     warmup_beats: int = 3
+    min_s: float = 90.0
+    """``hang.min_s``."""
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
 
@@ -100,14 +106,18 @@ def overdue(run: HangInput, hang: Hang) -> float:
 
     Some trainers print one line for many steps: one line must be missing first.
     """
+    return max(floor_s(hang.min_s, run.period_s), pace_s(run, hang))
+
+
+def pace_s(run: HangInput, hang: Hang) -> float:
+    """Return the silence after which a step is late by this run's own pace; 0 if it is not known."""
     clock = run.clock
-    pace_s = LINE_FACTOR * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0)
-    return max(floor_s(hang.min_s, run.period_s), pace_s)
+    return LINE_FACTOR * (clock.slow_s or 0.0) + hang.deadline_factor * (clock.step_s or 0.0)
 
 
 def far_overdue(run: HangInput, hang: Hang) -> float:
     """Return the silence from which a step is certainly late, for signs that are ambiguous by themselves."""
-    return max(overdue(run, hang), hang.deadline_factor * (run.clock.slow_s or 0.0))
+    return max(overdue(run, hang), hang.deadline_factor * (usual_s(run.clock) or 0.0))
 
 
 def for_spin(run: HangInput, hang: Hang) -> float:

@@ -4,20 +4,24 @@ A verdict needs two kinds of evidence: no step past the deadline, and no sign of
 deadline (deadlines.py): no sign of life, two minutes; no sign but a log that grows, an announced phase, or a start,
 longer. A GPU near 100 % far below its usual power (ranks that wait in a collective; reported as "GPU 100 % and frozen"
 and by NCCL's watchdog): six minutes. Live evidence (usual power, bytes, growing files, compilers on several cores)
-has no deadline.
+has no deadline but that of the slow clock (step_peak.py).
+
+``judge`` with a ``share`` below 1 says when the run is *quiet*: people are told, and nothing is ended. cost.py decides
+whether a verdict is acted on.
 
 Known false alarms that the rules are made against, each a scenario in tests/scenarios/healthy.py: slow saves (bytes or
 the file grow), loads, compiling, silent refills that this run made before, sparse lines from a busy GPU, one rank that
 evaluates while the others spin in a barrier, wake-up after a suspend, a trainer stopped by a person, lost readings,
-uploads (announced; sockets move no counter).
+uploads (bytes of its sockets, or announced), a network mount that comes back.
 """
 
 import msgspec
 
 from ...model.incident import HangKind
 from ...model.settings import Hang
-from . import deadlines, liveness
+from . import deadlines, liveness, step_peak
 from .active_time import longest_gap
+from .cost import Weight
 from .deadlines import HangInput
 from .explain import duration, evidence_of
 
@@ -31,66 +35,166 @@ POLLING_WITHOUT_GPU = 3.0
 """x ``hang.max_s``: one core is busy and no GPU can be read, so that this core is all that could be seen of work."""
 POLLING = 2.0
 """x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
+QUIET_SHARE = 0.65
+"""x the deadline from which a run is quiet."""
+DEAD_FOR_SURE = 2.0
+"""x ``min_s`` (180 s): no sign of life at all for this long, where none is expected, needs no weighing of costs."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A hang. ``evidence`` in sentences; ``silence_s``: seconds since the last step or announced phase."""
+    """A hang. ``evidence`` in sentences; ``silent_s``: how long it has lasted; ``deadline_s``: from when it counts."""
 
     kind: HangKind
     reason: str
     evidence: tuple[str, ...]
-    silence_s: float
+    weight: Weight
+    silent_s: float
+    deadline_s: float
 
 
-def judge(run: HangInput, hang: Hang) -> Verdict | None:
-    """Return a verdict, or None if the run is not hung or it is too early to tell."""
+class _Look(msgspec.Struct, frozen=True):
+    """What the readings show. Seconds: how long no sign of life was seen, and none but those of one busy core."""
+
+    sees_process: bool
+    sees_gpu: bool
+    dead_s: float
+    still_s: float
+    spinning: bool
+    pinned: bool
+    dim: bool
+
+
+def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
+    """Return a verdict, or None if the run is not hung or it is too early to tell. ``share``: of all deadlines."""
     clock, seen, now = run.clock, run.liveness, run.now
     since = deadlines.last_progress(clock, run.log_activity)
     silence_s = now - since
     if silence_s < deadlines.floor_s(hang.min_s, run.period_s):
         return None
-    fresh_s = longest_gap(run.period_s)  # an older reading proves nothing about now
-    sees_process = seen.process_at is not None and now - seen.process_at <= fresh_s
-    sees_gpu = seen.gpu_at is not None and now - seen.gpu_at <= fresh_s
-    if not sees_process and not sees_gpu:
-        return _without_readings(run, hang, silence_s)
-    dead_s = now - max(liveness.last_sign(seen, cpu=True), since)
-    still_s = now - max(liveness.last_sign(seen, cpu=False), since)
-    spinning = sees_gpu and seen.spin_at is not None and seen.spin_at == seen.gpu_at
-    pinned = sees_gpu and not spinning and seen.pinned_at is not None and seen.pinned_at == seen.gpu_at
-    dim = sees_gpu and seen.dim_at is not None and seen.dim_at == seen.gpu_at
+    look = _look(run, since)
+    if not look.sees_process and not look.sees_gpu:
+        return _without_readings(run, hang, silence_s, share)
     if run.ended_well:
-        return _exiting(run, hang, still_s if spinning or pinned or dim or not sees_gpu else dead_s, still_s)
-    deadline_s = deadlines.for_dead(run, hang, partly_seen=not (sees_gpu and sees_process))
+        waits = look.spinning or look.pinned or look.dim or not look.sees_gpu
+        return _exiting(run, hang, look.still_s if waits else look.dead_s, look.still_s, share)
+    deadline_s = deadlines.for_dead(run, hang, partly_seen=not (look.sees_gpu and look.sees_process))
     late_s = min(hang.max_s, deadlines.overdue(run, hang))
-    if run.stopped_s is not None and min(run.stopped_s, silence_s) >= max(deadline_s, late_s):
-        return _verdict(run, hang, "starved", "no step while some of its processes are stopped (state T)")
-    if run.checkpoint_age_s is not None and hang.checkpoint_age_s is not None:
-        late = silence_s >= min(hang.max_s, deadlines.overdue(run, hang))
-        if late and run.checkpoint_age_s > hang.checkpoint_age_s:
-            works = seen.busy_at is not None and now - seen.busy_at <= fresh_s
-            kind: HangKind = "spin" if spinning or pinned or (works and sees_gpu) else _kind(run)
-            busy = "although the GPU is busy" if works else "although the CPU is busy" if dead_s <= fresh_s else ""
-            why = "and the newest checkpoint is older than hang.checkpoint_age_s"
-            return _verdict(run, hang, kind, f"no step {busy}, {why}" if busy else f"no step, {why}")
-    if spinning and deadlines.is_announced(run.log_activity) and _was_dim(run, now - still_s):
-        spinning, dim = False, True
-    if spinning:
+    if run.stopped_s is not None and min(run.stopped_s, silence_s) >= max(share * deadline_s, late_s):
+        reason = "no step while some of its processes are stopped (state T)"
+        return _dead(run, hang, "starved", reason, silent_s=min(run.stopped_s, silence_s), deadline_s=deadline_s)
+    oldest_s, age_s = hang.checkpoint_age_s, run.checkpoint_age_s
+    if oldest_s is not None and age_s is not None and age_s > oldest_s and silence_s >= late_s:
+        return _too_old(run, look)
+    if look.spinning and deadlines.is_announced(run.log_activity) and _was_dim(run, now - look.still_s):
+        look = msgspec.structs.replace(look, spinning=False, dim=True)
+    if look.spinning:
         spin_s = deadlines.for_spin(run, hang)
         line_s = min(hang.max_s, deadlines.LINE_FACTOR * (clock.slow_s or 0.0))
-        if still_s >= spin_s and (silence_s >= line_s or still_s >= CONCLUSIVE * spin_s):
-            return _verdict(run, hang, "spin", "no step while the GPU spins far below its usual power")
+        if look.still_s >= share * spin_s and (silence_s >= line_s or look.still_s >= CONCLUSIVE * spin_s):
+            reason = "no step while the GPU spins far below its usual power"
+            return _verdict(run, "spin", reason, "strong", silent_s=look.still_s, deadline_s=spin_s)
         return None
-    if pinned or dim:
-        full_s = deadlines.for_dim(run, hang) if dim else deadlines.for_pinned(run, hang)
-        if still_s >= full_s and silence_s >= deadlines.far_overdue(run, hang):
-            power = "at much less power than usual" if dim else "(its power is unknown)"
-            return _verdict(run, hang, "spin", f"no step while the GPU reports 100 % {power}")
+    if look.pinned or look.dim:
+        return _at_full_load(run, hang, look, silence_s, share)
+    if liveness.is_blocked(seen) and share >= 1.0:
+        deadline_s = max(deadline_s, deadlines.BLOCKED * hang.min_s)
+    is_late = silence_s >= late_s or (clock.beats and look.dead_s >= CONCLUSIVE * deadline_s)
+    if look.dead_s >= share * _without_sign_s(hang, deadline_s) and silence_s >= share * deadline_s and is_late:
+        return _dead(run, hang, _kind(run), "no step and no sign of life", silent_s=look.dead_s, deadline_s=deadline_s)
+    return _polling(run, hang, since, look.still_s, share)
+
+
+def lost_gpu(run: HangInput, hang: Hang, fault_at: float) -> Verdict | None:
+    """Return a verdict if no step follows a kernel line that says that a GPU of this run is lost."""
+    clock = run.clock
+    silence_s = run.now - max(clock.last, fault_at)
+    if silence_s < hang.quiet_s or run.now - clock.last < deadlines.pace_s(run, hang):
         return None
-    is_late = silence_s >= late_s or (clock.beats and dead_s >= CONCLUSIVE * deadline_s)
-    if dead_s >= _without_sign_s(hang, deadline_s) and silence_s >= deadline_s and is_late:
-        return _verdict(run, hang, _kind(run), "no step and no sign of life")
-    return _polling(run, hang, since, still_s)
+    look = _look(run, clock.last)
+    kind: HangKind = "spin" if look.spinning or look.pinned or look.dim else _kind(run)
+    reason = "no step since a GPU of this run was lost"
+    return _verdict(run, kind, reason, "certain", silent_s=silence_s, deadline_s=hang.quiet_s)
+
+
+def no_progress(run: HangInput, limit_s: float, stalled_s: float) -> Verdict:
+    """Return the verdict on a run that made no new highest step for long, whatever it does meanwhile."""
+    works = run.now - max(liveness.last_sign(run.liveness, cpu=True), run.clock.last) <= longest_gap(run.period_s)
+    reason = f"no new highest step for {duration(stalled_s)}"
+    return Verdict(
+        kind="spin" if works else _kind(run),
+        reason=reason,
+        evidence=(reason, *evidence_of(run)),
+        weight="certain",
+        silent_s=stalled_s,
+        deadline_s=step_peak.ACT_FACTOR * limit_s,
+    )
+
+
+def can_tell(run: HangInput) -> bool:
+    """Return whether a run without progress may be ended: readings are there, and no phase that works was announced."""
+    seen, log = run.liveness, run.log_activity
+    fresh_s = longest_gap(run.period_s)
+    if run.now - max(seen.process_at or 0.0, seen.gpu_at or 0.0) > fresh_s:
+        return False
+    works = seen.busy_at is not None and run.now - seen.busy_at <= fresh_s
+    return not (works and deadlines.is_announced(log) and log.phase_at >= run.clock.last)
+
+
+def _look(run: HangInput, since: float) -> _Look:
+    seen, now = run.liveness, run.now
+    fresh_s = longest_gap(run.period_s)  # an older reading proves nothing about now
+    sees_gpu = seen.gpu_at is not None and now - seen.gpu_at <= fresh_s
+    spinning = sees_gpu and seen.spin_at is not None and seen.spin_at == seen.gpu_at
+    freed_at = 0.0 if liveness.is_blocked(seen) else seen.unblocked_at
+    return _Look(
+        sees_process=seen.process_at is not None and now - seen.process_at <= fresh_s,
+        sees_gpu=sees_gpu,
+        dead_s=now - max(liveness.last_sign(seen, cpu=True), since, freed_at),
+        still_s=now - max(liveness.last_sign(seen, cpu=False), since, freed_at),
+        spinning=spinning,
+        pinned=sees_gpu and not spinning and seen.pinned_at is not None and seen.pinned_at == seen.gpu_at,
+        dim=sees_gpu and seen.dim_at is not None and seen.dim_at == seen.gpu_at,
+    )
+
+
+def _dead(run: HangInput, hang: Hang, kind: HangKind, reason: str, *, silent_s: float, deadline_s: float) -> Verdict:
+    """Return the verdict without any sign of life: certain after a while, blocked processes aside."""
+    seen = run.liveness
+    if liveness.is_blocked(seen):
+        sure_s = deadlines.BLOCKED_MOST * hang.min_s
+    elif deadline_s <= deadlines.SHORT_S:
+        sure_s = deadline_s
+    else:
+        # It is said within this time, so one sampling period to lose the last sign and one to notice are left.
+        sure_s = DEAD_FOR_SURE * (hang.min_s - run.period_s)
+    silence_s = run.now - deadlines.last_progress(run.clock, run.log_activity)
+    partly = seen.gpu_at is not None and (seen.process_at is None or seen.process_at < seen.start_at)
+    weight: Weight = "certain" if silence_s >= sure_s and not partly else "strong"
+    return _verdict(run, kind, reason, weight, silent_s=silent_s, deadline_s=deadline_s)
+
+
+def _too_old(run: HangInput, look: _Look) -> Verdict:
+    """Return the verdict that ``hang.checkpoint_age_s`` asks for."""
+    seen = run.liveness
+    fresh_s = longest_gap(run.period_s)
+    works = seen.busy_at is not None and run.now - seen.busy_at <= fresh_s
+    kind: HangKind = "spin" if look.spinning or look.pinned or (works and look.sees_gpu) else _kind(run)
+    busy = "although the GPU is busy" if works else "although the CPU is busy" if look.dead_s <= fresh_s else ""
+    why = "and the newest checkpoint is older than hang.checkpoint_age_s"
+    reason = f"no step {busy}, {why}" if busy else f"no step, {why}"
+    return _verdict(run, kind, reason, "certain", silent_s=look.dead_s, deadline_s=0.0)
+
+
+def _at_full_load(run: HangInput, hang: Hang, look: _Look, silence_s: float, share: float) -> Verdict | None:
+    """Judge a GPU near 100 % whose power is unknown, or between that of a spin and the usual one."""
+    full_s = deadlines.for_dim(run, hang) if look.dim else deadlines.for_pinned(run, hang)
+    if look.still_s < share * full_s or silence_s < deadlines.far_overdue(run, hang):
+        return None
+    # In a run that makes pauses a smaller phase draws this power, too.
+    weight: Weight = "weak" if look.dim and run.clock.pause_s >= deadlines.PAUSE_BY_DESIGN_S else "strong"
+    power = "at much less power than usual" if look.dim else "(its power is unknown)"
+    reason = f"no step while the GPU reports 100 % {power}"
+    return _verdict(run, "spin", reason, weight, silent_s=look.still_s, deadline_s=full_s)
 
 
 def _without_sign_s(hang: Hang, deadline_s: float) -> float:
@@ -98,7 +202,7 @@ def _without_sign_s(hang: Hang, deadline_s: float) -> float:
     return deadline_s if deadline_s > deadlines.SHORT_S else min(hang.quiet_s, deadline_s / 2)
 
 
-def _polling(run: HangInput, hang: Hang, since: float, still_s: float) -> Verdict | None:
+def _polling(run: HangInput, hang: Hang, since: float, still_s: float, share: float) -> Verdict | None:
     """Judge a run whose cores are busy but that makes no progress."""
     clock, seen = run.clock, run.liveness
     silence_s = run.now - since
@@ -109,28 +213,34 @@ def _polling(run: HangInput, hang: Hang, since: float, still_s: float) -> Verdic
     )
     if seen.gpu_at is None:
         cap_s *= POLLING_WITHOUT_GPU
-    waits = _polls_unread_gpu(run) and still_s >= deadlines.for_pinned(run, hang)
-    if waits and silence_s >= deadlines.far_overdue(run, hang):
-        reason = "no step and no byte moved for long, only busy cores (no GPU can be read)"
-        return _verdict(run, hang, "spin", reason)
+        pinned_s = deadlines.for_pinned(run, hang)
+        if clock.beats and still_s >= share * pinned_s and silence_s >= deadlines.far_overdue(run, hang):
+            reason = "no step and no byte moved for long, only busy cores (no GPU can be read)"
+            if _polls(run):
+                return _verdict(run, "spin", reason, "even", silent_s=still_s, deadline_s=pinned_s)
+            return _verdict(run, _kind(run), reason, "weak", silent_s=still_s, deadline_s=pinned_s)
     if silence_s < hang.deadline_factor * (clock.slow_s or 0.0):
         return None
-    if seen.foreign and (seen.process_at or 0.0) - max(liveness.last_own_sign(seen), since) >= cap_s:
-        return _verdict(run, hang, _kind(run), "no step and no sign of life, and the busy GPUs are not this run's")
-    if still_s >= cap_s:
-        return _verdict(run, hang, _kind(run), "no step for long, and only one core is busy")
+    own_s = (seen.process_at or 0.0) - max(liveness.last_own_sign(seen), since)
+    if seen.foreign and own_s >= share * cap_s:
+        reason = "no step and no sign of life, and the busy GPUs are not this run's"
+        return _verdict(run, _kind(run), reason, "strong", silent_s=own_s, deadline_s=cap_s)
+    if still_s >= share * cap_s:
+        reason = "no step for long, and only one core is busy"
+        return _verdict(run, _kind(run), reason, "weak", silent_s=still_s, deadline_s=cap_s)
     idle_s = run.now - max(liveness.last_work(seen), clock.last)
-    if clock.beats and not deadlines.is_announced(run.log_activity) and idle_s >= max(POLLING * hang.max_s, cap_s):
-        return _verdict(run, hang, _kind(run), "no step for very long; cores are busy, but no GPU works")
+    most_s = max(POLLING * hang.max_s, cap_s)
+    if clock.beats and not deadlines.is_announced(run.log_activity) and idle_s >= share * most_s:
+        reason = "no step for very long; cores are busy, but no GPU works"
+        return _verdict(run, _kind(run), reason, "weak", silent_s=idle_s, deadline_s=most_s)
     return None
 
 
-def _polls_unread_gpu(run: HangInput) -> bool:
-    """Return whether no GPU was ever read, and the cores have been as busy since the last step as if they polled."""
+def _polls(run: HangInput) -> bool:
+    """Return whether the cores have been as busy since the last step as if they polled for a GPU."""
     seen = run.liveness
     cores = seen.cpu_sum / max(1, seen.cpu_count)
-    busy = cores >= max(WAITING_CORES, WAITING_CORES * (seen.cpu_normal or 0.0))
-    return seen.gpu_at is None and run.clock.slow_s is not None and busy
+    return cores >= max(WAITING_CORES, WAITING_CORES * (seen.cpu_normal or 0.0))
 
 
 def _was_dim(run: HangInput, still_from: float) -> bool:
@@ -139,30 +249,32 @@ def _was_dim(run: HangInput, still_from: float) -> bool:
     return dim_at is not None and dim_at > still_from + longest_gap(run.period_s)
 
 
-def _exiting(run: HangInput, hang: Hang, quiet_s: float, still_s: float) -> Verdict | None:
+def _exiting(run: HangInput, hang: Hang, quiet_s: float, still_s: float, share: float) -> Verdict | None:
     deadline_s = (deadlines.EXPECTED if run.log_activity.exit_work_at is None else deadlines.LONG_WORK) * hang.min_s
-    if quiet_s >= deadline_s or still_s >= CONCLUSIVE * deadline_s:
-        return _verdict(run, hang, "exiting", "the training is done, but its process does not end")
+    if quiet_s >= share * deadline_s or still_s >= CONCLUSIVE * share * deadline_s:
+        reason = "the training is done, but its process does not end"
+        return _verdict(run, "exiting", reason, "certain", silent_s=quiet_s, deadline_s=deadline_s)
     return None
 
 
-def _without_readings(run: HangInput, hang: Hang, silence_s: float) -> Verdict | None:
+def _without_readings(run: HangInput, hang: Hang, silence_s: float, share: float) -> Verdict | None:
     clock, seen = run.clock, run.liveness
     deadline_s = max(hang.max_s, hang.deadline_factor * max(clock.slow_s or 0.0, deadlines.longest_known(run)))
     if clock.beats == 0:
         deadline_s = max(deadline_s, hang.startup_s)
     if seen.process_at is not None or seen.gpu_at is not None:
         deadline_s *= READINGS_LOST
-    if silence_s < deadline_s:
+    if silence_s < share * deadline_s:
         return None
     kind: HangKind = "exiting" if run.ended_well else "idle"
-    return _verdict(run, hang, kind, "no step for very long, and nothing else can be seen")
+    reason = "no step for very long, and nothing else can be seen"
+    return _verdict(run, kind, reason, "weak", silent_s=silence_s, deadline_s=deadline_s)
 
 
 def _kind(run: HangInput) -> HangKind:
     """Return ``starved`` if workers are dead, blocked or missing, else ``idle``."""
     seen = run.liveness
-    if liveness.is_starved(seen):
+    if liveness.is_starved(seen) or run.stopped_s is not None:
         return "starved"
     # Before the first step, workers of a second attempt are not missing: they were not started yet.
     usual = seen.procs_normal if run.clock.beats else None
@@ -170,11 +282,15 @@ def _kind(run: HangInput) -> HangKind:
     return "starved" if missing and not deadlines.is_announced(run.log_activity) else "idle"
 
 
-def _verdict(run: HangInput, hang: Hang, kind: HangKind, reason: str) -> Verdict:
+def _verdict(
+    run: HangInput, kind: HangKind, reason: str, weight: Weight, *, silent_s: float, deadline_s: float
+) -> Verdict:
     silence_s = run.now - deadlines.last_progress(run.clock, run.log_activity)
     return Verdict(
         kind=kind,
         reason=f"{reason} ({duration(silence_s)})",
-        evidence=tuple(evidence_of(run, hang.min_s)),
-        silence_s=silence_s,
+        evidence=tuple(evidence_of(run)),
+        weight=weight,
+        silent_s=silent_s,
+        deadline_s=deadline_s,
     )

@@ -7,8 +7,8 @@ MINUTES_FROM_S = 600.0
 NO_BYTES = "nothing read or written yet"
 
 
-def evidence_of(run: HangInput, min_s: float) -> list[str]:
-    """Return sentences about the steps, the phase, the GPUs, the processes and the log. ``min_s``: ``hang.min_s``."""
+def evidence_of(run: HangInput) -> list[str]:
+    """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
     lines = []
     if clock.beats == 0:
@@ -26,15 +26,20 @@ def evidence_of(run: HangInput, min_s: float) -> list[str]:
         lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
         moved = seen.io_at
         lines.append(f"last bytes moved {duration(now - moved)} ago" if moved is not None else NO_BYTES)
+    if seen.net_at is not None:
+        lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
     if run.stopped_s is not None:
         lines.append(f"some of its processes have been stopped (state T) for {duration(run.stopped_s)}")
     if seen.blocked:
-        lines.append(f"a process is blocked in the kernel (state D) for {seen.blocked} samples")
+        since = seen.blocked_from if seen.blocked_from is not None else now
+        lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - since)}")
+    if seen.silent_mounts:
+        lines.append(f"does not answer: {', '.join(seen.silent_mounts)}")
     if seen.zombies > seen.zombies_normal:
         lines.append(f"{seen.zombies} dead worker processes were not collected (state Z)")
     if seen.procs_normal is not None and seen.procs is not None and seen.procs < seen.procs_normal:
         lines.append(f"{seen.procs_normal - seen.procs} processes fewer than usual")
-    if still_prints(log, now, min_s):
+    if still_prints(log, now, run.min_s):
         lines.append(f"the log grew by {log.printed_lines} lines since the last step, but the step does not advance")
     return lines
 

@@ -3,8 +3,8 @@
 Each sign keeps the time, in active seconds, at which it was last seen. The detector judges how long all of them have
 been missing. None = never known; a sign that is not measured is no evidence of a hang. Known false alarms: a metrics
 thread keeps a dead trainer at 5 to 20 % CPU or wakes it for seconds each minute (so CPU and I/O count if most of the
-last samples show them); sockets do not show in I/O counters (uploads look dead); saves through mmap write no bytes
-(the growth of the file counts).
+last samples show them); sockets do not show in I/O counters (uploads look dead: their bytes are counted apart); saves
+through mmap write no bytes (the growth of the file counts).
 """
 
 import msgspec
@@ -23,6 +23,9 @@ WINDOW_MAX = 15
 IO_AT_ONCE_S = 256.0
 """What ``idle_io_bytes_per_s`` allows in this time, moved in one sample (17 MB), is a sign by itself: big files come
 in bursts. A metrics writer that flushes 12 MB a minute beside a dead trainer is not a sign."""
+NET_BYTES_PER_S = 100e3
+"""Traffic of its sockets from which it is a sign, if most of the window shows it: an upload after a save. Heartbeats of
+wandb or gloo stay far below."""
 CPU_CORES_PER_GPU = 0.6
 """Share of ``idle_cpu_cores`` that each further GPU adds: it has a process with a metrics thread of its own."""
 CPU_NORMAL_SHARE = 0.3
@@ -75,10 +78,23 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     io_at: float | None = None
     read_bytes: float | None = None
     write_bytes: float | None = None
+    net_bytes: float | None = None
+    net_seen_at: float | None = None
+    net_bits: int = 0
+    net_at: float | None = None
+    """Bytes moved over sockets for most of the window."""
     procs: int | None = None
     procs_normal: int | None = None
     blocked: int = 0
     """Samples in a row with a process in state D."""
+    blocked_from: float | None = None
+    """When the first of them came."""
+    unblocked_at: float = 0.0
+    """When a process was last freed that had been blocked for most of the window."""
+    silent_mounts: tuple[str, ...] | None = None
+    """Mounts of the run that do not answer; None = not known."""
+    answer_from: float | None = None
+    """Since when all of them answer although a process is blocked."""
     zombies: int = 0
     zombies_normal: int = 0
     """A helper process that died long ago is not new evidence."""
@@ -172,7 +188,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
         io_now = moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or 2 * io_bits.bit_count() > window
     cpu_alive = bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window
     states = sample.states
-    return msgspec.structs.replace(
+    after = msgspec.structs.replace(
         seen,
         process_at=now if cpu is not None or sample.read_bytes is not None else last,
         cpu=cpu,
@@ -186,11 +202,64 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
         read_bytes=sample.read_bytes if sample.read_bytes is not None else seen.read_bytes,
         write_bytes=sample.write_bytes if sample.write_bytes is not None else seen.write_bytes,
         procs=sample.procs,
-        blocked=seen.blocked + 1 if states.get("D", 0) else 0,
         zombies=states.get("Z", 0),
         window=window,
         silence_s=_silence_s(seen, now, beat_at) if cpu_alive or io_now else seen.silence_s,
     )
+    if sample.net_bytes is not None:
+        after = _with_net(after, sample.net_bytes, now, beat_at)
+    return after if not states.get("D") and not seen.blocked else _with_blocked(after, sample, now)
+
+
+def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> Liveness:
+    """Take the bytes of the sockets, which are not in every sample."""
+    before, last = seen.net_bytes, seen.net_seen_at
+    if before is None or last is None or now <= last:
+        return msgspec.structs.replace(seen, net_bytes=net_bytes, net_seen_at=now)
+    window = min(WINDOW_MAX, max(WINDOW_MIN, int(WINDOW_S / (now - last))))
+    bits = (seen.net_bits << 1) & ((1 << window) - 1)
+    if _moved(before, net_bytes) >= NET_BYTES_PER_S * (now - last):
+        bits |= 1
+    lasts = bool(bits & 1) and 2 * bits.bit_count() > window
+    return msgspec.structs.replace(
+        seen,
+        net_bytes=net_bytes,
+        net_seen_at=now,
+        net_bits=bits,
+        net_at=now if lasts else seen.net_at,
+        silence_s=_silence_s(seen, now, beat_at) if lasts else seen.silence_s,
+    )
+
+
+def _with_blocked(seen: Liveness, sample: ProcessSample, now: float) -> Liveness:
+    """Take what a sample shows of processes that are blocked in the kernel, or not any more."""
+    mounts = sample.silent_mounts
+    if not sample.states.get("D", 0):
+        freed_at = now if is_blocked(seen) else seen.unblocked_at
+        return msgspec.structs.replace(
+            seen, blocked=0, blocked_from=None, unblocked_at=freed_at, silent_mounts=mounts, answer_from=None
+        )
+    answer_from = seen.answer_from if seen.answer_from is not None else now
+    return msgspec.structs.replace(
+        seen,
+        blocked=seen.blocked + 1,
+        blocked_from=seen.blocked_from if seen.blocked_from is not None else now,
+        silent_mounts=mounts,
+        answer_from=answer_from if mounts == () else None,
+    )
+
+
+def is_blocked(seen: Liveness) -> bool:
+    """Return whether a process is blocked in the kernel (state D) while no byte moves: no signal ends it.
+
+    If bytes move it only waits for its turn at a busy disk, or for its own memory in a swap storm.
+    """
+    still_s = (seen.process_at or 0.0) - max(seen.io_at or 0.0, seen.start_at)
+    return _waits_in_kernel(seen) and still_s > WINDOW_S
+
+
+def _waits_in_kernel(seen: Liveness) -> bool:
+    return 2 * seen.blocked > seen.window
 
 
 def with_file(seen: Liveness, now: float, beat_at: float = 0.0) -> Liveness:
@@ -262,6 +331,9 @@ def after_gap(seen: Liveness, now: float) -> Liveness:
         normals=gpu_activity.drop_samples(seen.normals),
         read_bytes=None,
         write_bytes=None,
+        net_bytes=None,
+        net_seen_at=None,
+        net_bits=0,
         cpu_bits=0,
         io_bits=0,
         cpu_sum=0.0,
@@ -286,17 +358,17 @@ def alive_cores(seen: Liveness, idle_cpu_cores: float) -> float:
 
 def is_starved(seen: Liveness) -> bool:
     """Return whether workers died (state Z) or were blocked in the kernel (state D) for most of the window."""
-    return seen.zombies > seen.zombies_normal or 2 * seen.blocked > seen.window
+    return seen.zombies > seen.zombies_normal or _waits_in_kernel(seen)
 
 
 def last_work(seen: Liveness) -> float:
     """Return when a GPU last worked, bytes moved or a file grew: signs that no polling loop makes."""
-    return max(seen.start_at, seen.busy_at or 0.0, seen.io_at or 0.0, seen.file_at or 0.0)
+    return max(seen.start_at, seen.busy_at or 0.0, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
 
 
 def last_own_sign(seen: Liveness) -> float:
     """Return when the trainer's processes or files last showed a sign, whatever the GPUs do."""
-    return max(seen.start_at, seen.cpu_alive_at or 0.0, seen.io_at or 0.0, seen.file_at or 0.0)
+    return max(seen.start_at, seen.cpu_alive_at or 0.0, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
 
 
 def last_sign(seen: Liveness, *, cpu: bool) -> float:
@@ -305,6 +377,7 @@ def last_sign(seen: Liveness, *, cpu: bool) -> float:
         seen.start_at,
         seen.busy_at or 0.0,
         seen.io_at or 0.0,
+        seen.net_at or 0.0,
         seen.file_at or 0.0,
         (seen.cpu_alive_at if cpu else seen.many_cores_at) or 0.0,
     )

@@ -26,6 +26,8 @@ EXIT_WORK = re.compile(
 
 ANNOUNCED: frozenset[Phase] = frozenset({"load", "preprocess", "compile", "eval", "sample", "save", "finish"})
 """Phases in which no step is due."""
+WORK: frozenset[Phase] = frozenset({"eval", "sample", "save"})
+"""Phases between steps. A bar that loads or prepares something may be that of workers that are restarted for ever."""
 
 
 BAR_COUNT = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([kKMGT]?)i?B?/(\d[\d.]*[kKMGT]?i?B?) *\[")
@@ -51,6 +53,8 @@ class LogActivity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     tail: str = ""
     bar_moved_at: float = 0.0
     """When a bar that counts no steps grew."""
+    work_bar_at: float = 0.0
+    """The same of a bar of an evaluation, a save or samples."""
     bar_total: str = ""
     bar_count: float = 0.0
     trusted: bool = True
@@ -75,6 +79,7 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
         work = now
     known = phase == log.phase or phase in log.announced
     total, count = (log.bar_total, log.bar_count) if phase == "train" else _bar(log, printed)
+    grew = total == log.bar_total and count > log.bar_count
     return LogActivity(
         phase=phase,
         phase_at=log.phase_at if known else now,
@@ -83,7 +88,8 @@ def with_text(log: LogActivity, phase: Phase, text: str, now: float, *, alive: b
         printed_lines=log.printed_lines + text.count("\n") + text.count("\r"),
         exit_work_at=work,
         tail=printed[printed.rfind("\n") + 1 :][-LINE_CHARS:],
-        bar_moved_at=now if total == log.bar_total and count > log.bar_count else log.bar_moved_at,
+        bar_moved_at=now if grew else log.bar_moved_at,
+        work_bar_at=now if grew and phase in WORK else log.work_bar_at,
         bar_total=total,
         bar_count=count,
         trusted=log.trusted if phase == log.phase else alive,

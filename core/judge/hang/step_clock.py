@@ -44,18 +44,31 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pause_s: float = 0.0
     far_n: int = 0
     """Pauses in a row; several are a new pace."""
+    longest_s: float = 0.0
+    """Longest interval of this attempt, the one before its first step included: its pace until that is known."""
 
 
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
     """Start the clock of a new attempt; what is usual for this run stays known."""
     return msgspec.structs.replace(
-        clock, start=now, last=now, beats=0, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, far_n=0
+        clock,
+        start=now,
+        last=now,
+        beats=0,
+        block_n=0,
+        block_sum_s=0.0,
+        block_max_s=0.0,
+        block_steps=0,
+        far_n=0,
+        longest_s=0.0,
     )
 
 
 def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announced: bool = False) -> StepClock:
     """Take a heartbeat: the training advanced by ``steps`` (1 if unknown). ``announced``: after another phase."""
     interval = now - clock.last
+    if interval > clock.longest_s:
+        clock = msgspec.structs.replace(clock, longest_s=interval)
     beats = clock.beats + 1
     if beats <= warmup_beats or interval < 0.0:
         return msgspec.structs.replace(clock, last=now, beats=beats)
@@ -103,6 +116,11 @@ def robust_slowest(slowest: tuple[float, ...]) -> float:
     """Return the second slowest of the blocks, the slowest of fewer than four: one odd step does not count."""
     ordered = sorted(slowest)
     return ordered[-1] if len(ordered) < 4 else ordered[-2]
+
+
+def usual_s(clock: StepClock) -> float | None:
+    """Return the usual distance of progress lines; None before the first."""
+    return clock.slow_s if clock.slow_s is not None else clock.longest_s if clock.beats else None
 
 
 def restart_wait(clock: StepClock, now: float) -> StepClock:

@@ -13,6 +13,7 @@ from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan,
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import fallback, gate
+from .quiet_incident import close_quiet
 from .remedies import merged
 
 
@@ -162,6 +163,7 @@ def remember_end(builder: StepBuilder) -> None:
                 step_offset=last.step_offset,
             )
         )
+    close_quiet(builder, "the attempt ended")
     for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss"} or incident.class_ in {MISSING, "termination"}:
             builder.close_incident(incident.id, "the attempt ended")

@@ -34,6 +34,7 @@ from ..run_states import (
 from ..step_builder import StepBuilder
 from . import command_replies, fallback, gate, question, ramp, remedy_choice, restart_stages, resume_choice
 from .budget import Budget
+from .quiet_incident import close_quiet
 
 WAIT_S = 600.0
 """How long no hang is declared after the command ``wait``."""
@@ -265,6 +266,7 @@ def _shutdown(builder: StepBuilder, command: Command) -> None:
 
 
 def _close_hangs(builder: StepBuilder, ending: str) -> None:
+    close_quiet(builder, ending)
     for incident in builder.state.incidents:
         if incident.kind == "hang":
             builder.close_incident(incident.id, ending)

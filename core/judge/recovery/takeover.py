@@ -16,6 +16,7 @@ from ..findings.slow import Stall
 from ..hang import active_time, liveness, step_clock
 from ..hang.log_activity import LogActivity
 from ..hang.pauses import Pause
+from ..hang.step_peak import StepPeak
 from ..progress.log_progress import begin_attempt
 from ..resume import checkpoint_index
 from ..run_states import (
@@ -43,6 +44,7 @@ from ..step_builder import StepBuilder
 from . import attempts, gate, ramp, restart_stages, resume_choice
 from .ending_evidence import run_total
 from .printed_settings import Printed
+from .quiet_incident import close_quiet
 
 replace = msgspec.structs.replace
 
@@ -132,6 +134,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.
         attempt = read_anew(state.attempt, start.pid)
+    close_quiet(builder, "a new supervisor took over")
     fresh_clock = step_clock.begin_attempt(state.clock, now)
     builder.set(
         attempts=max(state.attempts, start.attempt),
@@ -143,6 +146,8 @@ def started(builder: StepBuilder, start: Start) -> None:
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
         pause=Pause(),
+        peak=StepPeak(at=now),
+        gpu_fault=None,
         loss=Loss(),
         save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),

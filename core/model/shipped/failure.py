@@ -77,6 +77,8 @@ class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     number: int
     weight: float
     meaning: str
+    fatal: bool = False
+    """The GPU works again only after a reset of it or of the machine."""
 
 
 class KernelPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     read: bool
     uuid: str | None = None
     name: str | None = None
+    pci: str | None = None
     util: float | None = None
     mem_used: float | None = None
     mem_total: float | None = None
@@ -100,6 +101,7 @@ class GpuList:
             power_w=device.power,
             power_limit_w=device.power_limit,
             own=own,
+            pci=device.pci or (known.pci if known is not None else None),
             name=device.name or (known.name if known is not None else None),
             clock_mhz=device.clock_mhz,
             throttle=None if device.throttle is None else throttle_reasons(device.throttle),
@@ -110,7 +112,12 @@ class GpuList:
     def _without_values(self, index: int, trouble: str, *, own: bool | None = None) -> GpuReading:
         known = self._known.get(index, GpuReading(index=index, own=own))
         return GpuReading(
-            index=index, name=known.name, mem_total_bytes=known.mem_total_bytes, own=known.own, trouble=trouble
+            index=index,
+            pci=known.pci,
+            name=known.name,
+            mem_total_bytes=known.mem_total_bytes,
+            own=known.own,
+            trouble=trouble,
         )
 
 

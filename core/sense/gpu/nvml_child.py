@@ -60,6 +60,11 @@ def _power_limit(handle: Any) -> dict[str, float]:
     return {"power_limit": limit / 1000}
 
 
+def _text(value: str | bytes) -> str:
+    """Older bindings return bytes."""
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else value
+
+
 def _throttle(handle: Any) -> dict[str, int]:
     try:
         return {"throttle": int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))}
@@ -83,6 +88,7 @@ def _processes(handle: Any) -> dict[str, list[tuple[int, int | None]]]:
 GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
     lambda handle: {"uuid": pynvml.nvmlDeviceGetUUID(handle)},
     lambda handle: {"name": pynvml.nvmlDeviceGetName(handle)},
+    lambda handle: {"pci": _text(pynvml.nvmlDeviceGetPciInfo(handle).busId)},
     _memory,
     _utilisation,
     lambda handle: {"temp": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))},

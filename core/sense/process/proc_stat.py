@@ -80,12 +80,14 @@ def read_all() -> dict[int, ProcStat]:
 class ProcIo(NamedTuple):
     """Bytes that a process has read and written, cumulative, with those of children that it waited for.
 
-    For each direction the larger of requested bytes (page cache and pipes included: a loader that reads from the cache
-    is alive) and bytes that reached the disk (memory-mapped files request none).
+    ``read_bytes``: requested (page cache and pipes included: a loader that reads from the cache is alive).
+    ``disk_bytes``: read from the disk, those of mapped files and of paging included, which request none.
+    ``write_bytes``: the larger of requested bytes and bytes that reached the disk.
     """
 
     read_bytes: int
     write_bytes: int
+    disk_bytes: int = 0
 
 
 def parse_io(text: str) -> ProcIo | None:
@@ -93,8 +95,9 @@ def parse_io(text: str) -> ProcIo | None:
     values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
         return ProcIo(
-            read_bytes=max(int(values["rchar"]), int(values["read_bytes"])),
+            read_bytes=int(values["rchar"]),
             write_bytes=max(int(values["wchar"]), int(values["write_bytes"])),
+            disk_bytes=int(values["read_bytes"]),
         )
     except (KeyError, ValueError):
         return None

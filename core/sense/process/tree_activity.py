@@ -29,6 +29,7 @@ class Work(NamedTuple):
     children_ticks: int = 0
     read_bytes: int = 0
     write_bytes: int = 0
+    disk_bytes: int = 0
 
     @property
     def ticks(self) -> int:
@@ -45,7 +46,7 @@ class Work(NamedTuple):
 def work_of(member: Member) -> Work:
     """All work of one process, with inherited parts."""
     io = member.io or ProcIo(0, 0)
-    return Work(member.stat.own_ticks, member.stat.children_ticks, io.read_bytes, io.write_bytes)
+    return Work(member.stat.own_ticks, member.stat.children_ticks, io.read_bytes, io.write_bytes, io.disk_bytes)
 
 
 class TreeActivity:
@@ -81,7 +82,7 @@ class TreeActivity:
             if key not in now:
                 known, _ = self._inherited.get(member.stat.parent, (Work(), 0))
                 left = work_of(member)
-                expected = Work(0, left.ticks, left.read_bytes, left.write_bytes)
+                expected = Work(0, left.ticks, left.read_bytes, left.write_bytes, left.disk_bytes)
                 self._inherited[member.stat.parent] = (known.plus(expected), INHERITANCE_SAMPLES)
 
     def _without_inheritance(self, pid: int, grown: Work) -> Work:

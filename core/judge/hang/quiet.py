@@ -1,0 +1,24 @@
+"""A silence that people are told of before anything is decided, and a fault that ends the wait for its end."""
+
+import msgspec
+
+from ...model.incident import HangKind
+
+
+class Quiet(msgspec.Struct, frozen=True, kw_only=True):
+    """An open incident *quiet*. ``capture``: id of the decision that collects its evidence.
+
+    ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
+    """
+
+    incident: int
+    capture: int
+    kind: HangKind | None = None
+    signs: tuple[str, ...] = ()
+
+
+class GpuFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel line that says that a GPU of this run is lost until a reset. ``at``: in active seconds."""
+
+    text: str
+    at: float

@@ -1,0 +1,179 @@
+"""The incident *quiet*: people are told of a silence before anything is decided."""
+
+import msgspec
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.unit.test_judge_recovery import running, save
+from trainwatch.core.judge.failure.lost_gpu import SeenGpu, is_of_run, names_lost_gpu
+from trainwatch.core.judge.handlers.hang_check import loss_s
+from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start
+from trainwatch.core.model.settings import Hang, Settings
+
+FELL_OFF = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus."
+
+
+def of_kind(world: World, kind: str) -> list[Incident]:
+    return [incident for incident in world.incidents if incident.kind == kind]
+
+
+def test_people_are_told_before_anything_is_decided() -> None:
+    world = running(steps=100).watch(Story(meta=False).dead(200))
+    (quiet,), (hang,) = of_kind(world, "quiet"), world.hangs
+    assert hang.t - quiet.t > 30.0
+    assert [n.title for n in world.of(NotifyPeople)][:2] == ["run: quiet (idle)", "run: hang (idle)"]
+    assert quiet.ending == f"it became a hang (incident {hang.id})"
+    assert [c.incident for c in world.of(CaptureStacks)] == [quiet.id, hang.id]
+
+
+def test_silence_that_ends_by_itself_closes() -> None:
+    world = running(steps=100).watch(Story(meta=False).dead(120))
+    line = "\rsteps: 1%| | 101/10260 [01:00<1:00:00, 2.50s/it, avr_loss=0.1]"
+    world.see(LogChunk(t=world.t, text=line)).watch(Story(meta=False).dead(10))
+    assert [(i.kind, i.ending) for i in world.incidents] == [("quiet", "training advances")]
+    assert (world.word, world.state.quiet) == ("running", None)
+
+
+def test_signs_of_life_close_it_too() -> None:
+    world = running(steps=100).watch(Story(meta=False).dead(110).go(60, cpu=1.0, read_per_s=1e7))
+    assert [(i.kind, i.ending) for i in world.incidents] == [
+        ("quiet", "there are signs of life again, or the log prints")
+    ]
+
+
+def test_stacks_of_the_silence_name_the_kind_of_the_hang() -> None:
+    world = running(steps=100)
+    world.answer("capture_stacks", frames={"7": ["_try_get_data (dataloader.py:1243)"]})
+    world.watch(Story(meta=False).dead(200))
+    assert world.hangs[0].class_ == "starved"
+    assert any("data loader worker" in e.what for e in of_kind(world, "quiet")[0].evidence)
+
+
+@pytest.mark.parametrize("verb", ["pause", "stop", "restart"])
+def test_command_closes_it(verb: str) -> None:
+    world = running(steps=100).watch(Story(meta=False).dead(120)).command(verb)
+    assert of_kind(world, "quiet")[0].open is False
+
+
+def test_exit_and_new_supervisor_close_it() -> None:
+    ended = running(steps=100).watch(Story(meta=False).dead(120))
+    ended.see(Exit(t=ended.t, code=1))
+    assert of_kind(ended, "quiet")[0].ending == "the attempt ended"
+    taken = running(steps=100).watch(Story(meta=False).dead(120))
+    taken.see(Start(t=taken.t, attempt=1, pid=9, adopted=True))
+    assert of_kind(taken, "quiet")[0].ending == "a new supervisor took over"
+
+
+def test_signal_that_stops_the_trainer_closes_it() -> None:
+    world = running(steps=100).watch(Story(meta=False).dead(120)).watch(Story(meta=False).dead(30, states={"T": 9}))
+    assert of_kind(world, "quiet")[0].ending == "a signal stopped the trainer"
+
+
+def test_wait_puts_the_stop_off_and_the_silence_stays_told() -> None:
+    world = running(steps=100).watch(Story(meta=False).dead(120)).command("wait").watch(Story(meta=False).dead(400))
+    assert [i.open for i in of_kind(world, "quiet")] == [True]
+    assert world.hangs == []
+
+
+def test_what_ending_a_run_costs_counts_from_its_newest_checkpoint() -> None:
+    world = running(steps=100)
+    before = loss_s(world.state)
+    save(world)
+    assert before == pytest.approx(100 * 2.5 + 2 * 10, rel=0.1)
+    assert loss_s(world.state) < 20.0
+    assert loss_s(World().begin().state) == 0.0
+
+
+# --- a lost GPU ------------------------------------------------------------------------------------------------------
+
+
+def test_lost_gpu_ends_the_wait_and_is_the_cause() -> None:
+    world = running(steps=100).see(KernelLine(t=0.0, text=FELL_OFF)).watch(Story(meta=False).dead(60))
+    (hang,) = world.hangs
+    assert (hang.class_, hang.t - world.state.attempt.start_t < 400.0) == ("idle", True)
+    assert "fallen off the bus" in hang.evidence[0].what
+    assert world.state.history[-1].class_ == "gpu_lost"
+
+
+def test_lost_gpu_of_a_run_that_still_steps_changes_nothing() -> None:
+    world = running(steps=100).see(KernelLine(t=0.0, text=FELL_OFF))
+    after = Story(meta=False)
+    after.step = 100
+    world.watch(after.train(60))
+    assert (world.incidents, world.state.gpu_fault) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "lost"),
+    [
+        (FELL_OFF, ((True, None),), True),
+        (FELL_OFF, ((None, None),), True),
+        (FELL_OFF, ((False, None),), False),
+        (FELL_OFF, ((True, None), (True, None)), True),
+        (FELL_OFF, ((True, None), (False, None)), False),
+        (FELL_OFF, ((None, None), (None, None)), False),
+        (FELL_OFF, ((True, "00000000:01:00.0"), (False, "00000000:02:00.0")), True),
+        (FELL_OFF, ((False, "00000000:01:00.0"), (True, "00000000:02:00.0")), False),
+        (FELL_OFF, (), False),
+        ("NVRM: GPU at PCI:0000:01:00: GPU has fallen off the bus.", ((True, None),), True),
+        ("NVRM: Xid (PCI:0000:01:00): 31, MMU fault", ((True, None),), False),
+        ("NVRM: Xid (PCI:0000:01:00): 119, Timeout waiting for RPC from GSP!", ((True, None),), True),
+        ("oom-kill: out of memory", ((True, None),), False),
+    ],
+)
+def test_which_kernel_line_is_a_lost_gpu_of_this_run(
+    text: str, gpus: tuple[tuple[bool | None, str | None], ...], lost: bool
+) -> None:
+    shipped = judge().knowledge.catalogue
+    seen = tuple(SeenGpu(*gpu) for gpu in gpus)
+    assert (names_lost_gpu(text, shipped) and is_of_run(text, seen)) is lost
+
+
+# --- a process that is blocked in the kernel -------------------------------------------------------------------------
+
+
+def blocked(world: World, seconds: float, mounts: tuple[str, ...] | None) -> World:
+    for _ in range(int(seconds / 5)):
+        sample = ProcessSample(t=world.t + 5.0, cpu_cores=0.0, read_bytes=1e8, states={"D": 1}, procs=1)
+        world.see(msgspec.structs.replace(sample, silent_mounts=mounts))
+    return world
+
+
+def test_stop_waits_for_the_mount_and_then_for_a_full_deadline() -> None:
+    world = blocked(running(steps=100), 1500.0, ("/mnt/nas",))
+    assert (world.word, "stop_attempt" in world.decisions) == ("hung", False)
+    assert "until /mnt/nas answers" in world.text()
+    assert any("/mnt/nas" in e.what for e in world.hangs[0].evidence)
+    world.watch(Story(meta=False).dead(90))
+    assert (world.word, "stop_attempt" in world.decisions) == ("running", False)
+    world.watch(Story(meta=False).dead(120))
+    assert "stop_attempt" in world.decisions
+
+
+def test_blocked_process_is_stopped_a_deadline_after_its_mounts_answer() -> None:
+    world = blocked(running(steps=100), 1000.0, ("/mnt/nas",))
+    blocked(world, 30.0, ())
+    assert world.word == "running"
+    assert "its mounts answer" in world.text()
+    blocked(world, 1000.0, ())
+    assert "stop_attempt" in world.decisions
+
+
+# --- no new highest step ---------------------------------------------------------------------------------------------
+
+
+def test_loop_whose_stop_waits_for_evidence_is_not_over_by_its_steps() -> None:
+    world = World(judge(Settings(hang=Hang(max_s=100.0, min_s=30.0))), silent={"capture_stacks"}).begin()
+    story = Story(meta=False).load(10).train(100)
+    world.watch(story)
+    for _ in range(6):
+        again = Story(meta=False)
+        again.step = 60
+        world.watch(again.train(40))
+        if world.word == "hung":
+            break
+    world.wait(40)
+    assert of_kind(world, "stall")[0].class_ == "no_progress"
+    assert "stop_attempt" in world.decisions
