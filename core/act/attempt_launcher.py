@@ -124,7 +124,8 @@ class AttemptLauncher:
         except (DeriveError, LaunchError) as error:
             if is_full(str(error)):
                 return False, str(error), {"no_room": True, "fresh": decision.resume_from is None}
-            return False, str(error), {"retryable": False, "settings": isinstance(error, DeriveError)}
+            silent = isinstance(error, LaunchError) and error.silent
+            return False, str(error), {"retryable": silent, "settings": isinstance(error, DeriveError)}
         launched(target, baseline)
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})

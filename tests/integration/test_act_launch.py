@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.integration.act_world import World, lives, python, wait_for, world
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch import spool
+from trainwatch.core.act.launch import launching, spool
 from trainwatch.core.act.launch.launching import (
     LaunchError,
     find_attempt,
@@ -22,6 +23,7 @@ from trainwatch.core.act.launch.launching import (
     read_exit,
     read_start,
 )
+from trainwatch.core.model.attempt import StartRecord
 
 STAY = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -134,6 +136,55 @@ def test_runner_is_small_and_loads_no_heavy_module(run: World) -> None:
         cwd="/",
     ).stdout.split()
     assert not {"msgspec", "psutil", "textual", "numpy", "asyncio", "subprocess", "dataclasses"} & set(loaded)
+
+
+def test_a_runner_that_dies_before_it_starts_the_trainer_is_not_waited_for(run: World) -> None:
+    log = run.root / "log"
+    os.mkfifo(log)  # the runner waits for a reader before it starts anything
+    attempt = run.root / "attempts" / "1"
+
+    def kill_the_runner() -> None:
+        wait_for((attempt / spool.CLAIM).exists, "the runner")
+        runners = [pid for pid in processes.all_processes() if str(attempt).encode() in command_line(pid)]
+        for pid in runners:
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_the_runner)
+    killer.start()
+    with pytest.raises(LaunchError, match="the runner died before it started the trainer") as raised:
+        run.launch(*python(STAY), log=str(log))
+    killer.join()
+    assert raised.value.silent
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_runner_that_dies_between_start_and_report_is_reported_for(
+    run: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its trainer lives: a second one would be started beside it."""
+    reports: list[Path] = []
+    read = launching.read_start
+
+    def before_the_report(directory: Path) -> StartRecord | None:
+        found = read(directory)
+        if found is None or found.runner is None or reports:
+            return found
+        reports.append(directory)
+        os.kill(found.runner.pid, signal.SIGKILL)
+        wait_for(lambda: not is_alive(found.runner), "the runner is dead")
+        (directory / spool.START).unlink()
+        return None
+
+    monkeypatch.setattr(launching, "read_start", before_the_report)
+    target = run.launch(*python(STAY))
+    assert (target.runner, is_alive(target.trainer)) == (None, True)
+    assert find_attempt(Path(target.directory)) == target
 
 
 def test_killing_the_runner_leaves_the_trainer_running(run: World) -> None:

@@ -156,20 +156,28 @@ def test_one_that_is_announced_again_by_a_new_supervisor_keeps_what_is_known_of_
     assert resumed(crash(world.wait(20.0)))[-1] == "out/step-40"
 
 
+def saved_at(world: World, step: int, mtime: float, name: str | None = None) -> World:
+    """A save of the running trainer, or with a name a file that somebody copied into the folder."""
+    later = Story(meta=False, period_s=5.0)
+    later.step = 40 if name else step - 2
+    world.watch(later.train(2))
+    path = name or f"step-{step}"
+    event(world, path, "created", mtime, step=step, verdict="writing")
+    return event(world, path, "complete", mtime, step=step, verdict="complete")
+
+
 def test_a_clock_that_is_set_back_makes_no_checkpoint_old() -> None:
-    """An hour back: the new ones have an earlier time than the old ones."""
+    """By an hour, to before the run began: the new ones have an earlier time than the old ones, and are its own."""
     world = running(judge(created_wall=1_000_000.0), steps=40)
     at = 1_000_000.0 + world.t
-    for step, mtime in ((20, at - 60.0), (30, at), (40, at - 3600.0)):
-        event(world, f"step-{step}", "created", mtime, step=step, verdict="writing")
-        event(world, f"step-{step}", "complete", mtime, step=step, verdict="complete")
+    saved_at(saved_at(saved_at(world, 50, at - 60.0), 60, at), 70, at - 3600.0)
+    assert resumed(crash(world)) == ["out/step-70"]
+
+
+@pytest.mark.parametrize("earlier_s", [60.0, 3600.0])
+@pytest.mark.parametrize("step", [20, 9000])
+def test_one_that_is_copied_into_the_folder_is_as_old_as_its_time(step: int, earlier_s: float) -> None:
+    world = running(judge(created_wall=1_000_000.0), steps=40)
+    at = 1_000_000.0 + world.t
+    saved_at(saved_at(world, 40, at), step, at - earlier_s, "copied")
     assert resumed(crash(world)) == ["out/step-40"]
-
-
-def test_an_old_checkpoint_that_is_copied_into_the_folder_stays_old() -> None:
-    world = running(judge(created_wall=1_000_000.0), steps=40)
-    at = 1_000_000.0 + world.t
-    for step, mtime in ((30, at), (20, at - 60.0)):
-        event(world, f"step-{step}", "created", mtime, step=step, verdict="writing")
-        event(world, f"step-{step}", "complete", mtime, step=step, verdict="complete")
-    assert resumed(crash(world)) == ["out/step-30"]

@@ -27,11 +27,15 @@ Record = TypeVar("Record", StartRecord, ExitRecord, LaunchOrder)
 
 
 class LaunchError(RuntimeError):
-    """The attempt did not start; the message is a sentence. ``code``: what a shell would return (126, 127)."""
+    """The attempt did not start; the message is a sentence. ``code``: what a shell would return (126, 127).
 
-    def __init__(self, message: str, code: int | None = None) -> None:
+    ``silent``: the runner died or did not report, so another launch may succeed.
+    """
+
+    def __init__(self, message: str, code: int | None = None, *, silent: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.silent = silent
 
 
 FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
@@ -54,18 +58,21 @@ def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> Attemp
     _put_order(order, directory)
     deadline = time.monotonic() + START_TIMEOUT_S
     if not _start_runner(directory, order.attempt, deadline, in_scope=scope) and spool.claim(str(directory)):
-        raise LaunchError(_why_silent(directory))
+        raise LaunchError(_why_silent(directory), silent=True)
     claimed = False
     while True:
+        runner_died = (directory / spool.CLAIM).exists() and not _has_runner(directory)  # before the file is read
         start = read_start(directory)
         if start is not None:
             return target_of(start, directory)
         ended = read_exit(directory)
         if ended is not None and read_start(directory) is None:
             raise LaunchError(ended.error or "the trainer ended before it reported its start", ended.code)
+        if runner_died and ended is None:
+            return _report_instead(directory)
         if time.monotonic() >= deadline:
             if claimed or spool.claim(str(directory)):
-                raise LaunchError(_why_silent(directory))
+                raise LaunchError(_why_silent(directory), silent=True)
             # The runner has claimed the order: the trainer may exist at any moment and must not be started twice.
             claimed, deadline = True, time.monotonic() + CLAIMED_TIMEOUT_S
         time.sleep(POLL_S)
@@ -135,6 +142,26 @@ def _unreported(directory: Path) -> AttemptTarget | None:
         log=order.log,
         directory=os.path.abspath(directory),  # noqa: PTH100
     )
+
+
+def _report_instead(directory: Path) -> AttemptTarget:
+    """The runner died before its report: report the trainer, if it has started one. Raises LaunchError if not.
+
+    A child that the runner has forked and that is not the trainer yet shares its lock, so it is waited for.
+    """
+    target, order = _unreported(directory), read_order(directory)
+    if target is None or order is None:
+        raise LaunchError(f"the runner died before it started the trainer; see {directory}", silent=True)
+    record = StartRecord(
+        attempt=target.number,
+        trainer=target.trainer,
+        runner=None,
+        wall=time.time(),
+        log=order.log,
+        argv=order.argv,
+    )
+    spool.write(str(directory), spool.START, msgspec.to_builtins(record))
+    return target
 
 
 def _has_runner(directory: Path) -> bool:

@@ -47,6 +47,19 @@ def _is_news(before: checkpoint_index.KnownCheckpoint | None, event: CheckpointE
     return before is None or not before.complete or before.mtime != event.mtime
 
 
+def _is_new_save(knowledge: Knowledge, before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
+    """Return whether this run completed it, and it is not only reported again."""
+    old = event.mtime is not None and event.mtime < knowledge.created_wall
+    return event.event == "complete" and not old and _is_news(before, event)
+
+
+def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
+    """Return whether the attempt is at this step now, give or take two printed lines."""
+    if attempt.step is None or saved_step is None:
+        return False
+    return abs(attempt.step - saved_step * attempt.stride) <= 2 * max(attempt.printed_every, attempt.stride)
+
+
 def _is_ending(state: JudgeState) -> bool:
     return isinstance(state.machine, Stopping) and state.machine.then == "give_up"
 
@@ -57,7 +70,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     attempt = state.attempt
     before = checkpoint_index.find(state.checkpoints, event.path)
     odd = None
-    if event.event == "complete" and event.step is not None and is_live(state.machine) and _is_news(before, event):
+    if event.step is not None and is_live(state.machine) and _is_new_save(knowledge, before, event):
         printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
         odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
         attempt = with_saved(attempt, event.step)
@@ -66,7 +79,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         event,
         position=saved_position(attempt, event.step),
         created_wall=knowledge.created_wall,
-        live=is_live(state.machine) and attempt.beat_t is not None,
+        fresh=is_live(state.machine) and _is_at(attempt, event.step),
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
     seen = state.liveness

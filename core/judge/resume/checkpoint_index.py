@@ -4,7 +4,7 @@ Files from before this run are never resumed from automatically: an old director
 those that the run left behind when it went back to an older one, nor those that cannot be passed to a launch.
 
 The modification time tells which one is newer, whatever the order of discovery. Known false alarm: the clock of the
-machine is set back. Whoever was seen being written, and holds a higher step than all others, is no older than they are.
+machine is set back. One that appeared when the trainer was at its step is the run's own and no older than the others.
 """
 
 from collections.abc import Container
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
+from ...model.checkpoints.checkpoint import AgeOrder, Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.launch.resume_support import ResumeSupport
 from ...model.observation import CheckpointEvent
@@ -38,7 +38,8 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run.
     ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but may still be written
     to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
-    as it was reported. ``rewriting``: it was complete and is being written to. ``written``: when it was written, in
+    as it was reported. ``rewriting``: it was complete and is being written to. ``fresh``: it was being written when the
+    trainer was at its step. ``written``: when it was written, in
     seconds since the epoch, if its modification time cannot be right.
 
     ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
@@ -68,6 +69,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     nan: bool = False
     values: str | None = None
     rewriting: bool = False
+    fresh: bool = False
     written: float | None = None
     unclear: tuple[str, str] | None = None
     unknown_make: bool = False
@@ -114,9 +116,9 @@ def with_event(
     position: int | None,
     created_wall: float,
     epochs_before: int = 0,
-    live: bool = False,
+    fresh: bool = False,
 ) -> CheckpointIndex:
-    """Add a change of a checkpoint. ``position``: of the run now. ``live``: a trainer of the run makes steps.
+    """Add a change of a checkpoint. ``position``: of the run now. ``fresh``: the trainer is at its step.
 
     ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
     start) is not the run's own.
@@ -127,12 +129,13 @@ def with_event(
     if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":
         # What is known of it holds until it is complete again, with another modification time or with the same one.
         again = msgspec.structs.replace(
-            before, complete=False, rewriting=True, damage=None, t=_written_t(event, created_wall)
+            before, complete=False, rewriting=True, damage=None, t=_written_t(event, created_wall), fresh=fresh
         )
         return _with(index, again)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
-    watched = live and before is not None and not before.complete and before.damage is None
-    old = event.mtime is not None and event.mtime < created_wall and not watched
+    if event.verdict != "writing":
+        fresh = before is not None and not before.complete and before.fresh
+    old = event.mtime is not None and event.mtime < created_wall and not fresh
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = KnownCheckpoint(
         path=event.path,
@@ -155,6 +158,7 @@ def with_event(
         unknown_make=event.unknown_make,
         unfinished=event.unfinished,
         still_s=None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall),
+        fresh=fresh and not complete,
     )
     if before is not None:
         entry = _with_history(entry, before)
@@ -173,8 +177,9 @@ def with_event(
             values=before.values,
             damage=before.damage,
             written=before.written,
+            own=before.own,
         )
-    elif watched and complete:
+    elif fresh and complete:
         entry = _no_older_than_earlier_steps(index, entry)
     return _with(index, entry)
 
@@ -331,12 +336,12 @@ def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple
 
     Those that count as state that is not understood are not among them.
     """
-    since = (float("-inf"), False, 0, 0) if good is None else age_of(good)
+    since = (float("-inf"), False, 0, False, 0) if good is None else age_of(good)
     damaged = [k for k in index.known if k.own and k.bad is None and k.damage is not None and not k.is_state]
     return tuple(sorted((k for k in damaged if age_of(k) > since), key=age_of))
 
 
-def age_of(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
+def age_of(known: KnownCheckpoint) -> AgeOrder:
     """Return its ``age_order``; without a modification time, by the time at which it became complete."""
     return age_order(base_name(known.path), _time(known), known.step, known.epoch)
 

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import age_order
+from ...model.checkpoints.checkpoint import AgeOrder, age_order
 from ...model.checkpoints.other_files import kind_of_name, says_state
 from ...model.launch.resume_support import ResumeSupport
 from .checkpoint_index import CheckpointIndex, KnownCheckpoint, base_name, is_verified
@@ -151,5 +151,5 @@ def _series(known: KnownCheckpoint) -> str:
     return _PLACES.sub("", kind_of_name(base_name(known.path)))
 
 
-def _age(known: KnownCheckpoint) -> tuple[float, bool, int, int]:
+def _age(known: KnownCheckpoint) -> AgeOrder:
     return age_order(base_name(known.path), known.t if known.mtime is None else known.mtime, known.step, known.epoch)

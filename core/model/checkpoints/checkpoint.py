@@ -72,13 +72,17 @@ def kind_of(name: str) -> Kind:
     return "unknown" if promised is None else KIND_OF[promised]
 
 
-def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> tuple[float, bool, int, int]:
+AgeOrder = tuple[float, bool, int, bool, int]
+
+
+def age_order(name: str, mtime: float, step: int | None, epoch: int | None) -> AgeOrder:
     """Sort key: older before newer.
 
-    The time of modification counts, whatever the order of discovery. Ties: the final one (no number in its name) is
-    the newest, the others go by step, then by epoch.
+    The time of modification counts, whatever the order of discovery. Ties: by step; the final one (no number in its
+    name) comes last, among all if its step is unknown; then by epoch.
     """
-    return mtime, read_name(name).is_final, -1 if step is None else step, -1 if epoch is None else epoch
+    final = read_name(name).is_final
+    return mtime, final and step is None, -1 if step is None else step, final, -1 if epoch is None else epoch
 
 
 def newest_complete(newest_first: Iterable[Checkpoint], skipped: Container[str] = ()) -> Checkpoint | None:
