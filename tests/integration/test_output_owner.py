@@ -10,10 +10,14 @@ import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
+from trainwatch.core.act.launch import lock_slots
+from trainwatch.core.act.launch.lock_slots import Owner
+from trainwatch.core.act.launch.output_locks import NAME
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.host_checks import check_output_owner
+from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.app.runs.output_owner import (
     require_own_output,
     require_own_output_to_start,
@@ -64,6 +68,22 @@ def test_a_locked_output_folder_is_recognised_under_any_path(home: Path, tmp_pat
         with pytest.raises(CliError):
             require_own_output_to_start(known)
     require_own_output_to_start(known)
+
+
+def test_a_lock_of_another_host_is_no_refusal_before_it_was_watched(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    holder = lock_slots.here(Owner("far", 1.0, "/far"), lock_slots.SUPERVISOR)._replace(boot="another", host="far")
+    descriptor = os.open(tmp_path / "out" / NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    lock_slots.write_slot(descriptor, lock_slots.SUPERVISOR, holder)
+    os.close(descriptor)
+    mine = spec("mine", tmp_path / "out")
+    assert rival_of(mine, home) is None
+    check = check_output_owner(LaunchPlan(spec=mine), Machine(home=home))
+    assert check is not None
+    assert check.result == "warn"
+    assert "host far" in check.found
+    claim = OutputClaim(mine, home)
+    assert "remove" in (claim.refusal() or ""), "a restart does not wait"
 
 
 def test_a_project_whose_output_folder_is_in_use_creates_no_run(

@@ -45,11 +45,14 @@ IsNetwork = Callable[[str], bool]
 
 
 class Taken(Exception):  # noqa: N818  named after the condition
-    """Another run holds the lock, or it cannot be told. ``holder`` None: the file cannot be read. ``why``: a clause."""
+    """Another run holds the lock, or it cannot be told. ``holder`` None: the file cannot be read. ``why``: a clause.
 
-    def __init__(self, path: str, holder: Holder | None, why: str) -> None:
+    ``lives``: the holder lives for certain.
+    """
+
+    def __init__(self, path: str, holder: Holder | None, why: str, *, lives: bool = True) -> None:
         super().__init__(f"{path}: {why}")
-        self.path, self.holder, self.why = path, holder, why
+        self.path, self.holder, self.why, self.lives = path, holder, why, lives
 
 
 class CannotLock(Exception):  # noqa: N818  named after the condition
@@ -147,7 +150,7 @@ class LockFile:
     def _watch(self, holder: Holder, before: Slots | None, tell: Tell | None, watch_s: float) -> None:
         """Wait whether the count of another host's holder moves. Raises Taken if it does, or without ``tell``."""
         if tell is None:
-            raise Taken(self.path, holder, f"it is of the host {holder.host} and was not watched")
+            raise Taken(self.path, holder, f"it is of the host {holder.host} and was not watched", lives=False)
         tell(
             f"{self.path} is the lock of run {holder.owner.run} on the host {holder.host}; watching for "
             f"{watch_s:.0f} s whether it is alive (it counts up each minute)"
@@ -186,7 +189,7 @@ def look(path: str, owner: Owner, is_network: IsNetwork | None = None) -> None:
     finally:
         os.close(descriptor)
     if unclear is not None:
-        raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive")
+        raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive", lives=False)
 
 
 def _first_rival(path: str, holders: Slots | None, how: How, me: Holder, is_network: IsNetwork | None) -> Holder | None:

@@ -15,6 +15,7 @@ from ...sense.host.kernel_log import kernel_tail
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
+from ..runs.output_claim import lock_rival
 from ..runs.output_owner import rival_of
 from .check import Check, Machine, failed, passed, warned
 
@@ -63,6 +64,8 @@ def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
     rival = rival_of(plan.spec, machine.home)
     if rival is not None:
         return failed("output owner", rival, "")
+    if (unclear := lock_rival(plan.spec, machine.home, unclear=True)) is not None:
+        return warned("output owner", unclear, "a start watches it first")
     return None if plan.spec.output_dir is None else passed("output owner", "no other live run writes there")
 
 

@@ -128,16 +128,17 @@ def lock_order(spec: RunSpec, home: Path) -> LockOrder:
     )
 
 
-def lock_rival(spec: RunSpec, home: Path) -> str | None:
+def lock_rival(spec: RunSpec, home: Path, *, unclear: bool = False) -> str | None:
     """A sentence about another run that holds a lock of this one, on any host and with any state folder; else None.
 
-    Changes nothing and waits for nothing.
+    Changes nothing and waits for nothing. ``unclear``: only of a holder of which a start would have to watch whether it
+    lives; else only of one that lives for certain.
     """
     order = lock_order(spec, home)
     try:
         look_for_rival(_owner(order), order.command, is_network)
     except Taken as taken:
-        return sentence(taken, spec)
+        return sentence(taken, spec) if taken.lives is not unclear else None
     return None
 
 
@@ -163,9 +164,10 @@ def sentence(taken: Taken, spec: RunSpec) -> str:
         what = f"{where} is in use by {known}, and two trainers would write over each other's checkpoints"
         other = "or choose another --output-dir"
     if holder.boot != processes.boot_id():
+        gone = "" if taken.lives else f"if that host is gone for good, remove {taken.path}, "
         return (
-            f"{what}: {taken.why} ({taken.path}, host {holder.host}, pid {holder.pid}); look at it there with "
-            f"`{ask} status {owner.run}`; if that host is gone for good, remove the file; {other}"
+            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}); look at it there with "
+            f"`{ask} status {owner.run}`, {gone}{other}"
         )
     if not Path(owner.home, "runs", owner.run).is_dir():
         pid = holder.pid if holder.trainer is None else holder.trainer[0]
