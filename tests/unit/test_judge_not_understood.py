@@ -21,7 +21,7 @@ def unknown(
     world: World,
     name: str,
     *,
-    size: float = 1e6,
+    size: float | None = 1e6,
     mtime: float | None = None,
     form: str = "file",
     verdict: str = "opaque",
@@ -195,9 +195,12 @@ def test_what_was_written_before_the_first_step_and_never_again_is_no_state() ->
     world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
     world = unknown(world, "pieces.q7")
     world = crash(at_step(world.wait(60.0), 0))
+    assert len(world.of(StartAttempt)) == 2
+
+    world = crash(at_step(world, 30)).wait(20.0)
 
     assert told(world) == []
-    assert len(world.of(StartAttempt)) == 2
+    assert len(world.of(StartAttempt)) == 3
 
 
 @pytest.mark.parametrize("name", ["last.q7", "whatever.q7"])
@@ -300,3 +303,62 @@ def test_a_new_supervisor_knows_it_from_the_journal() -> None:
     snapshot = from_snapshot(to_snapshot(world.state))
     assert snapshot is not None
     assert snapshot.checkpoints == world.state.checkpoints
+
+
+def test_after_two_starts_that_could_not_read_it_the_run_is_held() -> None:
+    world = at_step(unknown(run_of(GENERIC, ANYWHERE), "last.q7"), 60)
+    for _ in range(4):
+        world.answer("verify_checkpoint", ok=False, verdict="opaque", reason=UNKNOWN)
+    world = crash(world).wait(30.0)
+    world = crash(world, "KeyError: 'w'\n").wait(700.0)
+    world = crash(world, "KeyError: 'w'\n").wait(700.0)
+
+    assert [s.resume_from for s in world.of(StartAttempt)] == [None, "out/last.q7", "out/last.q7"]
+    assert isinstance(world.state.machine, Stopped)
+    assert "2 attempts that were given last.q7 ended before their first step" in notes(world)
+
+
+def test_a_notice_says_what_the_settings_do() -> None:
+    copies = at_step(unknown(run_of(GENERIC, NOWHERE, if_not_understood="copy_and_restart"), "last.q7"), 60)
+    tries = at_step(opaque(run_of(GENERIC, ANYWHERE), "out/all.pt"), 60)
+
+    assert "copied aside, and the run begins anew" in told(copies)[0].body
+    assert "the trainer is given it to resume from" in told(tries)[0].body
+    assert tries.state.incidents == ()
+
+
+def test_a_series_without_a_telling_name_is_state_if_the_log_shows_no_step() -> None:
+    world = World(judge(quick(), GENERIC, resume_support=resume_support(GENERIC, NOWHERE))).begin()
+    world = unknown(world, "run1.q7").wait(5.0)
+    assert not world.state.checkpoints.known[0].is_state
+
+    world = unknown(world, "run2.q7")
+
+    assert all(k.is_state for k in world.state.checkpoints.known)
+
+
+def test_an_unfinished_folder_counts_once_a_newer_one_of_its_kind_came() -> None:
+    world = torn(at_step(run_of(HF), 60), "out/checkpoint-60", unfinished=True).wait(5.0)
+    world = crash(torn(world, "out/checkpoint-90", unfinished=True))
+
+    assert is_held(world)
+
+
+@pytest.mark.parametrize("size", [1e6, None])
+def test_one_save_without_a_telling_name_is_held_and_a_second_is_given_to_the_trainer(size: float | None) -> None:
+    once = at_step(unknown(run_of(GENERIC, ANYWHERE), "whatever.q7", size=size), 60)
+    world = at_step(unknown(run_of(GENERIC, ANYWHERE), "run-60.q7", size=size), 60)
+    twice = at_step(unknown(world, "run-90.q7", size=size), 90)
+    twice.answer("verify_checkpoint", ok=False, verdict="opaque", reason=UNKNOWN)
+
+    assert is_held(crash(once))
+    assert resumed(crash(twice)) == "out/run-90.q7"
+
+
+def test_resume_is_accepted_if_the_trainer_can_be_given_something() -> None:
+    world = at_step(unknown(run_of(GENERIC, ANYWHERE), "last.q7"), 60).command("stop").wait(1.0)
+    never = at_step(unknown(run_of(Preset(name="never", resume="none"), NOWHERE), "last.q7"), 60)
+    never.command("stop").wait(1.0)
+
+    for stopped in (world, never):
+        assert stopped.judge.answer(stopped.state, Command(t=stopped.t, verb="resume")).ok

@@ -97,6 +97,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
+    unclear_states.note_failed_start(builder)
     state, knowledge = builder.state, builder.knowledge
     first = state.attempt.resume_from
     path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)

@@ -23,7 +23,7 @@ replace = msgspec.structs.replace
 
 CLASS = "not_understood"
 """Class of the incident (kind ``checkpoint``)."""
-TELL_AFTER_S = 10.0
+TELL_AFTER_S = 3.0
 """A checkpoint that is understood may follow within one save."""
 SHOWN = 3
 _VERDICTS: dict[str, Verdict] = {"torn": "torn", "corrupt": "corrupt", "opaque": "opaque"}
@@ -53,6 +53,19 @@ def recognise(builder: StepBuilder) -> None:
         if not known.complete:  # else it is in the journal already
             made_of = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
             builder.fact(CheckpointKnown(checkpoint=made_of))
+
+
+def note_failed_start(builder: StepBuilder) -> None:
+    """Count an attempt that was given something of an unknown make and ended before its first step."""
+    state = builder.state
+    attempt = state.attempt
+    known = checkpoint_index.find(state.checkpoints, attempt.resume_from)
+    if known is None or not known.unknown_make or attempt.beat_t is not None or attempt.number in known.failed_starts:
+        return
+    counted = (*known.failed_starts, attempt.number)
+    builder.set(checkpoints=checkpoint_index.changed(state.checkpoints, (known.path,), failed_starts=counted))
+    if len(counted) == unclear_state.STARTS:
+        builder.note(f"{len(counted)} attempts that were given {base_name(known.path)} ended before their first step")
 
 
 def _first_step_t(state: JudgeState) -> float | None:
@@ -93,9 +106,8 @@ def tell(builder: StepBuilder) -> None:
 
 def close(builder: StepBuilder) -> None:
     """A checkpoint came that is understood."""
-    for incident in builder.state.incidents:
-        if incident.class_ == CLASS:
-            builder.close_incident(incident.id, "a checkpoint came that is understood")
+    for incident in [i for i in builder.state.incidents if i.class_ == CLASS]:
+        builder.close_incident(incident.id, "a checkpoint came that is understood")
 
 
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
@@ -185,7 +197,6 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     said = f"what is not understood was copied to {folder}" if folder else "what is not understood was copied aside"
     builder.note(said)
     builder.notify("warning", "copied aside, and begun anew", f"{said}; the run begins anew", incident=plan.incident)
-    for incident in builder.state.incidents:
-        if incident.class_ == CLASS:
-            builder.close_incident(incident.id, said)
+    for incident in [i for i in builder.state.incidents if i.class_ == CLASS]:
+        builder.close_incident(incident.id, said)
     launch_after_delay(builder, replace(plan, path=None, step=None, fresh=True))

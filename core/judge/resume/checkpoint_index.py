@@ -46,6 +46,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
     counts as state of this training (unclear_state.py). ``still_s``: how long it had not changed when it was inspected.
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
+    ``failed_starts``: attempts that were given it and ended before their first step.
     """
 
     path: str
@@ -78,6 +79,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     still_s: float | None = None
     before_t: float | None = None
     size_before: float | None = None
+    failed_starts: tuple[int, ...] = ()
 
     @property
     def shape(self) -> Form:
@@ -237,7 +239,13 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
     if entry.unclear is None or not same:
         return entry
     kept = before.is_state and before.unclear is not None
-    return msgspec.structs.replace(entry, is_state=kept, bad=before.bad or entry.bad, left=before.left or entry.left)
+    return msgspec.structs.replace(
+        entry,
+        is_state=kept,
+        bad=before.bad or entry.bad,
+        left=before.left or entry.left,
+        failed_starts=before.failed_starts,
+    )
 
 
 def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:

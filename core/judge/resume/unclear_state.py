@@ -23,6 +23,8 @@ STILL_S = 0.9
 """What had not changed for this long when it was looked at was not being written (``watch.settle_s`` is 1)."""
 SIZE_RATIO = 2.0
 """A checkpoint that is smaller or larger than the one before by more than this is not like it."""
+STARTS = 2
+"""So many attempts may end before their first step after they were given it: one may have ended for another reason."""
 _PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
 
 
@@ -118,6 +120,7 @@ def to_resume_from(
         for k in states(index)
         if k.unknown_make
         and k.bad is None
+        and len(k.failed_starts) < STARTS
         and (before_t is None or k.t < before_t)
         and support.objection(k.shape, k.holds) is None
     ]
