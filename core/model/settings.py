@@ -193,7 +193,7 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     keep_alive: bool = False
     """Let the runner start a new supervisor if this one died or froze; one that was ended on purpose (SIGTERM) is not
-    replaced. Off by default: the unit of a service manager does it, too, and also after a reboot."""
+    replaced. Off by default: the unit that ``trainwatch enable`` writes does it, too, and also after a reboot."""
     frozen_s: float = 30.0
     """Seconds without a sign of life before a supervisor counts as frozen, is killed and replaced. It gives one each
     second; an fsync on a busy network disk takes several."""

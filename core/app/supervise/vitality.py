@@ -17,6 +17,7 @@ from ...store.history_schema import ProgressPoint
 from ...store.life_sign import BEAT_S, LifeSignWriter
 from ...store.lock import SupervisorLock
 from ...store.run_directory import RunDirectory
+from ...store.service_manager import ServiceManager
 from .own_troubles import OwnTroubles
 from .state_keeper import StateKeeper
 
@@ -34,11 +35,15 @@ class Vitality:
         self.keeper = StateKeeper(run, run.load_spec(), lock, self.troubles)
         self._sign = LifeSignWriter(run.life_sign, start_ticks=own.start_ticks if own is not None else 0)
         self.newest: Callable[[], ProgressPoint | None] = lambda: None
+        self._manager = ServiceManager()
         self._begun = threading.Event()
 
     def turn(self) -> None:
-        self._begun.set()
+        if not self._begun.is_set():
+            self._begun.set()
+            self._manager.ready()
         self._sign.beat()
+        self._manager.alive()
         self.keeper.turn()
 
     def report(self) -> dict[str, Any]:
@@ -61,6 +66,7 @@ class Vitality:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._begun.set()
+        self._manager.stopping()
         self.keeper.close()
         self._sign.close()
 
@@ -68,3 +74,4 @@ class Vitality:
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline and not self._begun.wait(BEAT_S):
             self._sign.beat()
+            self._manager.alive()
