@@ -13,7 +13,7 @@ from trainwatch.core.judge.run_states import WORDS, State
 PAGE = Path(__file__).parent / "run-states.md"
 GROUPS: dict[str, tuple[State, ...]] = {
     "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
-    "next_attempt": ("cleaning", "listing", "copying", "verifying", "backing_off", "held"),
+    "next_attempt": ("cleaning", "listing", "copying", "verifying", "backing_off", "held", "held_gpu"),
     "ended": ("stopped", "interrupted", "finished", "ended_early", "given_up"),
 }
 """Boxes that stand for several states: an event that leads from all of them to the same state is one arrow."""

@@ -30,6 +30,7 @@ from .run_states import (
     Stopping,
     Suspended,
     Verifying,
+    WaitingForGpu,
     WaitingForRoom,
     name_of,
 )
@@ -40,8 +41,8 @@ EXIT_WAIT_S = 2.0
 
 Event = Literal[
     "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "command", "stop", "kill",
-    "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "list", "copy_aside", "verify", "back_off",
-    "hold", "lost", "finish", "end_early", "give_up",
+    "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "no_gpu", "list", "copy_aside", "verify",
+    "back_off", "hold", "lost", "finish", "end_early", "give_up",
 ]  # fmt: skip
 
 EVENTS: dict[Event, str] = {
@@ -61,6 +62,7 @@ EVENTS: dict[Event, str] = {
     "clear_leftovers": "the trainer has ended; processes that it left behind are to be ended",
     "clear_gpu": "the GPU memory of the ended processes is to be released",
     "no_room": "the disk is too full for the next attempt",
+    "no_gpu": "no GPU of the run is usable",
     "list": "the output folder is to be listed before a resume point is chosen",
     "copy_aside": "state that is not understood is to be copied aside",
     "verify": "a resume point is chosen and is to be verified",
@@ -126,12 +128,13 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "finish": "finished",
         "give_up": "given_up",
     },
-    "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
+    "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "no_gpu": "held_gpu", "hold": "stopped"},
     "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
     "copying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "backing_off": {**_ENDED, "hold": "stopped"},
     "held": {**_ENDED, "hold": "stopped"},
+    "held_gpu": {**_ENDED, "hold": "stopped"},
     "stopped": _ENDED,
     "interrupted": {**_ENDED, "hold": "stopped"},
     "finished": _ENDED,
@@ -177,6 +180,7 @@ def wake_t(machine: Machine) -> float:
             | Listing()
             | Copying()
             | Verifying()
+            | WaitingForGpu()
             | Paused()
             | Suspended()
             | Stopped()

@@ -16,7 +16,8 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``wanted``: a checkpoint that an operator named. ``fresh``: start from the beginning. ``before_t``: use only
     checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
-    ``need_bytes``: free disk space that the next attempt waits for. ``no_room``: launches in a row that found no room.
+    ``need_bytes``: free disk space that the next attempt waits for. ``needs_gpu``: it waits for a usable GPU.
+    ``no_room``: launches in a row that found no room.
     ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
     ``verified``: the path that was verified last, and its modification time before that. ``newer``: how often a newer
@@ -32,6 +33,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ending: str = ""
     advice: tuple[str, ...] = ()
     need_bytes: float | None = None
+    needs_gpu: bool = False
     no_room: int = 0
     path: str | None = None
     step: int | None = None
@@ -164,6 +166,12 @@ class WaitingForRoom(Variant, frozen=True, tag="held"):
     until_t: float | None = None
 
 
+class WaitingForGpu(Variant, frozen=True, tag="held_gpu"):
+    """The next attempt waits until a GPU of the run is usable again."""
+
+    plan: RestartPlan
+
+
 class Paused(Variant, frozen=True, tag="paused"):
     """An operator stopped the trainer with SIGSTOP."""
 
@@ -206,6 +214,7 @@ Machine = (
     | Verifying
     | BackingOff
     | WaitingForRoom
+    | WaitingForGpu
     | Paused
     | Suspended
     | Stopped
@@ -217,7 +226,7 @@ Machine = (
 
 State = Literal[
     "idle", "starting", "running", "hung", "paused", "suspended", "stopping", "cleaning", "listing", "copying",
-    "verifying", "backing_off", "held", "stopped", "interrupted", "finished", "ended_early", "given_up",
+    "verifying", "backing_off", "held", "held_gpu", "stopped", "interrupted", "finished", "ended_early", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
 
@@ -235,6 +244,7 @@ WORDS: dict[State, RunState] = {
     "verifying": "cleaning",
     "backing_off": "backing_off",
     "held": "backing_off",
+    "held_gpu": "backing_off",
     "stopped": "stopped",
     "interrupted": "interrupted",
     "finished": "finished",

@@ -110,6 +110,10 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_position: int | None = None
     progress_t: float | None = None
     gpu_trouble: str | None = None
+    gpus_of_run: tuple[int, ...] = ()
+    """Indexes of the GPUs that the trainer used last; empty = unknown."""
+    gpus_usable: bool | None = None
+    """Whether one of them answers; None = unknown."""
     asks_since: float | None = None
     """Active seconds from which the trainer waits for an answer at its terminal; None = it does not."""
     profile: str | None = None

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.builders import GB, Story, World, judge
-from tests.unit.test_judge_recovery import crash, quick, running, story
+from tests.unit.test_judge_recovery import crash, judge_of_everything, quick, running, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
-from trainwatch.core.model.observation import CheckpointEvent, HostSample
+from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, KernelLine
 
 FULL = "\nOSError: [Errno 28] No space left on device\n"
 OFFLINE = "\nfailure in name resolution\n"
@@ -149,3 +149,55 @@ def test_a_launch_that_finds_another_disk_full_is_repeated_without_charge() -> N
     assert world.word == "starting"
     assert world.of(BudgetChanged) == []
     assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: a disk is full"]
+
+
+# --- a lost GPU -------------------------------------------------------------------------------------------------------
+
+LOST = "\nRuntimeError: CUDA error: GPU is lost\n"
+
+
+def gpus(world: World, *trouble: str | None, own: bool | None = True) -> World:
+    """A sample: each GPU with its trouble."""
+    readings = tuple(GpuReading(index=n, own=own, trouble=what) for n, what in enumerate(trouble))
+    return world.see(GpuSample(t=world.t, gpus=readings))
+
+
+def test_nothing_is_started_on_a_lost_gpu_until_it_answers_again() -> None:
+    world = gpus(saved(running(judge_of_everything()), 1e6), "GPU is lost")
+    crash(world, LOST)
+    assert world.word == "backing_off"
+    assert "held: no GPU of this run answers" in world.text()
+    gpus(world.wait(3600.0, every_s=60.0), "GPU is lost", own=None)
+    world.see(GpuSample(t=world.t, trouble="the driver does not answer"))
+    assert len(world.of(StartAttempt)) == 1
+    gpus(world, None, own=None)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    assert [b.used for b in world.of(BudgetChanged)] == [1]
+
+
+def test_another_gpu_of_the_machine_is_none_of_the_run() -> None:
+    world = saved(running(judge_of_everything()), 1e6)
+    both = (GpuReading(index=0, own=True), GpuReading(index=1, own=False))
+    world.see(GpuSample(t=world.t, gpus=both))
+    gpus(world, "GPU is lost", None, own=None)
+    crash(world, LOST)
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_a_gpu_that_the_kernel_lost_is_waited_for_whatever_the_log_says() -> None:
+    world = gpus(saved(running(judge_of_everything()), 1e6), "missing: the driver no longer lists it")
+    world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
+    crash(world, "\nRuntimeError: NCCL error: unhandled cuda error\n")
+    assert "held: no GPU of this run answers" in world.text()
+
+
+def test_a_lost_gpu_that_answers_or_that_nobody_can_see_is_restarted() -> None:
+    assert len(crash(gpus(running(judge_of_everything()), None), LOST).of(StartAttempt)) == 2
+    unseen = Story(meta=False, period_s=5.0, telemetry=False).load(10).train(40)
+    assert len(crash(World(judge_of_everything()).begin().watch(unseen), LOST).of(StartAttempt)) == 2
+
+
+def test_a_new_supervisor_and_a_person_can_end_the_wait_for_a_gpu() -> None:
+    world = crash(gpus(saved(running(judge_of_everything()), 1e6), "GPU is lost"), LOST)
+    assert taken_over(world, live=False).decisions == []
+    assert world.command("resume").word == "starting"

@@ -15,6 +15,7 @@ from trainwatch.core.judge.recovery.answers import (
     RestartAfterBackOff,
     RestartLater,
     StepDown,
+    WaitForGpu,
     WaitForRoom,
 )
 from trainwatch.core.judge.recovery.budget import Budget, charge, failed, is_spent, nth_wait_s, saved
@@ -195,6 +196,11 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     "nor does one later in the alphabet": (failure("segfault", disk_free_bytes=1.0, disk_need_bytes=2 * GB), RestartAfterBackOff()),
     "another failure does not wait for room": (failure(disk_free_bytes=1.0, disk_need_bytes=2 * GB), RestartAfterBackOff()),
+    # gpu_is_lost
+    "no restart onto a lost GPU": (failure("gpu_lost", gpus_usable=False), WaitForGpu()),
+    "one GPU of several is enough": (failure("gpu_lost", gpus_usable=True), RestartAfterBackOff()),
+    "GPUs that nobody can see may be usable": (failure("gpu_lost"), RestartAfterBackOff()),
+    "another failure does not wait for a GPU": (failure(gpus_usable=False), RestartAfterBackOff()),
     # budget_is_spent
     "without restarts the run is given up": (failure(spent=True), GiveUpRun(SPENT, (ENDED_IT, REPORT))),
     "although a remedy fits, which is proposed first": (
@@ -379,6 +385,7 @@ VALUES = (
     ApplyRemedy(HALF),
     RestartLater(1.0),
     WaitForRoom(1.0),
+    WaitForGpu(),
     RestartAfterBackOff(),
     Budget(),
     cause(),

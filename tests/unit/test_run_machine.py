@@ -44,6 +44,7 @@ from trainwatch.core.judge.run_states import (
     Stopping,
     Suspended,
     Verifying,
+    WaitingForGpu,
     WaitingForRoom,
     name_of,
 )
@@ -67,6 +68,7 @@ STATES: dict[str, Machine] = {
         Verifying(order=1, plan=PLAN),
         BackingOff(until_t=60.0, plan=PLAN),
         WaitingForRoom(need_bytes=2e9, plan=PLAN),
+        WaitingForGpu(plan=PLAN),
         Stopped(),
         Interrupted(),
         Finished(),

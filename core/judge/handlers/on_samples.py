@@ -12,7 +12,7 @@ from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
 from ..recovery.save_first import TERMINATION
 from ..run_machine import is_live, is_watched
-from ..run_states import Hung, WaitingForRoom
+from ..run_states import Hung, WaitingForGpu, WaitingForRoom
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 from . import foreign_pause, hang_check, hints, terminal_question
@@ -39,7 +39,11 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         state = replace(state, time=time, bands=bands)
     if sample.gpus and (gpus := tuple([SeenGpu(gpu.own, gpu.pci) for gpu in sample.gpus])) != state.gpus_seen:
         state = replace(state, gpus_seen=gpus)
+    state = _with_gpus(state, sample, watched=watched)
     entries = _report_levels(knowledge, state, changes) if changes else None
+    if isinstance(state.machine, WaitingForGpu) and state.gpus_usable is not False:
+        entries = entries if entries is not None else StepBuilder(knowledge, state)
+        restart_stages.on_gpu_back(entries, state.machine)
     if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
         entries = _close_vram(entries if entries is not None else StepBuilder(knowledge, state))
     if sample.trouble != state.gpu_trouble:
@@ -50,6 +54,17 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
     if entries is not None:
         return check_hang(knowledge, entries.state, tuple(entries.entries))
     return check_hang(knowledge, state, NOTHING)
+
+
+def _with_gpus(state: JudgeState, sample: GpuSample, *, watched: bool) -> JudgeState:
+    """The state with what is known of the GPUs of the run. A sample without readings says nothing about them."""
+    own = tuple(gpu.index for gpu in sample.gpus if gpu.own)
+    ours = own if watched and own else state.gpus_of_run
+    readings = [gpu for gpu in sample.gpus if not ours or gpu.index in ours]
+    usable = any(gpu.trouble is None for gpu in readings) if readings else state.gpus_usable
+    if (ours, usable) == (state.gpus_of_run, state.gpus_usable):
+        return state
+    return replace(state, gpus_of_run=ours, gpus_usable=usable)
 
 
 def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Result:

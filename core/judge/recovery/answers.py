@@ -73,6 +73,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Free space on the disk of the checkpoints; None = unknown."""
     disk_need_bytes: float = 0.0
     """Free space that a restart needs on that disk."""
+    gpus_usable: bool | None = None
+    """A GPU of the run answers; None = unknown."""
     inodes_left: bool = True
     """Files can still be created on that disk, as far as it is known."""
     kernel: tuple[str, ...] = ()
@@ -137,6 +139,10 @@ class WaitForRoom(msgspec.Struct, frozen=True):
     need_bytes: float
 
 
+class WaitForGpu(msgspec.Struct, frozen=True):
+    """Restart as it was when a GPU of the run is usable again; the restart is charged."""
+
+
 class RestartAfterBackOff(msgspec.Struct, frozen=True):
     """Restart as it was, after the back-off of the budget."""
 
@@ -144,4 +150,15 @@ class RestartAfterBackOff(msgspec.Struct, frozen=True):
     proposed: tuple[Option, ...] = ()
 
 
-Answer = Finish | Hold | GiveUpRun | GoBack | StepDown | ApplyRemedy | RestartLater | WaitForRoom | RestartAfterBackOff
+Answer = (
+    Finish
+    | Hold
+    | GiveUpRun
+    | GoBack
+    | StepDown
+    | ApplyRemedy
+    | RestartLater
+    | WaitForRoom
+    | WaitForGpu
+    | RestartAfterBackOff
+)

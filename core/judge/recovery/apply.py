@@ -28,6 +28,7 @@ from .answers import (
     RestartAfterBackOff,
     RestartLater,
     StepDown,
+    WaitForGpu,
     WaitForRoom,
 )
 from .attempts import give_up
@@ -76,7 +77,8 @@ def answer_failure(
         trained=fallback.has_trained(state),
         saved=state.attempt.saved,
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
-        waits_for=class_.waits_for,
+        waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
+        gpus_usable=state.gpus_usable,
         nan_action=settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
@@ -133,6 +135,8 @@ def _in_words(answer: Answer) -> tuple[Then, str]:
             return "restart", f"with the profile {rung.below}"
         case ApplyRemedy(remedy=remedy):
             return "restart", f"with {remedy.words}"
+        case WaitForGpu():
+            return "restart", "once a GPU of the run answers"
         case WaitForRoom(need_bytes=need_bytes):
             return "restart", f"once {restart_stages.size_in_words(need_bytes)} are free"
         case _:
@@ -148,6 +152,12 @@ def _same_place(state: JudgeState, cause: Cause) -> int:
     """How far apart two failures may be and still be at the same place. A NaN shows some steps after its cause."""
     stride = state.attempt.stride
     return max(stride, (state.budget.every or 0) // 2) if cause.kind == "nan" else stride
+
+
+def _lost_a_gpu(state: JudgeState) -> bool:
+    """Whether the kernel reported a lost GPU in this attempt, whatever the failure looks like."""
+    lost = any(finding.line == 0 and finding.failure == "gpu_lost" for finding in state.diagnosis.findings)
+    return lost and state.gpus_usable is False
 
 
 def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
@@ -201,6 +211,10 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
         case WaitForRoom(need_bytes=need_bytes):
             _count(builder, failure)
             _restart(builder, failure, replace(plan, need_bytes=need_bytes))
+        case WaitForGpu():
+            _count(builder, failure)
+            _charge(builder)
+            _restart(builder, failure, replace(plan, needs_gpu=True))
         case RestartAfterBackOff():
             _count(builder, failure)
             remedy_choice.propose(builder, answer.proposed, key, incident)

@@ -29,6 +29,7 @@ from ..run_states import (
     Suspended,
     Then,
     Verifying,
+    WaitingForGpu,
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
@@ -36,6 +37,8 @@ from . import command_replies, fallback, gate, question, ramp, remedy_choice, re
 from .budget import Budget
 from .quiet_incident import close_quiet
 
+_BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
+"""States between two attempts that go on by themselves."""
 WAIT_S = 600.0
 """How long no hang is declared after the command ``wait``."""
 
@@ -166,9 +169,9 @@ def _act(builder: StepBuilder, command: Command) -> None:
     elif isinstance(machine, Stopping) and machine.then == "restart" and gate.is_closed(builder, machine.plan):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
         builder.move("command", held, f"{command.by} chose act = {command.act}: no restart after this")
-    elif isinstance(machine, Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom) and gate.is_closed(
-        builder, machine.plan
-    ):
+    elif isinstance(
+        machine, Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
+    ) and gate.is_closed(builder, machine.plan):
         gate.withhold_start(builder, machine.plan)
     else:
         gate.renew(builder)

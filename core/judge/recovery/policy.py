@@ -19,6 +19,7 @@ from .answers import (
     RestartAfterBackOff,
     RestartLater,
     StepDown,
+    WaitForGpu,
     WaitForRoom,
 )
 from .budget import nth_wait_s
@@ -138,6 +139,11 @@ def budget_is_spent(failure: FailureInput) -> Answer | None:
     return None
 
 
+def gpu_is_lost(failure: FailureInput) -> Answer | None:
+    """No GPU of the run answers: a restart would run into that again. What cannot be told is restarted."""
+    return WaitForGpu() if failure.waits_for == "gpu" and failure.gpus_usable is False else None
+
+
 def never_trained(failure: FailureInput) -> Answer | None:
     """No attempt ever made progress, and the class is certain and comes from the code, the settings or the data.
 
@@ -193,6 +199,7 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     network_failed,
     disk_is_full,
     budget_is_spent,
+    gpu_is_lost,
     never_trained,
     nan_comes_back,
     fails_at_the_same_step,

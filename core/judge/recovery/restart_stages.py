@@ -12,7 +12,7 @@ import msgspec
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
-from ..run_states import Cleaning, RestartPlan, Saving, Stopped, Stopping, Then, WaitingForRoom
+from ..run_states import Cleaning, RestartPlan, Saving, Stopped, Stopping, Then, WaitingForGpu, WaitingForRoom
 from ..step_builder import StepBuilder
 from . import gate, save_first
 from .attempts import conclude, ended, give_up
@@ -179,6 +179,8 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
             builder.note(f"the GPU memory is not released ({outcome.detail or 'time limit passed'}); continuing anyway")
         if plan.need_bytes is not None:
             wait_for_room(builder, plan, plan.need_bytes)
+        elif plan.needs_gpu and builder.state.gpus_usable is False:
+            _wait_for_gpu(builder, plan)
         else:
             choose(builder, plan)
         return
@@ -186,6 +188,23 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
     builder.close_incident(plan.incident, "held: the GPU memory is not released")
     builder.move("hold", Stopped(), reason)
     builder.notify("warning", "held", reason, incident=plan.incident)
+
+
+def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Start nothing on a lost GPU; it goes on when one of the run answers again."""
+    reason = "held: no GPU of this run answers; it continues when one does"
+    how = (
+        "see nvidia-smi; a reset or a reboot brings it back. To go on with another GPU: `trainwatch stop`, and start "
+        "again with CUDA_VISIBLE_DEVICES or run.gpus set to it"
+    )
+    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False)), reason)
+    builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
+
+
+def on_gpu_back(builder: StepBuilder, machine: WaitingForGpu) -> None:
+    """A GPU of the run answers again."""
+    builder.note("a GPU of this run answers again")
+    choose(builder, machine.plan)
 
 
 def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) -> None:

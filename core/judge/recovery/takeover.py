@@ -38,6 +38,7 @@ from ..run_states import (
     Stopping,
     Suspended,
     Verifying,
+    WaitingForGpu,
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
@@ -87,7 +88,7 @@ def go_on(builder: StepBuilder) -> None:
             restart_stages.clear_and_restart(builder, GO_ON)
         case Interrupted():
             restart_stages.clear_and_restart(builder, GO_ON)
-        case WaitingForRoom() | Stopped() | Finished() | EndedEarly() | GivenUp():
+        case WaitingForRoom() | WaitingForGpu() | Stopped() | Finished() | EndedEarly() | GivenUp():
             pass
         case _:
             assert_never(machine)
