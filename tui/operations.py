@@ -100,8 +100,7 @@ class Operations:
         """Choose what is done without a person."""
         from .dialogs.choose import choose_act
 
-        story = self._on.now.story
-        current = story.act or (story.run.act if story.run is not None else "all")
+        current = self._on.now.story.act or "all"
 
         def chosen(mode: str | None) -> None:
             if mode is not None:

@@ -1,8 +1,8 @@
 """The only module that knows all packages of core: it builds the supervisor of a run from them."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +21,7 @@ from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
 from ..model.checkpoints.copied_aside import CopiedAside
-from ..model.fact import BudgetChanged
+from ..model.fact import ActChanged, BudgetChanged, Fact
 from ..model.launch.resume_support import resume_support
 from ..model.observation import Learned
 from ..model.ports import Inbox, Sensor
@@ -29,7 +29,8 @@ from ..model.preset import Preset
 from ..model.profile import Profile
 from ..model.record import Record
 from ..model.run import RunSpec
-from ..model.story import RunStory
+from ..model.settings import Restart
+from ..model.story import RunStory, apply
 from ..sense.files.checkpoint_directory import CheckpointDirectory
 from ..sense.files.checkpoint_values import CheckpointValuesSensor
 from ..sense.gpu.gpu_sensor import GpuSensor
@@ -89,9 +90,10 @@ def build_supervisor(
     journal = keeper.journal
     if story.run is None:
         on_records(journal.append_all(clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]),)))
-    elif story.budget_max != spec.settings.restart.max_restarts:  # the settings were changed since
-        changed = BudgetChanged(used=story.budget_used, max=spec.settings.restart.max_restarts)
-        on_records(journal.append_all(clock.now(), clock.wall(), (changed,)))
+    elif changes := tuple(_changed_settings(story, spec.settings.restart)):
+        records = journal.append_all(clock.now(), clock.wall(), changes)
+        on_records(records)
+        story = reduce(apply, records, story)
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
@@ -177,6 +179,14 @@ def build_supervisor(
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
     supervisor.sense_with([claim, *_sensors(spec, checkpoints, values, inbox, clock, on_problem=supervisor.note)])
     return supervisor
+
+
+def _changed_settings(story: RunStory, restart: Restart) -> Iterator[Fact]:
+    """What the journal has of settings that were changed since."""
+    if story.budget_max != restart.max_restarts:
+        yield BudgetChanged(used=story.budget_used, max=restart.max_restarts)
+    if story.act_settings != restart.act:
+        yield ActChanged(act=restart.act, by="the settings", settings=restart.act)
 
 
 def _learned(file: HabitsFile, t: float) -> Learned | None:

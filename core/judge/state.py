@@ -125,6 +125,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Run seconds from which RAM is tight; None = it is not."""
     act: Act | None = None
     """What is done without a person, as one chose for this run; None = as the settings say."""
+    resume_ordered: tuple[str, float] | None = None
+    """Who ordered a resume while the trainer seemed to live, and when (run seconds)."""
     withheld: Waiting | None = None
     """What would have been done and can still be ordered."""
     save_asked_t: float | None = None

@@ -278,10 +278,14 @@ class QuestionClosed(FactBase, frozen=True, kw_only=True, tag="question_closed")
 
 
 class ActChanged(FactBase, frozen=True, kw_only=True, tag="act"):
-    """What is done without a person from now on: ``restart.act``, as a person changed it for this run."""
+    """What is done without a person from now on. ``settings``: ``restart.act`` of the settings at that time.
+
+    A person's choice holds until the settings change.
+    """
 
     act: Act
     by: str
+    settings: Act = "all"
 
 
 class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):

@@ -147,7 +147,9 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     budget_max: int = 0
     supervisor_pid: int | None = None
     act: Act | None = None
-    """What is done without a person, as one changed it; None = as the settings say."""
+    """What is done without a person; None = no journal yet."""
+    act_settings: Act | None = None
+    """The same as the settings said last."""
     withheld: tuple[WithheldAction, ...] = ()
     """What would have been done and was not, oldest first, at most ACTIONS."""
     question: WithheldAction | None = None
@@ -192,7 +194,13 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
     match fact:
         case RunCreated():
             return replace(
-                story, run=fact, wall0=record.wall - record.t, profile=fact.profile, budget_max=fact.max_restarts
+                story,
+                run=fact,
+                wall0=record.wall - record.t,
+                profile=fact.profile,
+                budget_max=fact.max_restarts,
+                act=fact.act,
+                act_settings=fact.act,
             )
         case SupervisorStarted():
             return replace(story, supervisor_pid=fact.pid)
@@ -266,7 +274,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case QuestionClosed():
             return replace(story, question=None)
         case ActChanged():
-            return replace(story, act=fact.act)
+            return replace(story, act=fact.act, act_settings=fact.settings)
         case CommandReceived():
             return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
         case Note():

@@ -100,7 +100,7 @@ def status_object(
             for i in story.incidents
         ],
         "ettr": ettr(story, now_t),
-        "act": story.act or act or (story.run.act if story.run else None),
+        "act": story.act or act,
         "question": _question(story),
         "withheld": [_withheld(w) for w in story.withheld],
         "wall0": story.wall0,

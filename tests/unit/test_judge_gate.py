@@ -14,12 +14,16 @@ from trainwatch.core.model.fact import (
     ActChanged,
     ActionWithheld,
     BudgetChanged,
+    Fact,
     Note,
     QuestionClosed,
     RampMoved,
+    RunCreated,
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, Start, Tick
+from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
+from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.replay import Replay
 
 VERBS: tuple[Literal["restart", "resume"], ...] = ("restart", "resume")
@@ -293,6 +297,18 @@ def test_a_run_whose_trainer_vanished_is_held_by_the_next_supervisor() -> None:
     assert done(world) == ["end_leftovers", "start_attempt"]
 
 
+def test_a_resume_ordered_just_before_the_end_was_seen_is_carried_out() -> None:
+    """A new supervisor adopts a trainer that is dead already; its person has typed `run` again."""
+    world = save(observing(), "out/checkpoint-40", 40).command("resume").wait(2)
+    crash(world)
+    assert done(world) == ["end_leftovers", "start_attempt"]
+    crash(world)
+    assert done(world) == ["end_leftovers", "start_attempt"], "one order, one start"
+    later = observing().command("resume").wait(100)
+    crash(later)
+    assert done(later) == []
+
+
 def test_a_failed_launch_is_not_repeated_by_itself() -> None:
     world = World(judge(Settings(restart=Restart(act="notify"))))
     world.answer("start_attempt", ok=False, detail="no such file", retryable=True).begin()
@@ -409,3 +425,26 @@ def test_the_first_launch_and_the_orders_of_a_person_pass(act: Act) -> None:
     assert done(world) == ["stop_attempt", "start_attempt"]
     assert any("restart by" in s.reason for s in world.of(StopAttempt))
     assert world.of(Note) is not None
+
+
+def told_story(*facts: Fact) -> RunStory:
+    story = RunStory()
+    for number, fact in enumerate(facts, 1):
+        story = apply(story, Record(seq=number, t=0.0, wall=0.0, fact=fact))
+    return story
+
+
+def created(act: Act) -> RunCreated:
+    return RunCreated(run="r", name="r", command=("x",), cwd="/", preset="generic", act=act)
+
+
+def test_a_choice_holds_for_the_next_supervisor_until_the_settings_change() -> None:
+    mind = judge(Settings(restart=Restart(act="all")))
+    chosen = told_story(created("all"), ActChanged(act="notify", by="ann", settings="all"))
+    assert mind.start(chosen).act == "notify"
+    changed = apply(
+        chosen, Record(seq=9, t=1.0, wall=1.0, fact=ActChanged(act="ask", by="the settings", settings="ask"))
+    )
+    assert changed.act == "ask"
+    assert judge(Settings(restart=Restart(act="ask"))).start(changed).act is None
+    assert mind.start(told_story(created("all"))).act is None

@@ -24,6 +24,8 @@ OF_THE_RUN = {
     "config": "config",
     "command": "command",
     "logs": "logs",
+    "save_signal": "--save-signal",
+    "save_file": "--save-file",
 }
 """Field of a spec → its name for people."""
 
@@ -85,6 +87,8 @@ def _wanted(
         config=spec.config,
         output_dir=known.output_dir if _same(known.output_dir, spec.output_dir) else spec.output_dir,
         logs=(*known.logs, *(log for log in _named(place) if log not in _read_already(run, known))),
+        save_signal=spec.save_signal or known.save_signal,
+        save_file=spec.save_file or known.save_file,
         settings=settings_with(known.settings, options),
     )
 
@@ -114,7 +118,11 @@ def _differences(known: RunSpec, wanted: RunSpec) -> Iterator[str]:
         ("--interval", known.settings.watch.summary_s, wanted.settings.watch.summary_s),
     ):
         if before != after:
-            yield f"{option} {after:g} (was {before:g})"
+            yield f"{option} {_value(after)} (was {_value(before)})"
+
+
+def _value(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _text(value: str | tuple[str, ...] | None) -> str:

@@ -76,8 +76,11 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
         _refuse_ended(earlier, there)
     if (why := _cannot_go_on(plan, earlier, there)) is not None:
         raise CliError(ExitCode.OWNED, f"run {earlier.run.id} of this command was interrupted, and {why}")
+    # By itself such a run goes on only if act = "all"; here a person orders it.
+    ordered = None if spec.settings.restart.act == "all" else Command(t=0.0, verb="resume", by="command line")
     return StartChoice(
         known=earlier.run,
+        first=ordered,
         said=f"run {earlier.run.id} of this command was interrupted: going on with it "
         "(`trainwatch run --fresh -- …` begins anew)",
     )

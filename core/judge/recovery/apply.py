@@ -99,6 +99,8 @@ def answer_failure(
         still_open=tuple(i.reason for i in state.incidents if i.kind in {"health", "disk", "stall"}),
     )
     answer = policy.choose(failure)
+    if cause.kind == "crash":
+        plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan) and _acts(failure, answer):
         failed = Failed(
             cause=cause,

@@ -65,6 +65,8 @@ def on_command(builder: StepBuilder, command: Command) -> None:
         _VERBS[command.verb](builder, command)
     else:
         builder.note(f"{command.verb}: {reply.message}")
+        if command.verb == "resume" and run_machine.is_live(builder.state.machine):
+            builder.set(resume_ordered=(command.by, builder.t))
 
 
 def _stop(builder: StepBuilder, command: Command) -> None:
@@ -162,7 +164,8 @@ def _act(builder: StepBuilder, command: Command) -> None:
     """Change what is done without a person. What is under way by itself is held; what waited is judged again."""
     assert command.act is not None  # command_replies.py refuses the command without one
     builder.set(act=command.act)
-    builder.fact(ActChanged(act=command.act, by=command.by))
+    settings = builder.knowledge.settings.restart.act
+    builder.fact(ActChanged(act=command.act, by=command.by, settings=settings))
     machine = builder.state.machine
     if command.act == "all":
         question.judge_again(builder, command.by)

@@ -27,6 +27,8 @@ from .withheld_state import Failed, Follows, Waiting
 replace = msgspec.structs.replace
 
 HOUR_S = 3600.0
+ORDER_S = 60.0
+"""How long a resume that was ordered too early still counts."""
 WOULD: dict[Then, tuple[str, str]] = {
     "restart": ("restart", "restarted"),
     "give_up": ("end it and give the run up", "ended it and given the run up"),
@@ -46,6 +48,17 @@ def act_of(state: JudgeState, knowledge: Knowledge) -> Act:
 def is_closed(builder: StepBuilder, plan: RestartPlan | None = None) -> bool:
     """Whether what the judge concluded by itself must not be done. ``plan``: what a person ordered passes."""
     return act_of(builder.state, builder.knowledge) != "all" and (plan is None or not plan.by)
+
+
+def with_order(builder: StepBuilder, plan: RestartPlan) -> RestartPlan:
+    """The plan of a start; ordered if a person asked for a resume just before it was seen that the trainer had ended.
+
+    A new supervisor takes a trainer that ended unseen for a live one, until its exit status is known to be lost.
+    """
+    order = builder.state.resume_ordered
+    if order is None or plan.by or builder.t - order[1] > ORDER_S:
+        return plan
+    return replace(plan, by=order[0])
 
 
 def withhold_stop(builder: StepBuilder, then: Then, plan: RestartPlan) -> None:

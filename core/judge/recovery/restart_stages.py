@@ -79,9 +79,11 @@ def end_saving(builder: StepBuilder, machine: Stopping, why: str) -> None:
 
 def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
     """The trainer is gone: end the processes that it left behind, then restart as after a stop."""
+    plan = gate.with_order(builder, plan)
     if gate.is_closed(builder, plan):
         gate.withhold_start(builder, plan)
         return
+    builder.set(resume_ordered=None)
     reason = f"{plan.reason}: end leftover processes first"
     order = builder.decide(
         EndLeftovers, reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"

@@ -40,9 +40,8 @@ def _facts(now: Situation) -> tuple[str, ...]:
             facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
     if story.budget_max and attempt is not None:
         facts.append(f"{story.budget_used} of {quantity.plural(story.budget_max, 'restart')}")
-    act = story.act or (story.run.act if story.run is not None else "all")
-    if act != "all":
-        facts.append("asks first" if act == "ask" else "only notifies")
+    if story.act in {"ask", "notify"}:
+        facts.append("asks first" if story.act == "ask" else "only notifies")
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
     return tuple(facts)
