@@ -118,7 +118,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         key="e", shown="e", action="explain", label="explain", help="explain the newest incident",
         when=lambda c: bool(c.now.story.incidents),
-        first=lambda c: c.state in {"given_up", "hung", "backing_off", "cleaning"},
+        first=lambda c: c.state in {"given_up", "ended_early", "hung", "backing_off", "cleaning"},
     ),
     Key(
         key="P", shown="P", action="pause", label="pause", help="pause the training; its GPU memory stays held (asks)",

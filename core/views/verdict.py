@@ -6,7 +6,7 @@ import msgspec
 
 from ..model.health import Level
 from ..model.incident import Incident
-from ..model.run import TERMINAL_STATES
+from ..model.run import NOT_SAID, TERMINAL_STATES
 from ..model.situation import Situation
 from . import quantity
 from .checkpoint_list import resume_point
@@ -240,6 +240,8 @@ def _finished(now: Situation) -> Verdict:
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))
+    if NOT_SAID in story.state_reason:
+        return Verdict(level="warning", clauses=(clauses[0], story.state_reason, *clauses[1:]))
     return Verdict(level="safe", clauses=tuple(clauses))
 
 

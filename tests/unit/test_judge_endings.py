@@ -5,6 +5,7 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.recovery.ending_evidence import ended_well
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
@@ -273,3 +274,18 @@ def test_steps_in_another_log_count() -> None:
     for line in steps(399).splitlines(keepends=True):
         world.see(LogChunk(t=world.t + 1.0, text=line, source="out/train.log"))
     assert leave(world).word == "ended_early"
+
+
+@pytest.mark.parametrize(
+    ("text", "well"),
+    [
+        (yolo(3, 60), False),
+        (yolo(3, 60) + "Results saved to runs/train\nall done\n", False),
+        ("Epoch 3/60\n" + bar("", 20, 20), False),
+        (yolo(5, 5), True),
+        (steps(40, None) + "Training complete\n", True),
+    ],
+    ids=["Ultralytics at epoch 3 of 60", "with words", "a bar of each epoch", "the last epoch", "words"],
+)
+def test_a_trainer_that_hangs_is_done_only_after_its_last_epoch(text: str, well: bool) -> None:
+    assert ended_well(see(begun(), text).state) is well

@@ -8,7 +8,7 @@ import msgspec
 
 from ...checkpoints import verify
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
-from ...model.run import LIVE_STATES, RunSpec
+from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
 from ...store.history import HistoryReader
 from ...store.journal import load_story
@@ -77,6 +77,8 @@ def check_ended(after: After) -> Check:
         why = f": {story.state_reason}" if story.state_reason else ""
         return warned("ended", f"{story.state}{why}", f"continue it with: trainwatch resume {after.spec.id}")
     number = len(story.attempts)
+    if NOT_SAID in story.state_reason:
+        return warned("ended", f"finished: {story.state_reason}", "read the end of its log")
     return passed("ended", f"finished, in {number} {'attempt' if number == 1 else 'attempts'}")
 
 

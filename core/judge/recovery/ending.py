@@ -36,7 +36,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     ``per_epoch``: the step starts again in each epoch. ``zero_based``: epoch 0 was printed. ``first_epoch_seen``: the
     attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
     of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
-    ``interval``: steps between the last two printed ones.
+    ``first_epoch``: the first one printed. ``interval``: steps between the last two printed ones.
     """
 
     progress: Progress = Progress()
@@ -45,6 +45,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     first_epoch_seen: bool = True
     counts_done: bool = False
     lossy: bool = False
+    first_epoch: float | None = None
     interval: int = 1
 
 
@@ -168,8 +169,8 @@ def place_of(seen: Counters) -> Place:
         return Place("end", words) if step >= total and epochs == "last" else _by_time(seen, words)
     if short:
         return Place("short", words)
-    # Whether a bar counts within the epoch shows only at the first turn.
-    if epochs == "left" and (progress.epoch or 0) <= (0 if seen.zero_based else 1):
+    # Whether a bar counts within the epoch shows only when the epoch changes.
+    if epochs == "left" and progress.epoch == seen.first_epoch:
         return Place("short", f"{in_epochs}, {words}")
     return Place("end", words) if step >= total else Place("unknown", words)
 

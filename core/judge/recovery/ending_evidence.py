@@ -65,6 +65,7 @@ def place(state: JudgeState) -> Place:
             first_epoch_seen=now.zero_based or attempt.resume_from is None,
             counts_done=any(counter.name == "epochs" for counter in now.counters),
             lossy=now.lossy,
+            first_epoch=now.first_epoch,
             interval=now.interval,
         )
     )

@@ -7,6 +7,7 @@ import msgspec
 from ...model.decision import CaptureStacks
 from ...model.incident import Evidence
 from ...model.observation import Exit, Outcome
+from ...model.run import NOT_SAID
 from ...model.shipped.failure import Diagnosis
 from ..failure import exit_status
 from ..failure.diagnosis import diagnose, diagnosis_as
@@ -70,9 +71,6 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
     order = "capture evidence: end of the log, kernel log, GPUs, launch"
     builder.decide(CaptureStacks, order, incident=incident, attempt=state.attempt.number)
     end_early(builder, observation, reason, incident)
-
-
-NOT_SAID = "nothing in the log says that this was the end"
 
 
 def _on_crash(builder: StepBuilder, observation: Exit) -> None:

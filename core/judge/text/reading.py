@@ -36,7 +36,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``per_epoch``: the count starts again in each epoch; known from the label, or from what the bar did when the epoch
     changed (``bar_epoch``: the epoch at its last redraw). ``lossy``: a loss was printed since the last line with a
     counter. ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
-    ``interval``: steps between the last two printed ones. ``losses``: how long the printed loss has been NaN.
+    ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
+    ``losses``: how long the printed loss has been NaN.
     """
 
     progress: Progress = Progress()
@@ -57,6 +58,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     lossy: bool = False
     losses: LossRun = START_RUN
     interval: int = 1
+    first_epoch: float | None = None
 
 
 class TrainingFields(msgspec.Struct):
@@ -145,6 +147,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
         zero_based=reading.zero_based or epoch == 0,
+        first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
         interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
         lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
     )
