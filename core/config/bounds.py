@@ -180,7 +180,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "again_s": at_least(0),
     },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
-    "remedies": {},  # a choice of words
+    "remedies": {"step_back_after": at_least(0)},
     "progress": {"shapes": line_shapes},
     "diagnose": {"patterns": failure_patterns},
     "supervisor": {"frozen_s": above(0)},

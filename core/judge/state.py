@@ -34,8 +34,8 @@ from .hang.step_peak import StepPeak
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
-from .recovery.printed_settings import Printed
 from .recovery.ramp_state import Ramp, SettingsThatRan
+from .recovery.remedy_memory import Printed, StepBack
 from .recovery.withheld_state import Waiting
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
@@ -103,6 +103,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     withdrawn: tuple[str, ...] = ()
     """Names of remedies that took no effect here, or did not start."""
     printed: Printed = Printed()
+    step_back: StepBack = StepBack()
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None
     disk_free_inodes: float | None = None

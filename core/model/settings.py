@@ -172,6 +172,9 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     apply: Literal["equivalent", "all", "none"] = "equivalent"
     """equivalent: only what keeps the result of the training; others are proposed and wait for a person."""
+    step_back_after: int = 0
+    """After so many good checkpoints the last remedy for GPU memory is taken back once, at a checkpoint; if the memory
+    is short again, it stays. 0 = never. Never under WSL2."""
 
 
 class OwnShapes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

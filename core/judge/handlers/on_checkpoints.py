@@ -12,6 +12,7 @@ from ..recovery import (
     commands,
     nan_rollback,
     ramp,
+    remedy_step_back,
     restart_stages,
     restart_success,
     resume_choice,
@@ -118,9 +119,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         elif known.complete and known.own and known.bad is None and is_live(state.machine):
             _measure(builder, known.t)
             if not aside:
-                restart_success.saved(builder, known)
-                if known.unclear is None:
-                    ramp.on_saved(builder, known)
+                _saved(builder, known)
             deletion_plan.on_saved(builder)
             if builder.state.switch and not aside:
                 commands.switch_at_checkpoint(builder)
@@ -146,6 +145,14 @@ def on_values(knowledge: Knowledge, state: JudgeState, read: CheckpointValues) -
     builder = StepBuilder(knowledge, state)
     nan_rollback.on_values(builder, read)
     return builder.state, tuple(builder.entries)
+
+
+def _saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
+    """A complete checkpoint of this run's branch: progress, and a moment at which a restart loses little."""
+    restart_success.saved(builder, known)
+    if known.unclear is None:
+        ramp.on_saved(builder, known)
+        remedy_step_back.on_saved(builder)
 
 
 def _while_saving(builder: StepBuilder) -> None:

@@ -100,7 +100,7 @@ def take_by_name(builder: StepBuilder, name: str, by: str) -> None:
         builder.note(f"remedy {name}: it would change nothing here, or its settings are not known")
 
 
-def restore(builder: StepBuilder, applied: tuple[AppliedRemedy, ...], why: str, incident: int) -> None:
+def restore(builder: StepBuilder, applied: tuple[AppliedRemedy, ...], why: str, incident: int | None) -> None:
     """The next launch has exactly these remedies, as an attempt before it had."""
     if builder.state.applied == applied:
         return

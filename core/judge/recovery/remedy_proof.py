@@ -19,8 +19,8 @@ from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import restart_stages
-from .printed_settings import Printed
 from .remedies import merged, number
+from .remedy_memory import Printed
 
 replace = msgspec.structs.replace
 

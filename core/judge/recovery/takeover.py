@@ -44,8 +44,8 @@ from ..run_states import (
 from ..step_builder import StepBuilder
 from . import attempts, gate, ramp, restart_stages, resume_choice
 from .ending_evidence import run_total
-from .printed_settings import Printed
 from .quiet_incident import close_quiet
+from .remedy_memory import Printed
 
 replace = msgspec.structs.replace
 
