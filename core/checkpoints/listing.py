@@ -1,17 +1,21 @@
 """The checkpoints of one output directory, and what else in it may be the state of a training."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
 from ..model.checkpoints.checkpoint_names import is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ..model.checkpoints.other_files import is_other_file, is_other_folder
+from ..model.checkpoints.other_files import is_other_file, is_other_folder, kind_of_name
 from ..model.text.path_globs import matches
 from .formats.state_file import STATE_FILES
 from .inspection import inspect, inspect_any
 from .layouts.recognition import is_checkpoint_directory
 from .unknown_state import is_named_state
+
+ALIKE_AT_MOST = 64
+"""Most entries of an unknown make that are examined of those whose names differ in their numbers only."""
 
 
 def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> CheckpointListing:
@@ -23,18 +27,14 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     other checkpoints and everything that is not a checkpoint. Raises FileNotFoundError, NotADirectoryError,
     PermissionError for the directory itself.
     """
-    found: list[Checkpoint] = []
-    for path in _entries(directory, globs):
-        if globs:
-            checkpoint = inspect_any(path, layout=layout, named=True)
-        else:
-            checkpoint = inspect(path, layout=layout) if _may_be_checkpoint(path) else None
-            if checkpoint is None and _may_be_unknown(path):
-                other = _readable(path, layout)
-                checkpoint = other if other is not None and _is_told(other) else None
-        if checkpoint is not None:
-            found.append(checkpoint)
-    found.sort(key=_age_order, reverse=True)
+    entries = _entries(directory, globs)
+    if globs:
+        every = [inspect_any(path, layout=layout, named=True) for path in entries]
+    else:
+        every = [inspect(path, layout=layout) for path in entries if _may_be_checkpoint(path)]
+        unknown = [path for path in entries if not _may_be_checkpoint(path) and _may_be_unknown(path)]
+        every += [other for other in _look_at(unknown, partial(_readable, layout=layout)) if _is_told(other)]
+    found = sorted((checkpoint for checkpoint in every if checkpoint is not None), key=_age_order, reverse=True)
     resume = newest_resumable(found)
     return CheckpointListing(checkpoints=tuple(found), resume_point=None if resume is None else resume.path)
 
@@ -60,13 +60,37 @@ def state_in(directory: Path, globs: Sequence[str] = (), *, layout: str | None =
 
     Raises as ``list_checkpoints``, and OSError for an entry that cannot be read.
     """
-    found = [
-        checkpoint
-        for path in _entries(directory, globs)
-        if (globs or _may_be_checkpoint(path) or _may_be_unknown(path))
-        and (checkpoint := inspect_any(path, layout=layout, named=bool(globs))) is not None
-    ]
-    return tuple(sorted(found, key=_age_order, reverse=True))
+    entries = _entries(directory, globs)
+    look = partial(inspect_any, layout=layout, named=bool(globs))
+    plain = [path for path in entries if globs or _may_be_checkpoint(path)]
+    unknown = [] if globs else [path for path in entries if not _may_be_checkpoint(path) and _may_be_unknown(path)]
+    found = [checkpoint for path in plain if (checkpoint := look(path)) is not None]
+    return tuple(sorted([*found, *_look_at(unknown, look)], key=_age_order, reverse=True))
+
+
+def _look_at(paths: list[Path], look: Callable[[Path], Checkpoint | None]) -> list[Checkpoint]:
+    """Examine entries of other names. Of many that differ in their numbers only, the newest, if no make is known.
+
+    A folder of ten thousand arrays is data or samples; the newest of them tell as much as all.
+    """
+    kinds: dict[str, list[Path]] = {}
+    for path in paths:
+        kinds.setdefault(kind_of_name(path.name), []).append(path)
+    found: list[Checkpoint] = []
+    for alike in kinds.values():
+        newest = sorted(alike, key=_mtime, reverse=True) if len(alike) > ALIKE_AT_MOST else alike
+        seen = [look(path) for path in newest[:ALIKE_AT_MOST]]
+        if any(one is not None and not one.unknown_make for one in seen):
+            seen += [look(path) for path in newest[ALIKE_AT_MOST:]]
+        found += [one for one in seen if one is not None]
+    return found
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def parts_in(directory: Path) -> tuple[Path, ...]:

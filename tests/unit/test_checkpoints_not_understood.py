@@ -1,6 +1,7 @@
 """State that is not understood is told as such: it is never "none", and its verdict is no reason to begin anew."""
 
 import gzip
+import os
 import pickle
 import sqlite3
 import struct
@@ -316,3 +317,16 @@ def test_text_that_was_written_again_as_a_whole_is_no_log(tmp_path: Path) -> Non
     again = seen(rewritten=True)
     assert again is not None
     assert again.verdict == "opaque"
+
+
+def test_of_many_that_differ_in_their_numbers_the_newest_are_looked_at(tmp_path: Path) -> None:
+    for number in range(100):
+        path = tmp_path / f"part_{number}.q7"
+        path.write_bytes(b"\x00\x01")
+        os.utime(path, (1000 + number, 1000 + number))
+    for number in range(70):
+        torch.save({"w": torch.ones(1)}, tmp_path / f"checkpoint-{number}.pth.tar")
+
+    assert [c.name for c in not_understood(tmp_path)[:2]] == ["part_99.q7", "part_98.q7"]
+    assert len(not_understood(tmp_path)) == 64
+    assert len(list_checkpoints(tmp_path).checkpoints) == 70

@@ -4,6 +4,7 @@ Whatever is not in these tables may be the state of a training, of a make that i
 is opened.
 """
 
+import functools
 import re
 
 from .checkpoint_names import is_part, is_temporary, read_name
@@ -58,12 +59,13 @@ _PLACE_WORDS = _words("last|latest|best|final|newest|current|resume|epochs?|step
 _NUMBER = re.compile(r"\d+")
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def is_other_file(name: str) -> bool:
     """Whether a file of that name is known as something else than the state of a training."""
-    if is_temporary(name) or is_part(name) or _EVENTS.search(name):
-        return True
     suffix, stem = _suffix(name), _stem(name)
-    if suffix in _PICTURE_SUFFIXES or suffix in _RECORD_SUFFIXES:
+    if suffix in _PICTURE_SUFFIXES or suffix in _RECORD_SUFFIXES:  # first, because there may be many
+        return True
+    if is_temporary(name) or is_part(name) or _EVENTS.search(name):
         return True
     by_words = _CLOSED_WORDS.search(name) is not None or _LOG_WORDS.search(name) is not None
     if suffix in TEXT_SUFFIXES:
@@ -71,6 +73,7 @@ def is_other_file(name: str) -> bool:
     return by_words and _STATE_WORDS.search(stem) is None
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def is_other_folder(name: str) -> bool:
     """Whether a folder of that name is known to hold samples, caches, data or code, and no state of this training."""
     if is_temporary(name) or name.startswith("__"):

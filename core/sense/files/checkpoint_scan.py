@@ -1,12 +1,15 @@
 """The entries of a checkpoint directory from scan to scan, and the CheckpointEvents of their changes."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.checkpoints.other_files import kind_of_name
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports import Clock, Inbox
 from ..sensor_problem import ProblemReport
@@ -15,6 +18,8 @@ from .checkpoint_entries import Signature, candidates, disk_bytes, signature
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
 HOT_DIRECTORIES = 16
+ALIKE_AT_MOST = 4096
+"""Files without a known suffix whose names differ in their numbers only; more of them are data or samples."""
 
 
 def ignore_complete(_path: Path, _mtime: float) -> None:
@@ -76,6 +81,7 @@ class CheckpointScan:
         self._entries: dict[str, _Entry] = {}
         self._known = set(known)
         self._unread: dict[str, str] = {}
+        self._alike: Counter[str] = Counter()
 
     @property
     def unread(self) -> str | None:
@@ -97,6 +103,7 @@ class CheckpointScan:
         """The directory is gone or is another one: the next first scan tells which of its checkpoints are left."""
         self._known |= {entry.checkpoint.name for entry in self._entries.values() if entry.checkpoint is not None}
         self._entries.clear()
+        self._alike.clear()
         self._unread.clear()
 
     def scan_first(self) -> None:
@@ -111,6 +118,7 @@ class CheckpointScan:
             if found.mtime_ns > recent_ns:
                 self._add(name, found, is_directory=present[name])
                 continue
+            self._alike[kind_of_name(name)] += 1
             entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
             self._settle(name, entry, self._inspect_entry(name) if listed is None else listed.get(name))
         for name in self._known - present.keys():
@@ -140,10 +148,14 @@ class CheckpointScan:
                 self._remove(name)
             elif entry is not None:
                 self._check_entry(name, entry, self._settle_s if settle_s is None else settle_s)
-            elif present is not None:
+            elif present is not None and not self._is_one_of_many(name, is_directory=present[name]):
                 found = self._read_signature(name)
                 if found is not None:
                     self._add(name, found, is_directory=present[name])
+
+    def _is_one_of_many(self, name: str, *, is_directory: bool) -> bool:
+        known = is_directory or has_checkpoint_suffix(name)
+        return not known and self._alike[kind_of_name(name)] >= ALIKE_AT_MOST
 
     def _check_entry(self, name: str, entry: _Entry, settle_s: float) -> None:
         found = self._signature(name, entry)
@@ -172,6 +184,7 @@ class CheckpointScan:
         self._problems.report(name, text)
 
     def _add(self, name: str, found: Signature, *, is_directory: bool, rewritten: bool = False) -> None:
+        self._alike[kind_of_name(name)] += name not in self._entries
         entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False, rewritten=rewritten)
         entry.checkpoint = self._inspect_entry(name, rewritten=rewritten)
         if entry.checkpoint is not None:
@@ -217,6 +230,7 @@ class CheckpointScan:
 
     def _remove(self, name: str) -> None:
         entry = self._entries.pop(name, None)
+        self._alike[kind_of_name(name)] -= entry is not None
         if entry is not None and entry.checkpoint is not None:
             self._report_removed(entry.checkpoint.name)
 
