@@ -277,8 +277,8 @@ def doubt(builder: StepBuilder, path: str, message: str) -> bool:
         builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
         builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
         builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
-    elif found == "cleared" and before.doubt.path is not None:
-        other = before.doubt.path
+    elif found == "cleared":
+        other = before.doubt.path or path
         names = f"{base_name(other)} and {base_name(path)}"
         builder.note(f"{names} fail in the same way, so they are not to blame: back to the newest")
         builder.fact(CheckpointsSetAside(paths=(other,), why=""))
