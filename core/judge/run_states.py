@@ -167,9 +167,13 @@ class WaitingForRoom(Variant, frozen=True, tag="held"):
 
 
 class WaitingForGpu(Variant, frozen=True, tag="held_gpu"):
-    """The next attempt waits until a GPU of the run is usable again."""
+    """The next attempt waits until a GPU of the run is usable again. ``gone``: none has answered since it was lost.
+
+    A driver may answer for a GPU that works only after a reset; so it counts when it was gone and answers again.
+    """
 
     plan: RestartPlan
+    gone: bool = True
 
 
 class Paused(Variant, frozen=True, tag="paused"):

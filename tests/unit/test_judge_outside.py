@@ -201,3 +201,23 @@ def test_a_new_supervisor_and_a_person_can_end_the_wait_for_a_gpu() -> None:
     world = crash(gpus(saved(running(judge_of_everything()), 1e6), "GPU is lost"), LOST)
     assert taken_over(world, live=False).decisions == []
     assert world.command("resume").word == "starting"
+
+
+def test_a_gpu_that_is_lost_until_a_reset_is_not_started_on_although_its_driver_answers() -> None:
+    world = gpus(saved(running(judge_of_everything()), 1e6), None)
+    world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
+    world.watch(Story(meta=False).dead(400))
+    assert world.word == "backing_off"
+    assert "held: the GPU of this run is lost until it is reset" in world.text()
+    gpus(world.wait(600.0, every_s=30.0), None, own=None)
+    assert len(world.of(StartAttempt)) == 1
+    gpus(world, "missing: the driver no longer lists it", own=None)
+    gpus(world, None, own=None)
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_with_a_second_gpu_of_the_run_a_lost_one_does_not_hold_it() -> None:
+    world = gpus(saved(running(judge_of_everything()), 1e6), None, None)
+    world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
+    crash(world, LOST)
+    assert len(world.of(StartAttempt)) == 2

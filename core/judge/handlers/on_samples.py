@@ -41,9 +41,9 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         state = replace(state, gpus_seen=gpus)
     state = _with_gpus(state, sample, watched=watched)
     entries = _report_levels(knowledge, state, changes) if changes else None
-    if isinstance(state.machine, WaitingForGpu) and state.gpus_usable is not False:
+    if isinstance(state.machine, WaitingForGpu):
         entries = entries if entries is not None else StepBuilder(knowledge, state)
-        restart_stages.on_gpu_back(entries, state.machine)
+        restart_stages.on_gpus(entries, state.machine)
     if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
         entries = _close_vram(entries if entries is not None else StepBuilder(knowledge, state))
     if sample.trouble != state.gpu_trouble:

@@ -78,7 +78,7 @@ def answer_failure(
         saved=state.attempt.saved,
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
-        gpus_usable=state.gpus_usable,
+        gpus_usable=False if needs_reset(state) else state.gpus_usable,
         nan_action=settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
@@ -159,7 +159,13 @@ def _same_place(state: JudgeState, cause: Cause) -> int:
 def _lost_a_gpu(state: JudgeState) -> bool:
     """Whether the kernel reported a lost GPU in this attempt, whatever the failure looks like."""
     lost = any(finding.line == 0 and finding.failure == "gpu_lost" for finding in state.diagnosis.findings)
-    return lost and state.gpus_usable is False
+    return needs_reset(state) or (lost and state.gpus_usable is False)
+
+
+def needs_reset(state: JudgeState) -> bool:
+    """Whether the kernel said that the only GPU of the run is lost until a reset, and no step came after that."""
+    fault = state.gpu_fault
+    return fault is not None and state.clock.last <= fault.at and len(state.gpus_of_run) < 2
 
 
 def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:

@@ -181,7 +181,7 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
             builder.note(f"the GPU memory is not released ({outcome.detail or 'time limit passed'}); continuing anyway")
         if plan.need_bytes is not None:
             wait_for_room(builder, plan, plan.need_bytes)
-        elif plan.needs_gpu and builder.state.gpus_usable is False:
+        elif plan.needs_gpu:
             _wait_for_gpu(builder, plan)
         else:
             choose(builder, plan)
@@ -194,17 +194,26 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
 
 def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
     """Start nothing on a lost GPU; it goes on when one of the run answers again."""
+    state = builder.state
+    gone = state.gpus_usable is False or state.gpu_fault is None
     reason = "held: no GPU of this run answers; it continues when one does"
+    if not gone:
+        reason = "held: the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
     how = (
-        "see nvidia-smi; a reset or a reboot brings it back. To go on with another GPU: `trainwatch stop`, and start "
-        "again with CUDA_VISIBLE_DEVICES or run.gpus set to it"
+        "see nvidia-smi; a reset or a reboot brings it back (`trainwatch resume` does not wait). To go on with another "
+        "GPU: `trainwatch stop`, and start again with CUDA_VISIBLE_DEVICES or run.gpus set to it"
     )
-    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False)), reason)
+    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason)
     builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
 
 
-def on_gpu_back(builder: StepBuilder, machine: WaitingForGpu) -> None:
-    """A GPU of the run answers again."""
+def on_gpus(builder: StepBuilder, machine: WaitingForGpu) -> None:
+    """A sample of the GPUs came: go on if one of the run answers again."""
+    usable = builder.state.gpus_usable
+    if usable is False and not machine.gone:
+        builder.set(machine=replace(machine, gone=True))
+    if not usable or not machine.gone:
+        return
     builder.note("a GPU of this run answers again")
     choose(builder, machine.plan)
 
