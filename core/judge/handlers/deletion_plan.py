@@ -26,7 +26,7 @@ def on_saved(builder: StepBuilder) -> None:
     settings = builder.knowledge.settings.checkpoints
     if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
         return
-    own = [k for k in builder.state.checkpoints.known if k.own and k.complete and k.bad is None]
+    own = [k for k in builder.state.checkpoints.known if k.own and k.complete and k.bad is None and k.unclear is None]
     if len(own) <= settings.keep_last:
         return
     order = builder.decide(
@@ -97,7 +97,7 @@ def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
     known = checkpoint_index.find(state.checkpoints, found.path)
     if known is None or not known.own:
         return "another run wrote it"
-    if not known.complete or known.bad is not None:
+    if not known.complete or known.bad is not None or known.unclear is not None:
         return "it is not verified"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"

@@ -98,7 +98,9 @@ def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> 
     """Whether the next attempt can resume as asked, with the remedies asked for."""
     why = None if command.fresh else why_not_resumable(state, knowledge, command.checkpoint)
     if why is None and not command.fresh and command.checkpoint is None:
-        why = unclear_states.why_not_begun_anew(state, knowledge)
+        unclear = unclear_states.why_not_begun_anew(state, knowledge)
+        if unclear is not None:
+            return refused(f"{unclear}; `trainwatch {command.verb} --fresh` begins anew")
     if why is None:
         return _remedies(knowledge, command)
     hint = f"; `trainwatch {command.verb} --fresh` does that" if command.checkpoint is None else ""

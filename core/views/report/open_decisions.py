@@ -29,7 +29,8 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
     elif story.state == "stopped":
         unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
         how = "`trainwatch resume --from CHECKPOINT` or `--fresh`" if unclear else "`trainwatch resume`"
-        yield f"The run is held: {story.state_reason or 'stopped by a person'}. Continue with {how}."
+        why = (story.state_reason or "stopped by a person").removeprefix("held: ")
+        yield f"The run is held: {why}. Continue with {how}."
     if unwatched(now):
         yield "No supervisor is watching. Start one with `trainwatch --headless`."
     for incident in story.incidents:
