@@ -224,6 +224,10 @@ def test_a_run_that_lives_is_neither_started_again_nor_over(folder: Path) -> Non
     with SupervisorLock(run.lock):
         for wish in ({}, {"fresh": True}, {"checkpoint": "newest"}):
             assert f"run {run.id} of this command is running" in refused(**wish)
+    stopped = ran((*COMMAND, "--lr", "1"), state="stopped")
+    with SupervisorLock(stopped.lock):
+        for way in (f"resume {stopped.id}`", "--from CHECKPOINT`", "--fresh`"):
+            assert way in refused((*COMMAND, "--lr", "1"))
     own = processes.own_process()  # stands for a trainer whose supervisor was killed
     identity = {"boot_id": processes.boot_id(), "pid": own.pid, "start_ticks": own.start_ticks}
     start = {"attempt": 1, "trainer": identity, "runner": None, "wall": 1.0, "log": "x"}

@@ -20,7 +20,7 @@ from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import rival_of
-from .earlier_run import EarlierRun, earlier_run, runs_into
+from .earlier_run import ENDED, EarlierRun, earlier_run, runs_into
 from .named_checkpoint import why_unfit
 from .standing_state import names_of, resumes_by_itself, standing
 
@@ -169,6 +169,13 @@ def _cannot_go_on(plan: LaunchPlan, earlier: EarlierRun, there: tuple[Checkpoint
 
 def _refuse_running(earlier: EarlierRun) -> None:
     run = earlier.run.id
+    if earlier.condition == "supervised" and earlier.story.state in ENDED:
+        raise CliError(
+            ExitCode.OWNED,
+            f"run {run} of this command is {printable(earlier.how)}, and its supervisor waits; nothing was started: go "
+            f"on with `trainwatch resume {run}`, from a checkpoint with `trainwatch resume {run} --from CHECKPOINT`, "
+            f"from the beginning, over what is there, with `trainwatch resume {run} --fresh`",
+        )
     raise CliError(
         ExitCode.OWNED,
         f"run {run} of this command is running ({earlier.how}); nothing was started: look at it with "
