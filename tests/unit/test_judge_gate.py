@@ -7,9 +7,22 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, running, save
+from trainwatch.core.judge.recovery.answers import (
+    Answer,
+    ApplyRemedy,
+    GoBack,
+    RestartAfterBackOff,
+    StepDown,
+    WaitForGpu,
+    WaitForRoom,
+)
+from trainwatch.core.judge.recovery.apply import in_words
+from trainwatch.core.judge.recovery.ramp_state import Rung, SettingsThatRan
+from trainwatch.core.judge.recovery.remedies import Option
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.step_builder import StepBuilder
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.decision import DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import CaptureStacks, DeleteCheckpoint, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
     ActChanged,
     ActionWithheld,
@@ -21,8 +34,10 @@ from trainwatch.core.model.fact import (
     RunCreated,
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, Start, Tick
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
+from trainwatch.core.model.shipped.remedy import Remedy
 from trainwatch.core.model.story import RunStory, apply
 from trainwatch.core.replay import Replay
 
@@ -448,3 +463,78 @@ def test_a_choice_holds_for_the_next_supervisor_until_the_settings_change() -> N
     assert changed.act == "ask"
     assert judge(Settings(restart=Restart(act="ask"))).start(changed).act is None
     assert mind.start(told_story(created("all"))).act is None
+
+
+def test_evidence_that_comes_late_asks_no_second_question() -> None:
+    world = World(judge(Settings(restart=Restart(act="ask"))), silent=("capture_stacks",)).begin()
+    world.watch(Story(meta=False).load(10).train(100).dead(260))
+    assert len(notices(world, "question")) == 1
+    for order in world.of(CaptureStacks):
+        world.see(Outcome(t=world.t, decision=order.id, action="capture_stacks", ok=True))
+    assert len(notices(world, "question")) == 1
+
+
+def test_a_climb_that_was_decided_before_act_was_changed_waits_for_an_order() -> None:
+    ladder = Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",))
+    world = running(judge(Settings(profiles=ladder), profiles=("low", "high"))).command("pause")
+    save(world, "out/step-40", 40)
+    assert len(world.of(RampMoved)) == 1
+    world.command("unpause").command("act", act="notify")
+    for step in (41, 42):
+        save(world.wait(1), f"out/step-{step}", step)
+    assert done(world) == []
+    assert len(world.of(ActionWithheld)) == 1
+    world.command("restart")
+    assert done(world) == ["stop_attempt", "start_attempt"]
+    assert world.of(StartAttempt)[-1].profile == "high"
+
+
+def test_the_words_name_the_checkpoint_that_the_attempt_itself_resumed_from() -> None:
+    world = running(steps=40).command("restart", checkpoint="elsewhere/checkpoint-7").watch(Story(meta=False).load(5))
+    crash(world.command("act", act="notify"))
+    assert world.of(ActionWithheld)[-1].sentence == "restarted from checkpoint-7"
+
+
+def test_a_framework_that_never_resumes_starts_from_the_beginning() -> None:
+    settings = Settings(restart=Restart(act="notify"))
+    world = crash(save(running(judge(settings, preset=Preset(name="x", resume="none"))), "out/step-40", 40))
+    assert world.of(ActionWithheld)[-1].sentence == "restarted from the beginning"
+
+
+SLOW = Option(remedy=Remedy(name="n", title="t", failures=(), equivalent=True, cost="c", source="s"), profile="low")
+ANSWERS: tuple[tuple[Answer, str], ...] = (
+    (GoBack(SettingsThatRan(attempt=1, profile="low")), "with the profile low of before"),
+    (GoBack(SettingsThatRan(attempt=1, profile=None)), "with the settings of before"),
+    (StepDown(Rung(below="low", climbed=True)), "with the profile low"),
+    (ApplyRemedy(SLOW), "with profile low"),
+    (WaitForRoom(5e9), "once 5.0 GB are free"),
+    (WaitForGpu(), "once a GPU of the run answers"),
+    (RestartAfterBackOff(), ""),
+)
+
+
+@pytest.mark.parametrize(("answer", "words"), ANSWERS)
+def test_each_restart_says_what_it_would_change(answer: Answer, words: str) -> None:
+    assert in_words(answer) == ("restart", words)
+
+
+def test_a_trainer_that_a_person_ended_is_held_as_ever_and_nothing_is_asked() -> None:
+    world = observing("ask")
+    world.see(LogChunk(t=world.t, text="\nKeyboardInterrupt\n"), Exit(t=world.t + 1, signal=2))
+    assert world.word == "stopped"
+    assert world.of(ActionWithheld) == []
+
+
+def test_a_rung_that_spills_is_not_left_without_an_order() -> None:
+    ladder = Profiles(use="low", ladder=("low", "high"), ramp=("1 checkpoint",))
+    world = save(running(judge(Settings(profiles=ladder), profiles=("low", "high"))), "out/step-40", 40)
+    further = Story(meta=False)
+    further.step = 40
+    world.watch(further.load(5).train(5)).command("act", act="notify")
+    builder = StepBuilder(world.judge.knowledge, world.state)
+    builder.open_incident("stall", "spilling", "GPU memory is full", severity="warning")
+    world.state = builder.state
+    before = len(done(world))
+    save(world, "out/step-45", 45)
+    assert [w.sentence for w in world.of(ActionWithheld)] == ["switched to the profile low"]
+    assert len(done(world)) == before

@@ -111,7 +111,7 @@ def answer_failure(
             settings_at_fault=settings_at_fault,
             confidence=confidence,
         )
-        then, how = _in_words(answer)
+        then, how = in_words(answer)
         gate.withhold_answer(builder, failed, plan, then=then, how=how)
         return
     apply(builder, failure, answer)
@@ -124,7 +124,7 @@ def _acts(failure: FailureInput, answer: Answer) -> bool:
     return not isinstance(answer, GiveUpRun) or failure.cause.lives
 
 
-def _in_words(answer: Answer) -> tuple[Then, str]:
+def in_words(answer: Answer) -> tuple[Then, str]:
     """What would follow, and how, as a clause."""
     match answer:
         case Finish():

@@ -247,7 +247,7 @@ def _ack(builder: StepBuilder, command: Command) -> None:
             builder.fact(IncidentUpdated(incident=known))
     waiting = builder.state.withheld
     if waiting is not None and command.incident in {None, waiting.action.incident}:
-        gate.refuse(builder, command.by)
+        gate.refuse(builder, waiting, command.by)
 
 
 def _wait(builder: StepBuilder, command: Command) -> None:

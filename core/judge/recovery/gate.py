@@ -112,19 +112,16 @@ def renew(builder: StepBuilder) -> None:
         _ask(builder, replace(waiting, action=replace(waiting.action, asks=asks, answers=answers)))
 
 
-def refuse(builder: StepBuilder, by: str) -> None:
+def refuse(builder: StepBuilder, waiting: Waiting, by: str) -> None:
     """The answer is no: it stays as it is and is not asked again. A person can still order it."""
-    waiting = builder.state.withheld
-    if waiting is not None:
-        builder.set(withheld=replace(waiting, again_t=None))
-        builder.fact(QuestionClosed(why=f"no, by {by}: it stays as it is"))
+    builder.set(withheld=replace(waiting, again_t=None))
+    builder.fact(QuestionClosed(why=f"no, by {by}: it stays as it is"))
 
 
 def close(builder: StepBuilder, why: str) -> None:
     """What waited is done, refused or over."""
-    if builder.state.withheld is not None:
-        builder.set(withheld=None)
-        builder.fact(QuestionClosed(why=why))
+    builder.set(withheld=None)
+    builder.fact(QuestionClosed(why=why))
 
 
 def _wait(builder: StepBuilder, waiting: Waiting) -> None:
