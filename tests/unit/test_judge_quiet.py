@@ -51,6 +51,14 @@ def test_stacks_of_the_silence_name_the_kind_of_the_hang() -> None:
     assert any("data loader worker" in e.what for e in of_kind(world, "quiet")[0].evidence)
 
 
+def test_stopped_rank_names_the_kind_whatever_the_others_wait_for() -> None:
+    world = running(steps=100)
+    collective = {"7": ["all_reduce (torch/distributed/distributed_c10d.py:3252)"]}
+    world.answer("capture_stacks", frames=collective).answer("capture_stacks", frames=collective)
+    world.watch(Story(meta=False).go(200, states={"T": 1, "S": 1}, computing=2, held=1))
+    assert world.hangs[0].class_ == "starved"
+
+
 @pytest.mark.parametrize("verb", ["pause", "stop", "restart"])
 def test_command_closes_it(verb: str) -> None:
     world = running(steps=100).watch(Story(meta=False).dead(120)).command(verb)
@@ -159,6 +167,15 @@ def test_blocked_process_is_stopped_a_deadline_after_its_mounts_answer() -> None
     assert "its mounts answer" in world.text()
     blocked(world, 1000.0, ())
     assert "stop_attempt" in world.decisions
+
+
+def test_short_deadline_does_not_end_a_process_that_is_blocked() -> None:
+    world = World(judge(Settings(hang=Hang(min_s=6.0, max_s=60.0)))).begin().watch(Story(meta=False).load(10).train(40))
+    for second in range(1, 80):
+        world.see(ProcessSample(t=world.t + 1.0, cpu_cores=0.0, read_bytes=1e8, states={"D": 1}, procs=1))
+        assert "stop_attempt" not in world.decisions, second
+    assert [i.class_ for i in world.hangs] == ["starved"]
+    assert world.hangs[0].t - (world.state.attempt.beat_t or 0.0) >= 40.0
 
 
 # --- no new highest step ---------------------------------------------------------------------------------------------

@@ -196,7 +196,8 @@ def stalled_for_s(state: JudgeState, now: float) -> float:
 def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
     """Open the incident of a hang; its evidence is captured before anything is ended."""
     state = builder.state
-    if state.quiet is not None and state.quiet.kind is not None and verdict.kind != "exiting":
+    stopped = state.pause.stopped == "part"
+    if state.quiet is not None and state.quiet.kind is not None and verdict.kind != "exiting" and not stopped:
         verdict = replace(verdict, kind=state.quiet.kind, evidence=(*verdict.evidence, *state.quiet.signs))
     last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
     number = builder.open_incident(
@@ -231,8 +232,9 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     signs = stack_evidence.signs_of(outcome)
     if incident is not None and signs:
         seen = tuple(Evidence(what=sign.what) for sign in signs)
-        # What a process waits for is better evidence than what its GPU and CPU looked like.
-        class_ = incident.class_ if incident.class_ == "exiting" else signs[0].kind
+        # What a process waits for is better evidence than what its GPU and CPU looked like, but no better than a stop.
+        known = incident.class_ == "exiting" or builder.state.pause.stopped == "part"
+        class_ = incident.class_ if known else signs[0].kind
         builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
         incident = builder.find_incident(machine.incident)
     if must_wait(builder.state.liveness):

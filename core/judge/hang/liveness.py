@@ -89,12 +89,12 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Samples in a row with a process in state D."""
     blocked_from: float | None = None
     """When the first of them came."""
+    stuck: bool = False
+    """They have lasted for half the window, or for half of ``hang.min_s`` if that is shorter."""
     unblocked_at: float = 0.0
     """When a process was last freed that had been blocked for most of the window."""
     silent_mounts: tuple[str, ...] | None = None
     """Mounts of the run that do not answer; None = not known."""
-    answer_from: float | None = None
-    """Since when all of them answer although a process is blocked."""
     zombies: int = 0
     zombies_normal: int = 0
     """A helper process that died long ago is not new evidence."""
@@ -208,7 +208,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     )
     if sample.net_bytes is not None:
         after = _with_net(after, sample.net_bytes, now, beat_at)
-    return after if not states.get("D") and not seen.blocked else _with_blocked(after, sample, now)
+    return after if not states.get("D") and not seen.blocked else _with_blocked(after, sample, now, hang)
 
 
 def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> Liveness:
@@ -231,21 +231,26 @@ def _with_net(seen: Liveness, net_bytes: float, now: float, beat_at: float) -> L
     )
 
 
-def _with_blocked(seen: Liveness, sample: ProcessSample, now: float) -> Liveness:
+def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang) -> Liveness:
     """Take what a sample shows of processes that are blocked in the kernel, or not any more."""
     mounts = sample.silent_mounts
     if not sample.states.get("D", 0):
         freed_at = now if is_blocked(seen) else seen.unblocked_at
         return msgspec.structs.replace(
-            seen, blocked=0, blocked_from=None, unblocked_at=freed_at, silent_mounts=mounts, answer_from=None
+            seen,
+            blocked=0,
+            blocked_from=None,
+            stuck=False,
+            unblocked_at=freed_at,
+            silent_mounts=mounts,
         )
-    answer_from = seen.answer_from if seen.answer_from is not None else now
+    blocked_from = seen.blocked_from if seen.blocked_from is not None else now
     return msgspec.structs.replace(
         seen,
         blocked=seen.blocked + 1,
-        blocked_from=seen.blocked_from if seen.blocked_from is not None else now,
+        blocked_from=blocked_from,
+        stuck=seen.blocked > 0 and 2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
         silent_mounts=mounts,
-        answer_from=answer_from if mounts == () else None,
     )
 
 
@@ -254,12 +259,10 @@ def is_blocked(seen: Liveness) -> bool:
 
     If bytes move it only waits for its turn at a busy disk, or for its own memory in a swap storm.
     """
-    still_s = (seen.process_at or 0.0) - max(seen.io_at or 0.0, seen.start_at)
-    return _waits_in_kernel(seen) and still_s > WINDOW_S
-
-
-def _waits_in_kernel(seen: Liveness) -> bool:
-    return 2 * seen.blocked > seen.window
+    if not seen.stuck:
+        return False
+    moved_at = seen.io_at or 0.0
+    return moved_at <= (seen.blocked_from or 0.0) or (seen.process_at or 0.0) - moved_at > WINDOW_S
 
 
 def with_file(seen: Liveness, now: float, beat_at: float = 0.0) -> Liveness:
@@ -357,8 +360,8 @@ def alive_cores(seen: Liveness, idle_cpu_cores: float) -> float:
 
 
 def is_starved(seen: Liveness) -> bool:
-    """Return whether workers died (state Z) or were blocked in the kernel (state D) for most of the window."""
-    return seen.zombies > seen.zombies_normal or _waits_in_kernel(seen)
+    """Return whether workers died (state Z) or are blocked in the kernel (state D)."""
+    return seen.zombies > seen.zombies_normal or seen.stuck
 
 
 def last_work(seen: Liveness) -> float:
