@@ -143,8 +143,10 @@ class RunActor:
             terminate_grace_s=restart.terminate_grace_s,
             saves_to=self._spec.output_dir,
             wsl=self._wsl,
+            leftovers=isinstance(decision, EndLeftovers),
         )
-        return report.gone, report.sentence, msgspec.to_builtins(report)
+        spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
+        return report.gone, f"{report.sentence}{spared}", msgspec.to_builtins(report)
 
     def _request_save(self, decision: RequestSave) -> Performed:
         if self._target is None or self._target.number != decision.attempt:

@@ -89,13 +89,15 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the last signal that was needed."""
     left: tuple[str, ...] = ()
     """Processes of the command that go on and are not the training: ``tensorboard --logdir runs (pid 77)``."""
+    spared: tuple[tuple[int, int], ...] = ()
+    """Those of them that are helpers of a failed command: (pid, start ticks)."""
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
     """``stop.json``: asks the runner to end the process tree; SIGUSR1 makes it read the file.
 
     ``saves_to``: folder of the checkpoints; a save in progress is waited for. ``wsl``: processes that use the
-    GPU get more time to end.
+    GPU get more time to end. ``leftovers``: the trainer has ended, and helpers that its script started are spared.
     """
 
     version: int = 1
@@ -104,6 +106,7 @@ class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
     terminate_grace_s: float
     saves_to: str | None = None
     wsl: bool = False
+    leftovers: bool = False
 
 
 class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,8 @@
 """Processes that a command leaves behind: one that trains is the attempt from then on, helpers are named."""
 
+import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from tests.integration.act_world import World, wait_for, world
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive, read_exit, read_start
+from trainwatch.core.act.stop.stopping import members, stop_attempt
 
 TRAINS = f"{sys.executable} -uc 'import sys, time\nfor n in range(40): print(n); time.sleep(0.05)\nsys.exit(5)'"
 
@@ -49,3 +52,30 @@ def test_a_helper_that_is_left_is_named_and_lives_on(run: World) -> None:
 def test_processes_that_end_with_the_command_delay_nothing(run: World) -> None:
     record = run.exit(run.launch("sh", "-c", "sleep 0.1 & exit 3"))
     assert (record.code, record.left) == (3, ())
+
+
+CRASHES = """import os, sys, time
+if os.fork() == 0:
+    time.sleep(600)
+print("up", flush=True)
+sys.stdin.readline()
+sys.exit(3)"""
+
+
+def test_after_a_crash_a_helper_of_the_script_is_spared_and_the_trainers_own_processes_are_ended(run: World) -> None:
+    gate = run.root / "gate"
+    os.mkfifo(gate)
+    (run.root / "t.py").write_text(CRASHES)
+    target = run.launch("sh", "-c", f"sleep 600 & {sys.executable} t.py < gate; exit 3")
+    with gate.open("w"):
+        run.log_has(target, "up")
+        assert target.runner is not None
+        wait_for(lambda: len(members(target)) == 4, "the tree of shell, helper, trainer and its worker")
+        seen = time.monotonic()
+        wait_for(lambda: time.monotonic() - seen > 1.2, "a look of the runner, 0.5 s and 1.5 s after its start")
+    assert run.exit(target).code == 3
+    report = stop_attempt(target, interrupt_grace_s=2.0, terminate_grace_s=2.0, leftovers=True)
+    (helper,) = members(target)
+    assert helper.name == "sleep"
+    assert (report.gone, report.processes, report.spared) == (True, 1, (f"sleep (pid {helper.pid})",))
+    assert stop_attempt(target, "kill").processes == 1

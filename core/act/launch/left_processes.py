@@ -19,8 +19,10 @@ LOOK_S = 0.5
 """Period of the looks."""
 FIRST_S = 3.0
 """A process that shows no sign of work for this long after a success is a helper: a start computes at once."""
-FAILED_S = 1.5
-"""The same after a failure, of which the first half does not count: dying workers report their own errors."""
+FAILED_S = 2.5
+"""The same after a failure."""
+FAILED_WRITES = 3
+"""Looks at which a process must have written after a failure: dying workers report their own errors, once or twice."""
 QUIET_S = 60.0
 """A process that only computed, printed nothing and holds no GPU is a helper after this long without computing."""
 BUSY_CORES = 0.2
@@ -70,19 +72,25 @@ class LeftProcesses:
         self._before: dict[Key, Seen] = {}
         self._sure: set[Key] = set()
         self._worked: dict[Key, float] = {}
+        self._computing: set[Key] = set()
+        self._writes: dict[Key, int] = {}
         self.followed: dict[int, Process] = {}
         """The children of this process that work, or have a descendant that does, by pid."""
         self.outputs: list[str] = []
         """Regular files other than the log that working processes have as their output."""
+
+    @property
+    def busy(self) -> set[Key]:
+        """The processes that worked since the command ended, hold a GPU, or computed between the last two looks."""
+        return {*self._worked, *self._computing, *(key for key, seen in self._before.items() if seen.gpu)}
 
     def go_on(self, tree: list[Process], now: float) -> bool:
         """Look, and return whether to go on: a process works, or it is too early to tell."""
         elapsed, self._looked = now - self._looked, now
         seen = {process.key: _look(process.pid) for process in tree}
         sizes = {path: output.size for each in self._before.values() for path, output in each.outputs.items()}
-        counts = not self._failed or now - self._began > FAILED_S / 2
         for process in tree:
-            if counts and self._works(process, seen[process.key], sizes, elapsed):
+            if self._works(process, seen[process.key], sizes, elapsed):
                 self._worked[process.key] = now
                 top = _top(process, tree)
                 self.followed[top.pid] = top
@@ -105,9 +113,15 @@ class LeftProcesses:
             wrote = grown and seen.sums.written_bytes > before.sums.written_bytes
             busy = (seen.sums.cpu_s - before.sums.cpu_s) / elapsed >= BUSY_CORES
             moves = (seen.sums.moved_bytes - before.sums.moved_bytes) / elapsed >= BUSY_BYTES_PER_S
-        if gpu or wrote:
+        if wrote:
+            self._writes[process.key] = self._writes.get(process.key, 0) + 1
+        if not self._failed and (gpu or wrote):
             self._sure.add(process.key)
-        return gpu or wrote or (not self._failed and (busy or moves))
+        if busy or moves:
+            self._computing.add(process.key)
+        if self._failed:
+            return wrote and self._writes[process.key] >= FAILED_WRITES
+        return gpu or wrote or busy or moves
 
     def _note_outputs(self, outputs: dict[str, Output]) -> None:
         for path, output in outputs.items():

@@ -29,6 +29,7 @@ from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import log_room, spawn, spool
+from .helpers import Lineage
 from .keep_alive import SupervisorWatch
 from .left_processes import LOOK_S, LeftProcesses, describe
 from .lock_file import Taken
@@ -131,6 +132,8 @@ class Runner:
         self._over = over
         self._start: dict[str, Any] = {}
         self._left: LeftProcesses | None = None
+        self._lineage = Lineage(time.monotonic())
+        self._spared: frozenset[tuple[int, int]] = frozenset()
         self._looked = 0.0
         self._died = 0.0
         self._ended_with = 0
@@ -208,6 +211,8 @@ class Runner:
             self._advance_stop(self._stop)
         if self._unwritten:
             self._write_records()
+        if self._trainer_lives and self._lineage.wait_s(time.monotonic()) <= 0.0:
+            self._lineage.look(self._tree(), time.monotonic())
         if not left and self._stop is None and not self._unwritten:
             return False
         poller = select.poll()
@@ -216,6 +221,8 @@ class Runner:
             self._pty.register(poller)
         pause_s = POLL_S if self._stop is not None else RETRY_S if self._unwritten else None
         pause_s = LOOK_S / 2 if pause_s is None and self._left is not None else pause_s
+        if pause_s is None and self._trainer_lives:
+            pause_s = self._lineage.wait_s(time.monotonic())
         ready = dict(poller.poll(None if pause_s is None else pause_s * 1000))
         if self._pty is not None:
             self._pty.serve(ready)
@@ -274,6 +281,8 @@ class Runner:
             self._tell_left(left, tree)
             return
         self._left = None
+        if self._ended_with != 0 and not left.followed:
+            self._spared = frozenset(process.key for process in self._lineage.helpers(tree, left.busy))
         self._report_exit(self._code, time.time() if left.followed else self._died, tree)
         if tree and self._code == 0:
             self._over()
@@ -312,6 +321,7 @@ class Runner:
                 "stopped_by": ("kill" if self._mode == "kill" else "stop") if stopping else None,
                 "stop_signal": self._stop.last_signal if self._stop is not None and stopping else None,
                 "left": [f"{describe(process.pid) or process.name} (pid {process.pid})" for process in left],
+                "spared": [list(key) for key in self._spared],
             },
         )
 
@@ -331,7 +341,12 @@ class Runner:
         steps = stop_steps(
             self._mode, stop["interrupt_grace_s"], stop["terminate_grace_s"], wsl=bool(stop.get("wsl", False))
         )
-        self._stop = StopSequence(steps, self._tree, saving=SaveWatch(stop.get("saves_to")).writing)
+        spared = self._spared if stop.get("leftovers") else frozenset()
+        self._stop = StopSequence(
+            steps,
+            lambda: [p for p in self._tree() if p.key not in spared],
+            saving=SaveWatch(stop.get("saves_to")).writing,
+        )
 
     def _advance_stop(self, stop: StopSequence) -> None:
         result = stop.advance()
@@ -340,6 +355,8 @@ class Runner:
         self._reap()
         self._stop = None
         self.write_record(spool.STOPPED, _report(result))
+        if self._spared and all(process.key in self._spared for process in self._tree()):
+            self._over()
 
     def _begin_stacks(self) -> None:
         """Start the stack probe as a child: the trainer allows descendants of the runner to trace it."""

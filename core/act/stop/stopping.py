@@ -12,7 +12,7 @@ from ...model.ports import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes
 from ..launch import spool
-from ..launch.launching import is_alive
+from ..launch.launching import is_alive, read_exit
 from .save_in_progress import SaveWatch
 from .stop_sequence import POLL_S, SAVE_POLL_S, StopResult, StopSequence, run_to_end, stop_steps
 
@@ -29,13 +29,17 @@ class Survivor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StopReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of ending a tree. ``signal``: name of the last signal that was needed; None: no process was left."""
+    """Result of ending a tree. ``signal``: name of the last signal that was needed; None: no process was left.
+
+    ``spared``: helpers that live on.
+    """
 
     gone: bool
     signal: str | None
     processes: int
     seconds: float
     survivors: tuple[Survivor, ...] = ()
+    spared: tuple[str, ...] = ()
     by: Literal["runner", "supervisor"] = "supervisor"
 
     @property
@@ -60,16 +64,23 @@ def stop_attempt(
     terminate_grace_s: float = 10.0,
     saves_to: str | None = None,
     wsl: bool = False,
+    leftovers: bool = False,
 ) -> StopReport:
     """End the trainer's whole process tree and wait until it has ended, or SIGKILL had no effect.
 
     Blocks for at most the two graces plus about 8 s, and longer while a checkpoint (in ``saves_to``, if that is known)
     is being written. ``wsl``: the longer graces of WSL2. "kill": SIGKILL at once; such a call from another thread
-    replaces a "gentle" one in progress. The target may have a live runner, a dead one, or none (adopted).
+    replaces a "gentle" one in progress. ``leftovers``: the trainer has ended, and helpers of its script are spared
+    (helpers.py). The target may have a live runner, a dead one, or none (adopted).
     """
     begun = time.monotonic()
     steps = stop_steps(mode, interrupt_grace_s, terminate_grace_s, wsl=wsl)
     saves = SaveWatch(saves_to)
+    spared = spared_helpers(target) if leftovers else frozenset()
+
+    def others() -> list[processes.Process]:
+        return [process for process in members(target) if process.key not in spared]
+
     if target.trainer.boot_id != processes.boot_id():
         return StopReport(gone=True, signal=None, processes=0, seconds=0.0)
     if target.runner is not None and is_alive(target.runner):
@@ -79,15 +90,16 @@ def stop_attempt(
             terminate_grace_s=terminate_grace_s,
             saves_to=saves_to,
             wsl=wsl,
+            leftovers=leftovers,
         )
         limit_s = sum(step.grace_s for step in steps) + MARGIN_S
         answer = _ask_runner(target, target.runner, order, limit_s, saves)
-        if answer is not None and not (answer.gone and _left_behind(target)):
-            return answer
+        if answer is not None and not (answer.gone and others()):
+            return _with_spared(answer, target, spared)
         steps = steps[-1:] if answer is None and time.monotonic() - begun > MARGIN_S else steps
-    sequence = StopSequence(steps, lambda: members(target), saving=saves.writing)
+    sequence = StopSequence(steps, others, saving=saves.writing)
     result = run_to_end(sequence)
-    return _report(result, time.monotonic() - begun)
+    return _with_spared(_report(result, time.monotonic() - begun), target, spared)
 
 
 def members(target: AttemptTarget) -> list[processes.Process]:
@@ -114,8 +126,16 @@ def _is_probe(process: processes.Process) -> bool:
     return b"trainwatch.core.act.evidence.stack_probe" in words
 
 
-def _left_behind(target: AttemptTarget) -> bool:
-    return bool(members(target))
+def _with_spared(report: StopReport, target: AttemptTarget, spared: frozenset[tuple[int, int]]) -> StopReport:
+    """The report with the spared helpers that live."""
+    alive = tuple(f"{p.name} (pid {p.pid})" for p in members(target) if p.key in spared) if spared else ()
+    return msgspec.structs.replace(report, spared=alive)
+
+
+def spared_helpers(target: AttemptTarget) -> frozenset[tuple[int, int]]:
+    """(pid, start ticks) of the helpers that the runner found when the command had failed."""
+    ended = read_exit(Path(target.directory))
+    return frozenset() if ended is None else frozenset(ended.spared)
 
 
 def _key(identity: ProcessIdentity) -> tuple[int, int]:
