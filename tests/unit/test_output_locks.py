@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,43 @@ def test_a_new_or_empty_output_folder_stays_as_the_trainer_expects_it(machine: P
     locks.release()
     assert [p.name for p in out.iterdir()] == ["log.txt"]
     assert list(machine.iterdir()) == []
+
+
+def test_the_locks_of_the_machine_are_in_a_folder_that_nobody_else_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "trainwatch-7" / "locks"
+    monkeypatch.setattr(output_locks, "MACHINE_FOLDER", str(folder))
+    before = os.umask(0o002)
+    try:
+        locks = locks_of(MINE._replace(output_dir=str(tmp_path / "out")))
+        assert locks.take() == []
+        locks.release()
+        assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
+        folder.parent.chmod(0o777)
+        (told,) = locks_of(MINE._replace(output_dir=str(tmp_path / "out"))).take()
+        assert "can be written by others" in told
+    finally:
+        os.umask(before)
+
+
+def test_a_start_removes_what_killed_runs_left_on_the_machine(machine: Path, tmp_path: Path) -> None:
+    machine.mkdir(mode=0o700)
+    for name, age_s in (("old.lock", 7200), ("young.lock", 10), ("held.lock", 7200), ("notes.txt", 7200)):
+        path = machine / name
+        if name == "notes.txt":
+            path.write_text("mine")
+        else:
+            left_behind(path)
+        if name == "held.lock":
+            held = file_of(path)
+            held.take()
+        os.utime(path, (time.time() - age_s, time.time() - age_s))
+    locks = locks_of(MINE._replace(output_dir=str(tmp_path / "out")))
+    locks.take(print)
+    locks.release()
+    assert {p.name for p in machine.iterdir()} == {"young.lock", "held.lock", "notes.txt"}
+    held.release()
 
 
 def test_the_lock_in_the_folder_holds_where_the_locks_of_the_machine_are_not_seen(

@@ -192,6 +192,20 @@ def look(path: str, owner: Owner, is_network: IsNetwork | None = None) -> None:
         raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive", lives=False)
 
 
+def remove_dead(path: str) -> None:
+    """Remove a lock file of this machine that a killed run left behind. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if _flock(descriptor, fcntl.LOCK_EX):
+            holders = read_slots(descriptor)
+            me = lock_slots.here(Owner("", 0.0, ""), SUPERVISOR)
+            dead = holders is not None and all(h is None or _judged(h, me, path, None) == "dead" for h in holders)
+            if dead and _is_file_at(descriptor, path):
+                os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
 def _first_rival(path: str, holders: Slots | None, how: How, me: Holder, is_network: IsNetwork | None) -> Holder | None:
     """Raise Taken if another run holds the lock. A holder of which that cannot be told is returned."""
     if holders is None:

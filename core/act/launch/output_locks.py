@@ -10,19 +10,24 @@ A folder that cannot be written has no lock, and the run starts without it: a tr
 night that is not trained is lost for certain. Standard library only: the runner imports this.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH103, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH102, PTH118, PTH119, PTH120, PTH208
 
+import contextlib
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Sequence
 
-from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look
+from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look, remove_dead
 from .lock_slots import Owner, Role, read_slots
 
 NAME = ".trainwatch.lock"
 """In the output folder. No state of a trainer, so no list of checkpoints contains it."""
 MACHINE_FOLDER = f"/tmp/trainwatch-{os.geteuid()}/locks"  # noqa: S108  its owner and mode are checked
+OLD_S = 3600.0
+"""Age of a lock file of this machine from which it is looked at whether its run is dead."""
+MOST_SWEPT = 500
 
 
 class OutputLocks:
@@ -85,12 +90,13 @@ class OutputLocks:
 
     def _take_machine(self, tell: Tell | None) -> list[str]:
         told = []
+        if tell is not None:  # a start
+            _sweep()
         for lock in self._machine:
             if lock.held:
                 continue
             try:
-                os.makedirs(os.path.dirname(lock.path), mode=0o700, exist_ok=True)
-                _require_private(os.path.dirname(lock.path))
+                _make_private(os.path.dirname(lock.path))
                 lock.take(tell)
                 lock.name_trainer(*self._trainer)
             except Taken as taken:
@@ -181,8 +187,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-def _require_private(folder: str) -> None:
-    """Raise OSError if another user could put files there."""
-    found = os.lstat(os.path.dirname(folder))
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise PermissionError(0, f"{os.path.dirname(folder)} belongs to somebody else or can be written by others")
+def _make_private(folder: str) -> None:
+    """Make the folder and its parent for this user alone. Raises OSError if another user could put files there."""
+    for place in (os.path.dirname(folder), folder):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(place, 0o700)
+        found = os.lstat(place)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise PermissionError(0, f"{place} belongs to somebody else or can be written by others")
+
+
+def _sweep() -> None:
+    """Remove what killed runs left on this machine: holders write each minute, so old files are of dead ones."""
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(MACHINE_FOLDER))[:MOST_SWEPT]:
+            with contextlib.suppress(OSError):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > OLD_S:
+                    remove_dead(entry.path)
