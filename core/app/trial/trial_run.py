@@ -121,7 +121,7 @@ def _settings(settings: Settings, profile: str) -> Settings:
     return replace(
         settings,
         profiles=replace(settings.profiles, use=profile, ramp=()),
-        restart=replace(settings.restart, max_restarts=0),
+        restart=replace(settings.restart, max_restarts=0, act="all"),
         remedies=Remedies(apply="none"),
         checkpoints=Checkpoints(keep_last=0),
         notify=Notify(),
