@@ -18,7 +18,7 @@ LEVELS: dict[str, Level] = {
 
 
 class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``resume``: a resume starts from it."""
+    """One row. ``resume``: a resume starts from it. ``understood``: as in ``Checkpoint``."""
 
     path: str
     name: str
@@ -29,6 +29,7 @@ class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     reason: str = ""
     resume: bool = False
+    understood: bool = True
 
 
 def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
@@ -65,6 +66,7 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         level=LEVELS[c.verdict],
         reason="; ".join(filter(None, (c.reason, None if aside is None else f"not used for a restart: {aside.why}"))),
         resume=resume is not None and resume.path == c.path,
+        understood=c.understood,
     )
 
 

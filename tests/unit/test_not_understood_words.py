@@ -11,7 +11,9 @@ from trainwatch.core.checkpoints import plan_prune
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.checkpoint_list import checkpoint_views
 from trainwatch.core.views.report.open_decisions import waiting_for_a_person
+from trainwatch.tui.dialogs.choose import BEGINNING, choose_checkpoint
 
 
 def known(name: str, verdict: str, *, understood: bool = True) -> Checkpoint:
@@ -57,3 +59,13 @@ def test_prune_keeps_what_is_not_understood(tmp_path: Path) -> None:
 
     assert plan.delete == ()
     assert len(plan.keep) == 3
+
+
+def test_the_screen_offers_what_is_not_understood_before_the_beginning() -> None:
+    dialog = choose_checkpoint(checkpoint_views(situation_of(known("checkpoint-20", "torn", understood=False))))
+    opaque = choose_checkpoint(checkpoint_views(situation_of(known("all.pt", "opaque", understood=False))))
+    damaged = choose_checkpoint(checkpoint_views(situation_of(known("checkpoint-20", "torn"))))
+
+    assert (dialog.chosen, [key for key, _ in dialog.rows]) == ("out/checkpoint-20", ["out/checkpoint-20", BEGINNING])
+    assert opaque.rows[0][1].endswith("opaque  ← newest, not verified")
+    assert (damaged.chosen, [key for key, _ in damaged.rows]) == (BEGINNING, [BEGINNING])

@@ -54,16 +54,27 @@ class Choice(Dialog[str]):
             options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
 
+def _mark(view: CheckpointView) -> str:
+    if not view.resume:
+        return ""
+    return "  ← newest verified" if view.understood else "  ← newest, not verified"
+
+
 def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
-    """The dialog to choose the checkpoint to resume from; damaged ones are left out and counted."""
+    """The dialog to choose the checkpoint to resume from; damaged ones are left out and counted.
+
+    The beginning is offered first only if nothing else is there, understood or not.
+    """
     wide = max((len(v.step) for v in views), default=0)
     rows = [
-        (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{'  ← newest verified' if v.resume else ''}")
+        (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{_mark(v)}")
         for v in views
-        if v.verdict in {"complete", "opaque"}
+        if v.verdict in {"complete", "opaque"} or not v.understood
     ]
     left_out = len(views) - len(rows)
     best = next((v.path for v in views if v.resume), BEGINNING)
+    if best == BEGINNING:
+        best = next((v.path for v in views if not v.understood), BEGINNING)
     if best == BEGINNING:
         rows.insert(0, (BEGINNING, "from the beginning: there is no verified checkpoint"))
     else:

@@ -232,7 +232,7 @@ class CheckpointsScreen(PlaceScreen):
         row = self._row
         if row is None:
             self.session.operations.resume()
-        elif row.verdict not in {"complete", "opaque"}:
+        elif row.verdict not in {"complete", "opaque"} and row.judged.understood:
             self.show_message(f"{row.name} is {row.verdict}: a resume from it would fail. Choose a complete one.")
         else:
             self.session.operations.resume_from(row.path)
