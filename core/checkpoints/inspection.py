@@ -25,7 +25,7 @@ def inspect(path: Path, *, layout: str | None = None) -> Checkpoint | None:
 
     None: it does not exist, or it is not a checkpoint (a log, an optimizer alone, one shard of a set that has an
     index, an output directory, a file without tensors). A temporary name (``*.tmp``, ``tmp-checkpoint-500``) gives the
-    verdict ``writing``. Nothing in the file makes it raise. ``layout``: the one that its trainer follows, if its
+    verdict ``writing``. No file makes it raise, a mount may. ``layout``: the one that its trainer follows, if its
     preset says so (``layout``).
     """
     try:

@@ -1,5 +1,6 @@
 """What is listed, in which order, and from what to resume."""
 
+import errno
 import json
 import os
 import shutil
@@ -11,7 +12,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from tests.fakes.checkpoint_layouts import accelerate, dcp, deepspeed, sharded, training_state, transformers, weights
+from tests.fakes.checkpoint_layouts import (
+    accelerate,
+    dcp,
+    deepspeed,
+    safetensors_file,
+    sharded,
+    training_state,
+    transformers,
+    weights,
+)
 from tests.fakes.torch_files import pickled, write_zip
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 
@@ -304,3 +314,23 @@ def test_globs_choose_which_names_are_listed(tmp_path: Path) -> None:
         "latents.safetensors",
         "luca-000002.safetensors",
     ]
+
+
+@pytest.mark.parametrize(("number", "damaged"), [(errno.ESTALE, False), (errno.ETIMEDOUT, False), (errno.EIO, True)])
+def test_a_mount_that_does_not_answer_says_nothing_about_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, damaged: bool
+) -> None:
+    """It was called corrupt, and an older one was taken."""
+    path = safetensors_file(tmp_path)
+
+    def refused(*_arguments: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "pread", refused)
+    if damaged:
+        found = inspect(path)
+        assert found is not None
+        assert found.verdict == "corrupt"
+    else:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            inspect(path)

@@ -30,7 +30,10 @@ class ByteRange:
         return ByteRange(self.fd, self.start + offset, size)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Exactly ``size`` bytes. Raises Torn when there are fewer, Corrupt when the disk cannot read them."""
+        """Exactly ``size`` bytes.
+
+        Raises Torn when there are fewer, Corrupt when the disk cannot read them, OSError when that cannot be told.
+        """
         if offset < 0 or size < 0 or offset + size > self.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
         try:
@@ -66,7 +69,8 @@ def open_bytes(path: Path) -> Iterator[ByteRange]:
     """Open a regular file for reading.
 
     A named pipe or device is refused before it is opened, because opening may block or have an effect. Raises
-    FileNotFoundError, Opaque (no permission, not a regular file), Corrupt (the disk cannot read it).
+    FileNotFoundError, Opaque (no permission, not a regular file), Corrupt (the disk cannot read it), OSError (the mount
+    does not answer).
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -83,8 +87,20 @@ def open_bytes(path: Path) -> Iterator[ByteRange]:
         os.close(fd)
 
 
-def unreadable(error: OSError, where: str) -> Corrupt | Opaque:
-    """The damage for a read that the system refused."""
+NOT_THE_FILE = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ESTALE", "ETIMEDOUT", "ENOTCONN", "ECONNRESET", "ECONNABORTED", "ECONNREFUSED", "EHOSTDOWN", "EHOSTUNREACH",
+        "ENETDOWN", "ENETUNREACH", "EREMOTEIO", "ENODEV", "EINTR", "EAGAIN", "ENOMEM", "EMFILE", "ENFILE",
+    )
+)  # fmt: skip
+"""Errors of a mount or of this process. They say nothing about the file."""
+
+
+def unreadable(error: OSError, where: str) -> Corrupt | Opaque | OSError:
+    """The damage for a read that the system refused; the error itself if it is not the file's."""
+    if error.errno in NOT_THE_FILE:
+        return error
     if error.errno in {errno.EACCES, errno.EPERM, errno.ENXIO, errno.EISDIR, errno.ELOOP}:
         return Opaque(f"cannot be opened: {error.strerror}")
     return Corrupt(f"cannot be read at {where}: {error.strerror}")
