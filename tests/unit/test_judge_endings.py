@@ -5,12 +5,14 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.recovery.ending import Counters, place_of
 from trainwatch.core.judge.recovery.ending_evidence import ended_well
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
 from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.progress import Progress
 
 SENTENCE = "nothing in the log says that this was the end"
 HF = Preset(name="hf", title="Hugging Face Trainer")
@@ -289,3 +291,29 @@ def test_steps_in_another_log_count() -> None:
 )
 def test_a_trainer_that_hangs_is_done_only_after_its_last_epoch(text: str, well: bool) -> None:
     assert ended_well(see(begun(), text).state) is well
+
+
+def test_a_lost_status_with_a_sign_of_success_and_nothing_against_it_is_finished() -> None:
+    assert leave(see(begun(), steps(40, None) + "Results saved to runs/train\n"), None).word == "finished"
+
+
+def test_helpers_that_are_left_are_named() -> None:
+    world = see(begun(), steps(1000))
+    world.see(Exit(t=world.t + 1.0, code=0, left=("tensorboard --logdir runs (pid 77)",)))
+    assert "left alone, because nothing shows that it trains: tensorboard --logdir runs (pid 77)" in world.text()
+
+
+def test_an_epoch_with_a_fraction_is_at_its_end_only_near_the_last_one() -> None:
+    assert place_of(Counters(progress=Progress(epoch=2.97, total_epochs=3), lossy=True)).at == "end"
+    assert place_of(Counters(progress=Progress(epoch=1.5, total_epochs=3), lossy=True)).at == "short"
+
+
+def test_an_attempt_that_resumed_at_the_end_of_the_last_epoch_is_finished_without_a_step() -> None:
+    world = save(see(begun(), keras(5, 5)), "out/step-160.pt", 160)
+    world.see(LogChunk(t=world.t, text="\nLoading test set\n" + CUDA))
+    assert leave(world, 1).word == "starting"
+    assert leave(world).word == "finished"
+
+
+def test_a_save_after_the_last_epoch_counts_if_no_step_is_printed() -> None:
+    assert leave(save(see(begun(), epochs(3, 3)), "out/m.pt"), 1).word == "finished"
