@@ -104,6 +104,8 @@ class AttemptLauncher:
             derived, name = self._derive(decision, profile, resume, folder)
             ready = self._ready(derived)
             if ready.refusal is not None:
+                if is_full(ready.refusal):
+                    return False, ready.refusal, {"no_room": True, "fresh": decision.resume_from is None}
                 return False, ready.refusal, {"retryable": False}
             if ready.need_bytes is not None:
                 return False, ready.room, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}

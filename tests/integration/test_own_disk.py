@@ -222,3 +222,23 @@ def test_a_deleted_state_folder_ends_neither_trainer_nor_supervision(world: Worl
     os.kill(pid, signal.SIGKILL)
     until(lambda: world.status()["attempt"] == 2 and world.status()["state"] == "running", "it is restarted")
     assert load_story(world.run.journal).attempts[0].how == "crashed"
+
+
+@needs_mounts
+def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_path: Path) -> None:
+    found = in_mounts(
+        tmp_path,
+        "mount -t tmpfs -o size=1m tmpfs state; mount -o remount,ro state",
+        """
+        from trainwatch.core.act.launch.launching import is_full
+        from trainwatch.core.app.plan.launch_plan import LaunchPlan
+        from trainwatch.core.app.preflight.disk_checks import check_output_dir
+        from trainwatch.core.model.preset import Preset
+        import msgspec
+        plan = LaunchPlan(spec=msgspec.structs.replace(spec, output_dir=str(Path("state").absolute())),
+                          preset=Preset(name="generic"), profiles={})
+        check = check_output_dir(plan, None)
+        print(json.dumps({"result": check.result, "waits": is_full(check.found)}))
+        """,
+    )
+    assert found == {"result": "fail", "waits": True}

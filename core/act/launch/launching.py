@@ -38,12 +38,12 @@ class LaunchError(RuntimeError):
         self.silent = silent
 
 
-FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-"""In messages: a disk, its inodes or a quota are full."""
+FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), os.strerror(errno.EROFS))
+"""In messages: a disk, its inodes or a quota are full, or a disk became read-only. It is waited for."""
 
 
 def is_full(message: str) -> bool:
-    """Whether a failed launch needs only room on a disk."""
+    """Whether a failed launch needs only room on a disk, or one that can be written again."""
     return any(words in message for words in FULL)
 
 

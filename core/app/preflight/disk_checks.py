@@ -1,5 +1,6 @@
 """Checks of disks: the output folder, the resume point, and trainwatch's state folder."""
 
+import errno
 import math
 import os
 import shutil
@@ -40,6 +41,10 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
     if not folder.is_dir():
         return failed("output_dir", f"{folder} is no folder", "choose another run.output_dir")
     if not os.access(folder, os.W_OK | os.X_OK):
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            return failed(
+                "output_dir", f"{folder}: {os.strerror(errno.EROFS)}", "mount it writable again (`dmesg` may say why)"
+            )
         return failed("output_dir", f"{folder} is not writable", "check its owner and permissions")
     trainer = plan.settings.get("output_dir")
     if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
