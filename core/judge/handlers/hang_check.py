@@ -237,7 +237,7 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
         class_ = incident.class_ if known else signs[0].kind
         builder.update_incident(machine.incident, evidence=(*incident.evidence, *seen), class_=class_)
         incident = builder.find_incident(machine.incident)
-    if must_wait(builder.state.liveness):
+    if must_wait(builder):
         mounts = builder.state.liveness.silent_mounts
         for_what = f"until {', '.join(mounts)} answers" if mounts else "until it is free"
         builder.set(machine=replace(machine, blocked=True), wake_t=None)
@@ -262,18 +262,31 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     )
 
 
-def must_wait(seen: liveness.Liveness) -> bool:
-    """Return whether a stop has to wait: a process is blocked in the kernel, and not while all its mounts answer."""
-    return liveness.is_blocked(seen) and seen.silent_mounts != ()
+def must_wait(builder: StepBuilder) -> bool:
+    """Return whether a stop has to wait, because a process is blocked in the kernel.
+
+    If all its mounts answer, a second deadline runs: it may wait for something that a restart ends.
+    """
+    seen, now = builder.state.liveness, active_time.now(builder.state.time)
+    if not liveness.is_blocked(seen):
+        return False
+    again_s = deadlines.BLOCKED * builder.knowledge.settings.hang.min_s
+    if seen.answer_from is None or seen.blocked_from is None:
+        return True
+    return now - seen.answer_from < again_s or now - seen.blocked_from < 2.0 * again_s
 
 
 def on_freed(builder: StepBuilder, machine: Hung) -> None:
-    """A process that was blocked is free, or its mounts answer: a full learned deadline runs before a stop."""
+    """A process that was blocked is free: a full learned deadline runs before anything is ended."""
     state = builder.state
-    if not machine.blocked or must_wait(state.liveness):
+    if must_wait(builder):
+        return
+    if liveness.is_blocked(state.liveness):
+        free = replace(machine, blocked=False)
+        builder.set(machine=free)
+        end_hung(builder, free)
         return
     now = active_time.now(state.time)
-    what = "is still blocked, but its mounts answer" if liveness.is_blocked(state.liveness) else "is free again"
-    builder.close_incident(machine.incident, f"the blocked process {what}: it gets the time of a usual silence")
+    builder.close_incident(machine.incident, "the blocked process is free again: it gets the time of a usual silence")
     builder.set(clock=step_clock.restart_wait(state.clock, now), peak=replace(state.peak, at=now))
-    follow_trainer(builder, f"the blocked process {what}")
+    follow_trainer(builder, "the blocked process is free again")

@@ -89,6 +89,8 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Samples in a row with a process in state D."""
     blocked_from: float | None = None
     """When the first of them came."""
+    answer_from: float | None = None
+    """Since when all mounts answer although a process is blocked."""
     stuck: bool = False
     """They have lasted for half the window, or for half of ``hang.min_s`` if that is shorter."""
     unblocked_at: float = 0.0
@@ -243,7 +245,9 @@ def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang)
             stuck=False,
             unblocked_at=freed_at,
             silent_mounts=mounts,
+            answer_from=None,
         )
+    answer_from = seen.answer_from if seen.answer_from is not None else now
     blocked_from = seen.blocked_from if seen.blocked_from is not None else now
     return msgspec.structs.replace(
         seen,
@@ -251,6 +255,7 @@ def _with_blocked(seen: Liveness, sample: ProcessSample, now: float, hang: Hang)
         blocked_from=blocked_from,
         stuck=seen.blocked > 0 and 2.0 * (now - blocked_from) >= min(WINDOW_S, hang.min_s),
         silent_mounts=mounts,
+        answer_from=answer_from if mounts == () else None,
     )
 
 
