@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
 
 COMMIT_EVERY_S = 30
 """Larger batches than in a live run, to save time; the file is the same."""

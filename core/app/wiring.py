@@ -45,8 +45,8 @@ from ..sense.process.exit_watch import ExitWatch, nothing
 from ..sense.process.process_tree import ProcessTree
 from ..store.clock import RunClock
 from ..store.habits_file import HabitsFile
-from ..store.history import HistoryWriter
 from ..store.journal import latest_snapshot
+from ..store.metrics.history import HistoryWriter
 from ..store.run_directory import RunDirectory
 from ..store.trace import TraceWriter
 from ..supervisor.inbox import BoundedInbox

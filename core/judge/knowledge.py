@@ -9,7 +9,7 @@ from ..model.settings import Settings
 from ..model.shipped.remedy import Remedy
 from .failure.catalogue import CompiledCatalogue
 from .findings import health_levels
-from .recovery.remedies import Values
+from .recovery.remedies.remedies import Values
 from .resume import checkpoint_index
 from .text.shape_table import ShapeTable
 

@@ -34,9 +34,9 @@ from .hang.step_peak import StepPeak
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
-from .recovery.ramp_state import Ramp, SettingsThatRan
-from .recovery.remedy_memory import Printed, StepBack
-from .recovery.withheld_state import Waiting
+from .recovery.operator.withheld_state import Waiting
+from .recovery.remedies.ramp_state import Ramp, SettingsThatRan
+from .recovery.remedies.remedy_memory import Printed, StepBack
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
 from .resume.save_overdue import SaveClock

@@ -40,18 +40,9 @@ from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints,
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
-from .recovery import (
-    attempts,
-    command_replies,
-    commands,
-    exits,
-    gate,
-    question,
-    restart_stages,
-    resume_choice,
-    takeover,
-    unclear_states,
-)
+from .recovery import attempts, restart_stages, resume_choice, takeover, unclear_states
+from .recovery.ending import exits
+from .recovery.operator import command_replies, commands, gate, question
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched
 from .run_states import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.model.observation import HostSample
-from trainwatch.core.store import history_schema
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.metrics import history_schema
+from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "history"
 HISTORIES = sorted(FIXTURES.glob("v*.sqlite"), key=lambda path: int(path.stem[1:]))

@@ -12,8 +12,8 @@ from trainwatch.core.app.runs.report_sources import last_words, wsl
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 
 Say = Callable[..., tuple[int, str, str]]

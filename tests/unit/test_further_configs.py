@@ -11,7 +11,7 @@ from tests.unit.test_derive_launch import checkpoint, preset, profile, run
 from trainwatch.core.act.config.derive import DeriveError, derive, read_config
 from trainwatch.core.app.plan.trainer_values import trainer_values
 from trainwatch.core.config.shipped import load_remedies
-from trainwatch.core.judge.recovery.remedies import Circumstances, merged, options
+from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, merged, options
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec

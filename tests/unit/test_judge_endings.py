@@ -5,8 +5,8 @@ import pytest
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
-from trainwatch.core.judge.recovery.ending import Counters, place_of
-from trainwatch.core.judge.recovery.ending_evidence import ended_well
+from trainwatch.core.judge.recovery.ending.ending import Counters, place_of
+from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import AttemptEnded, StateChanged

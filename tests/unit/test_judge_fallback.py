@@ -11,7 +11,7 @@ from tests.unit.test_judge_recovery import crash, save, story
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.attempt_progress import AttemptProgress
 from trainwatch.core.judge.recovery.fallback import settings_that_ran
-from trainwatch.core.judge.recovery.ramp_state import Ramp, SettingsThatRan
+from trainwatch.core.judge.recovery.remedies.ramp_state import Ramp, SettingsThatRan
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import StartAttempt

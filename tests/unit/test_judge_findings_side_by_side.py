@@ -3,7 +3,7 @@
 from tests.builders import World
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.judge.findings import health_levels
-from trainwatch.core.judge.recovery.ending_evidence import ended_well
+from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.settings import Settings
 

@@ -17,8 +17,8 @@ from trainwatch.core.judge.recovery.answers import (
     WaitForRoom,
 )
 from trainwatch.core.judge.recovery.apply import in_words
-from trainwatch.core.judge.recovery.ramp_state import Rung, SettingsThatRan
-from trainwatch.core.judge.recovery.remedies import Option
+from trainwatch.core.judge.recovery.remedies.ramp_state import Rung, SettingsThatRan
+from trainwatch.core.judge.recovery.remedies.remedies import Option
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.judge.step_builder import StepBuilder
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint

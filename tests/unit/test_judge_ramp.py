@@ -5,7 +5,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, story
-from trainwatch.core.judge.recovery.ramp_state import Ramp
+from trainwatch.core.judge.recovery.remedies.ramp_state import Ramp
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved

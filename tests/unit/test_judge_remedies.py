@@ -7,7 +7,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.config.shipped import load_profiles, load_remedies
-from trainwatch.core.judge.recovery.remedies import (
+from trainwatch.core.judge.recovery.remedies.remedies import (
     Circumstances,
     Option,
     fit,

@@ -28,8 +28,8 @@ from trainwatch.core.judge.recovery.failure_history import (
     repeats,
     with_cause,
 )
-from trainwatch.core.judge.recovery.ramp_state import Rung, SettingsThatRan
-from trainwatch.core.judge.recovery.remedies import Option
+from trainwatch.core.judge.recovery.remedies.ramp_state import Rung, SettingsThatRan
+from trainwatch.core.judge.recovery.remedies.remedies import Option
 from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.settings import Restart

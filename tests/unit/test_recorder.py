@@ -9,7 +9,7 @@ from tests.unit.test_judge_recovery import running
 from trainwatch.core.app.supervise.recorder import RunRecorder
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.store.habits_file import HabitsFile
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.trace import TraceWriter
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
-from trainwatch.core.store.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
 
 HOUR, DAY = 3600, 86_400
 

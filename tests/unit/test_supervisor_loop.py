@@ -17,7 +17,7 @@ from trainwatch.core.supervisor.inbox import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor
 
 if TYPE_CHECKING:
-    from trainwatch.core.judge.recovery.withheld_state import Waiting
+    from trainwatch.core.judge.recovery.operator.withheld_state import Waiting
 
 END = EndWatch(id=99, reason="told to", exit_code=7)
 

@@ -19,8 +19,8 @@ from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.ports import OpenRun
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.run_card import RunCard
-from trainwatch.core.store import history_schema
-from trainwatch.core.store.history import HistoryReader, HistoryWriter
+from trainwatch.core.store.metrics import history_schema
+from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views import status
 from trainwatch.core.views.columns import Column

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...act.config.flags import find_option, option_groups
-from ...judge.recovery.remedies import SAFE_MODES
+from ...judge.recovery.remedies.remedies import SAFE_MODES
 from ...model.profile import Profile
 from ...model.run import RunSpec
 

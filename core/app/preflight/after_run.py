@@ -10,8 +10,8 @@ from ...checkpoints import verify
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
-from ...store.history import HistoryReader
 from ...store.journal import load_story
+from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
 from ..plan.definitions import definitions_of
 from ..runs.known_runs import find_run_to_read

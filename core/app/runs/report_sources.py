@@ -19,9 +19,9 @@ from ...model.situation import Situation
 from ...model.story import RunStory, apply
 from ...model.text.log_lines import LogLine
 from ...sense.log.log_browser import FileLogBrowser
-from ...store.history import HistoryReader
 from ...store.journal import JournalTooNew, read_journal
 from ...store.lock import is_held
+from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
 from ...views.report.report import LossCourse, Report, ReportSources
 from ...views.report.report_building import build_report

@@ -87,8 +87,8 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
 
     ``ask``: ask the supervisor for its own troubles, too.
     """
-    from ...store.history import HistoryReader
     from ...store.journal import load_story
+    from ...store.metrics.history import HistoryReader
     from ...views.status import status_object
     from .own_troubles import place_troubles
     from .supervisor_life import supervisor_life

@@ -38,7 +38,7 @@ def card_of(run: RunDirectory) -> RunCard:
         story = current_story(run, load_story(run.journal))
     except (JournalTooNew, OSError):
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
-    from ...store.history_reader import HistoryReader
+    from ...store.metrics.history_reader import HistoryReader
     from ...views.run_progress import over_run
 
     history = HistoryReader(run.history)

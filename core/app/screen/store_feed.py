@@ -18,7 +18,7 @@ from ...views.troubles import frozen_text
 from ..runs.supervisor_life import supervisor_life
 
 if TYPE_CHECKING:
-    from ...store.history_reader import HistoryReader
+    from ...store.metrics.history_reader import HistoryReader
 
 SEND_TIMEOUT_S = 10.0
 
@@ -45,7 +45,7 @@ class StoreFeed:
 
     @cached_property
     def _history(self) -> "HistoryReader":
-        from ...store.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
+        from ...store.metrics.history_reader import HistoryReader  # SQLite: the first picture does not wait for it
 
         return HistoryReader(self._directory.history)
 

@@ -10,8 +10,8 @@ from ...judge.state import JudgeState
 from ...model.observation import GpuReading, GpuSample, Meta, Observation, Start
 from ...model.progress import Progress
 from ...store.habits_file import HabitsFile
-from ...store.history import HistoryWriter, ProgressPoint
 from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
+from ...store.metrics.history import HistoryWriter, ProgressPoint
 from ...store.trace import TraceWriter
 
 FIRST_READING_S = 2.0

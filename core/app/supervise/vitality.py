@@ -13,9 +13,9 @@ from typing import Any, Self
 import msgspec
 
 from ...sense.process.proc_stat import read_stat
-from ...store.history_schema import ProgressPoint
 from ...store.life_sign import BEAT_S, LifeSignWriter
 from ...store.lock import SupervisorLock
+from ...store.metrics.history_schema import ProgressPoint
 from ...store.run_directory import RunDirectory
 from ...store.service_manager import ServiceManager
 from .own_troubles import OwnTroubles

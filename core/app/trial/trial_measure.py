@@ -7,7 +7,7 @@ from pathlib import Path
 from ...model.attempt import AttemptStory
 from ...model.launch.trial import TrialResult
 from ...model.story import RunStory
-from ...store.history import HistoryReader
+from ...store.metrics.history import HistoryReader
 
 BIN_S = 1.0
 """Trials are short: each second of the history is one point."""

@@ -22,10 +22,10 @@ from ...model.record import Record
 from ...model.run import LIVE_STATES, RunSpec
 from ...model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
 from ...store.control_client import ControlError, send
-from ...store.history import HistoryReader
 from ...store.home import make_private
 from ...store.journal import load_story
 from ...store.lock import is_held
+from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory, new_run_id
 from ...store.trials import keep_trial, trials_folder
 from ..errors import CliError, ExitCode

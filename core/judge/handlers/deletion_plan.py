@@ -13,7 +13,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import ActionWithheld
 from ...model.observation import Outcome
-from ..recovery import gate
+from ..recovery.operator import gate
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
 from ..step_builder import StepBuilder

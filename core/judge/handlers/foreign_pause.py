@@ -8,7 +8,7 @@ import msgspec
 
 from ..hang import active_time, gpu_activity, liveness, step_clock
 from ..hang.explain import duration
-from ..recovery.commands import follow_trainer
+from ..recovery.operator.commands import follow_trainer
 from ..recovery.quiet_incident import close_quiet
 from ..run_states import Running, Starting, Suspended
 from ..state import JudgeState

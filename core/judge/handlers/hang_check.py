@@ -11,9 +11,9 @@ from ..hang.quiet import Quiet
 from ..knowledge import Knowledge
 from ..recovery import fallback
 from ..recovery.apply import answer_failure
-from ..recovery.commands import follow_trainer
-from ..recovery.ending_evidence import ended_well
+from ..recovery.ending.ending_evidence import ended_well
 from ..recovery.failure_history import Cause
+from ..recovery.operator.commands import follow_trainer
 from ..recovery.quiet_incident import close_quiet
 from ..resume import checkpoint_index
 from ..run_machine import is_watched

@@ -6,7 +6,7 @@ training guide (a loss that does not fall). Each appears once per attempt, as an
 
 from ...model.incident import IncidentKind
 from ...model.observation import HostSample
-from ..recovery import remedies, remedy_choice
+from ..recovery.remedies import remedies, remedy_choice
 from ..step_builder import StepBuilder
 
 RAM_PCT = 80.0

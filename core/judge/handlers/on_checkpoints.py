@@ -8,16 +8,9 @@ from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import save_cost
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
-from ..recovery import (
-    commands,
-    nan_rollback,
-    ramp,
-    remedy_step_back,
-    restart_stages,
-    restart_success,
-    resume_choice,
-    unclear_states,
-)
+from ..recovery import nan_rollback, restart_stages, restart_success, resume_choice, unclear_states
+from ..recovery.operator import commands
+from ..recovery.remedies import ramp, remedy_step_back
 from ..resume import checkpoint_index, save_overdue
 from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement

@@ -12,7 +12,8 @@ from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock, step_peak
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
-from ..recovery import nan_rollback, remedy_proof, restart_success
+from ..recovery import nan_rollback, restart_success
+from ..recovery.remedies import remedy_proof
 from ..resume import save_overdue
 from ..run_machine import is_watched
 from ..run_states import Hung, Running, Stopping, Suspended

@@ -12,8 +12,8 @@ from ...model.shipped.failure import SettingsFault, WaitsFor
 from ..failure.wsl_channel import ChannelState
 from ..run_states import RestartPlan
 from .failure_history import Cause, History
-from .ramp_state import Rung, SettingsThatRan
-from .remedies import Option
+from .remedies.ramp_state import Rung, SettingsThatRan
+from .remedies.remedies import Option
 
 
 class FailureInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from ..resume import checkpoint_index
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import budget, failure_history, fallback, gate, policy, ramp, remedy_choice, restart_stages
+from . import budget, failure_history, fallback, policy, restart_stages
 from .answers import (
     Answer,
     ApplyRemedy,
@@ -33,8 +33,10 @@ from .answers import (
 )
 from .attempts import give_up
 from .failure_history import Cause
+from .operator import gate
+from .operator.withheld_state import Failed
+from .remedies import ramp, remedy_choice
 from .resume_choice import choose
-from .withheld_state import Failed
 
 replace = msgspec.structs.replace
 

@@ -12,9 +12,10 @@ from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import fallback, gate
+from . import fallback
+from .operator import gate
 from .quiet_incident import close_quiet
-from .remedies import merged
+from .remedies.remedies import merged
 
 
 def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:

@@ -12,8 +12,8 @@ from ...model.launch.ramp_rule import FailedRung
 from ...model.profile import NO_PROFILE
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import ramp, remedy_choice
-from .ramp_state import SettingsThatRan
+from .remedies import ramp, remedy_choice
+from .remedies.ramp_state import SettingsThatRan
 
 OWN = SettingsThatRan(attempt=0)
 """The user's own settings, before any attempt has trained."""

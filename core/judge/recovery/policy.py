@@ -23,7 +23,7 @@ from .answers import (
     WaitForRoom,
 )
 from .budget import nth_wait_s
-from .remedies import Option
+from .remedies.remedies import Option
 
 GB = 1e9
 NAN = "nan_loss"

@@ -14,9 +14,10 @@ from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
 from ..run_states import Cleaning, RestartPlan, Saving, Stopped, Stopping, Then, WaitingForGpu, WaitingForRoom
 from ..step_builder import StepBuilder
-from . import gate, save_first
+from . import save_first
 from .attempts import conclude, ended, give_up
 from .budget import nth_wait_s
+from .operator import gate
 from .resume_choice import choose
 
 replace = msgspec.structs.replace

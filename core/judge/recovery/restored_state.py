@@ -31,7 +31,7 @@ from ..run_states import (
     Suspended,
 )
 from ..state import JudgeState, from_snapshot
-from .ramp_state import SettingsThatRan
+from .remedies.ramp_state import SettingsThatRan
 
 _MACHINES: dict[RunState, Machine] = {
     "idle": Idle(),

@@ -13,7 +13,7 @@ from ..resume import checkpoint_index
 from ..run_states import Running, Saving
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import gate
+from .operator import gate
 
 replace = msgspec.structs.replace
 

@@ -42,10 +42,12 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import attempts, gate, ramp, restart_stages, resume_choice
-from .ending_evidence import run_total
+from . import attempts, restart_stages, resume_choice
+from .ending.ending_evidence import run_total
+from .operator import gate
 from .quiet_incident import close_quiet
-from .remedy_memory import Printed
+from .remedies import ramp
+from .remedies.remedy_memory import Printed
 
 replace = msgspec.structs.replace
 

@@ -2,13 +2,14 @@
 
 import msgspec
 
-from ...model.observation import Command
-from ..hang import active_time, step_clock
-from ..run_states import Hung, Running, Starting
-from ..state import JudgeState
-from ..step_builder import StepBuilder
-from . import gate, restart_stages
-from .apply import answer_failure
+from ....model.observation import Command
+from ...hang import active_time, step_clock
+from ...run_states import Hung, Running, Starting
+from ...state import JudgeState
+from ...step_builder import StepBuilder
+from .. import restart_stages
+from ..apply import answer_failure
+from . import gate
 
 replace = msgspec.structs.replace
 

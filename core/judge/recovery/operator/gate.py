@@ -12,16 +12,16 @@ import shlex
 
 import msgspec
 
-from ...model.fact import ActionWithheld, QuestionClosed
-from ...model.settings import Act
-from .. import run_states
-from ..attempt_progress import lost_steps
-from ..knowledge import Knowledge
-from ..resume import checkpoint_index
-from ..resume.checkpoint_index import base_name
-from ..run_states import Hung, RestartPlan, Stopped, Then
-from ..state import JudgeState
-from ..step_builder import StepBuilder
+from ....model.fact import ActionWithheld, QuestionClosed
+from ....model.settings import Act
+from ... import run_states
+from ...attempt_progress import lost_steps
+from ...knowledge import Knowledge
+from ...resume import checkpoint_index
+from ...resume.checkpoint_index import base_name
+from ...run_states import Hung, RestartPlan, Stopped, Then
+from ...state import JudgeState
+from ...step_builder import StepBuilder
 from .withheld_state import Failed, Follows, Waiting
 
 replace = msgspec.structs.replace

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...model.decision import EndWatch, PauseAttempt, UnpauseAttempt
-from ...model.fact import ActChanged, BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
-from ...model.observation import Command
-from ...model.profile import NO_PROFILE
-from .. import run_machine
-from ..hang import active_time
-from ..run_states import (
+from ....model.decision import EndWatch, PauseAttempt, UnpauseAttempt
+from ....model.fact import ActChanged, BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
+from ....model.observation import Command
+from ....model.profile import NO_PROFILE
+from ... import run_machine
+from ...hang import active_time
+from ...run_states import (
     BackingOff,
     Cleaning,
     Copying,
@@ -32,10 +32,12 @@ from ..run_states import (
     WaitingForGpu,
     WaitingForRoom,
 )
-from ..step_builder import StepBuilder
-from . import command_replies, fallback, gate, question, ramp, remedy_choice, restart_stages, resume_choice
-from .budget import Budget
-from .quiet_incident import close_quiet
+from ...step_builder import StepBuilder
+from .. import fallback, restart_stages, resume_choice
+from ..budget import Budget
+from ..quiet_incident import close_quiet
+from ..remedies import ramp, remedy_choice
+from . import command_replies, gate, question
 
 _BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
 """States between two attempts that go on by themselves."""

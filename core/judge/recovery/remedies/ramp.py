@@ -7,12 +7,12 @@ held for some hours may still fail; then the run steps back.
 
 import msgspec
 
-from ...model.fact import ActionWithheld, ProfileChanged, RampMoved
-from ...model.launch.ramp_rule import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
-from ..hang import active_time
-from ..resume import checkpoint_index
-from ..step_builder import StepBuilder
-from . import gate
+from ....model.fact import ActionWithheld, ProfileChanged, RampMoved
+from ....model.launch.ramp_rule import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
+from ...hang import active_time
+from ...resume import checkpoint_index
+from ...step_builder import StepBuilder
+from ..operator import gate
 from .ramp_state import Ramp, Rung
 
 replace = msgspec.structs.replace

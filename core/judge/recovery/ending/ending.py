@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from ...model.progress import Progress
-from ...model.shipped.log_shapes import EndWords
+from ....model.progress import Progress
+from ....model.shipped.log_shapes import EndWords
 
 NEARLY = 0.98
 """Share of the steps: rounded totals and left-out batches end a little before it."""

@@ -8,14 +8,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...model.observation import Command
-from ...model.profile import NO_PROFILE
-from .. import run_machine, run_states
-from ..knowledge import Knowledge
-from ..run_states import Hung, Paused, Running, Starting, Stopping, Suspended
-from ..state import JudgeState
-from . import question, unclear_states
-from .resume_choice import cannot_be_told, why_not_resumable
+from ....model.observation import Command
+from ....model.profile import NO_PROFILE
+from ... import run_machine, run_states
+from ...knowledge import Knowledge
+from ...run_states import Hung, Paused, Running, Starting, Stopping, Suspended
+from ...state import JudgeState
+from .. import unclear_states
+from ..resume_choice import cannot_be_told, why_not_resumable
+from . import question
 
 
 class CommandReply(msgspec.Struct, frozen=True, kw_only=True):

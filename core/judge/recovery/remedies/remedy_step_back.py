@@ -7,10 +7,12 @@ back as after any failure and stays. Never under WSL2, where running out of memo
 
 import msgspec
 
-from ...model.shipped.remedy import AppliedRemedy
-from ..run_states import RestartPlan, Running
-from ..step_builder import StepBuilder
-from . import gate, remedy_choice, restart_stages
+from ....model.shipped.remedy import AppliedRemedy
+from ...run_states import RestartPlan, Running
+from ...step_builder import StepBuilder
+from .. import restart_stages
+from ..operator import gate
+from . import remedy_choice
 
 MEMORY = "cuda_oom"
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import msgspec
 
-from ..model.observation import GpuReading, HostSample, ProcessSample
-from ..model.progress import Progress
+from ...model.observation import GpuReading, HostSample, ProcessSample
+from ...model.progress import Progress
 
 SCHEMA_VERSION = 1
 """Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""

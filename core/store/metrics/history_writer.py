@@ -8,8 +8,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..model.observation import GpuSample, HostSample, Observation, ProcessSample
-from ..model.text.json_line import encode_line
+from ...model.observation import GpuSample, HostSample, Observation, ProcessSample
+from ...model.text.json_line import encode_line
 from .history_schema import (
     COLUMNS,
     ProgressPoint,

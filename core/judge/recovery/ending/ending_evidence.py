@@ -2,13 +2,13 @@
 
 import re
 
-from ...model.shipped.failure import Diagnosis
-from ..failure.diagnosis import hidden_failure, line_of
-from ..knowledge import Knowledge
-from ..progress.log_progress import ProgressState
-from ..resume.checkpoint_index import KnownCheckpoint, base_name, newest_own
-from ..state import JudgeState
-from ..text.patterns import LazyPattern
+from ....model.shipped.failure import Diagnosis
+from ...failure.diagnosis import hidden_failure, line_of
+from ...knowledge import Knowledge
+from ...progress.log_progress import ProgressState
+from ...resume.checkpoint_index import KnownCheckpoint, base_name, newest_own
+from ...state import JudgeState
+from ...text.patterns import LazyPattern
 from .ending import Counters, EndingInput, Place, place_of
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ..model.observation import GpuSample, HostSample, ProcessSample
+from ...model.observation import GpuSample, HostSample, ProcessSample
 from .history_schema import COLUMNS, TIERS, ProgressPoint, table
 
 PATIENCE_S = 0.5

@@ -4,22 +4,22 @@ from typing import assert_never
 
 import msgspec
 
-from ...model.decision import CaptureStacks
-from ...model.incident import Evidence
-from ...model.observation import Exit, Outcome
-from ...model.run import NOT_SAID
-from ...model.shipped.failure import Diagnosis
-from ..failure import exit_status
-from ..failure.diagnosis import diagnose, diagnosis_as
-from ..run_machine import is_live
-from ..run_states import RestartPlan, Starting, Stopping
-from ..step_builder import StepBuilder
-from . import restart_stages, resume_choice
-from .apply import answer_failure
-from .attempts import end_early, ended, finish
+from ....model.decision import CaptureStacks
+from ....model.incident import Evidence
+from ....model.observation import Exit, Outcome
+from ....model.run import NOT_SAID
+from ....model.shipped.failure import Diagnosis
+from ...failure import exit_status
+from ...failure.diagnosis import diagnose, diagnosis_as
+from ...run_machine import is_live
+from ...run_states import RestartPlan, Starting, Stopping
+from ...step_builder import StepBuilder
+from .. import restart_stages, resume_choice
+from ..apply import answer_failure
+from ..attempts import end_early, ended, finish
+from ..failure_history import Cause
 from .ending import Contradicted, Proven, Unproven, judge_ending
 from .ending_evidence import ended_well, ending_input, failure_of, new_oom_kills, place
-from .failure_history import Cause
 
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:

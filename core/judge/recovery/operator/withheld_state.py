@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from ...model.fact import ActionWithheld
-from ..run_states import RestartPlan
-from .failure_history import Cause
+from ....model.fact import ActionWithheld
+from ...run_states import RestartPlan
+from ..failure_history import Cause
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

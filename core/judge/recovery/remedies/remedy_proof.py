@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from ...model.fact import RemediesDropped
-from ..knowledge import Knowledge
-from ..run_states import RestartPlan
-from ..state import JudgeState
-from ..step_builder import StepBuilder
-from . import restart_stages
+from ....model.fact import RemediesDropped
+from ...knowledge import Knowledge
+from ...run_states import RestartPlan
+from ...state import JudgeState
+from ...step_builder import StepBuilder
+from .. import restart_stages
 from .remedies import merged, number
 from .remedy_memory import Printed
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ...model.launch.change import Change
-from ...model.shipped.remedy import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
+from ....model.launch.change import Change
+from ....model.shipped.remedy import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 
 Values = Mapping[str, Mapping[str, Any]]
 """Profile ("" = none) → key → the value that a launch would have, absent if not set. ``$NAME``: environment."""

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ...model.launch.ramp_rule import FailedRung
-from ...model.shipped.remedy import AppliedRemedy
+from ....model.launch.ramp_rule import FailedRung
+from ....model.shipped.remedy import AppliedRemedy
 
 
 class Ramp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,0 +1,1 @@
+"""Changed settings after a failure: remedies, and the ramp over the ladder of profiles."""
