@@ -53,8 +53,8 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lost_time(story: RunStory, now_t: float, redone_steps: int | None = None) -> LostTime | None:
-    """None before the first launch, and if the journal has too many states. ``redone_steps``: if known better."""
-    if not story.attempts or len(story.states) >= STATES:
+    """None before the first launch, and if the journal has no state or too many. ``redone_steps``: if known better."""
+    if not story.attempts or not story.states or len(story.states) >= STATES:
         return None
     begin_t = story.attempts[0].t
     end_t = story.state_t if story.state in TERMINAL_STATES or story.state == "interrupted" else max(now_t, story.t)
