@@ -140,6 +140,5 @@ def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: Worl
     shutil.rmtree(world.out)
     world.out.touch()
     world.do("resume")
-    story = world.in_state("given_up")
-    assert "is no folder; choose another run.output_dir" in story.state_reason
+    story = world.in_state("backing_off")  # its checkpoints cannot be read; the folder may come back
     assert len(story.attempts) == 1

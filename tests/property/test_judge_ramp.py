@@ -57,9 +57,12 @@ def test_ramp_moves_up_one_profile_at_a_checkpoint_and_never_to_one_that_crashed
             assert move.direction == ("up" if what == "save" else "back")
     dead: set[str] = set()
     for move in world.of(RampMoved):
+        if move.after not in LADDER:  # a first start failed: back to the settings of the user's own config
+            assert move.direction == "back"
+            continue
         at, to = LADDER.index(move.before), LADDER.index(move.after)
         assert to - at == (1 if move.direction == "up" else -1)
         assert move.direction == "back" or move.after not in dead
         dead |= {move.before} if move.direction == "back" else set()
-    launched = [LADDER.index(s.profile) for s in world.of(StartAttempt)]
+    launched = [LADDER.index(s.profile) for s in world.of(StartAttempt) if s.profile in LADDER]
     assert all(abs(b - a) <= 1 for a, b in pairwise(launched))

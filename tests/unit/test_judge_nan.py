@@ -316,6 +316,15 @@ def test_nan_in_the_same_checkpoint_again_gives_the_run_up() -> None:
     assert len(world.of(StartAttempt)) == 2
 
 
+def test_nan_seen_in_the_loss_first_and_then_in_a_later_checkpoint_gives_the_run_up() -> None:
+    world = told(steps(saving(), 20), *["nan"] * 50)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    told(world, *noisy(22), *["nan"] * 18, start=41)
+    checkpoint(world, 80, nonfinite=["unet.w"])
+    assert world.word == "given_up"
+    assert len(world.of(StartAttempt)) == 2
+
+
 def test_what_is_infinite_in_all_checkpoints_is_meant() -> None:
     masks = ["attn.bias", "observer.min_val"]
     world = checkpoint(running(judge(created_wall=1000.0)), 40, nonfinite=masks, nan=False)

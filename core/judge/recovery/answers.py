@@ -40,7 +40,7 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     trained: bool = True
     """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
     saved: bool = False
-    """The failed attempt wrote a checkpoint that is further than all before."""
+    """The failed attempt wrote a checkpoint that is further than all before; after NaN: one from before the NaN."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed for an attempt that failed before its first step, a clause each."""
     waits_for: WaitsFor | None = None

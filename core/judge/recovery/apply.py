@@ -77,7 +77,7 @@ def answer_failure(
         restarts_made=max(state.budget.used, state.budget.unsaved),
         confidence=confidence,
         trained=fallback.has_trained(state),
-        saved=state.attempt.saved,
+        saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
@@ -176,6 +176,12 @@ def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
         builder.state.checkpoints, builder.knowledge.resume_support, before_t=plan.before_t
     )
     return older is not None
+
+
+def _saved_before(state: JudgeState, before_t: float) -> bool:
+    """Whether the attempt wrote a usable checkpoint before this run time."""
+    newest = checkpoint_index.newest_verified(state.checkpoints, before_t=before_t)
+    return newest is not None and newest.own and newest.t >= state.attempt.start_t
 
 
 def _largest_checkpoint_bytes(state: JudgeState) -> float:

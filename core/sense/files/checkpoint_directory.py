@@ -123,6 +123,8 @@ class CheckpointDirectory:
         while True:
             if not self.drain(max(0.0, end - time.monotonic())):
                 return f"{self._directory} does not answer within {limit_s:.0f} s"
+            if self._directory.is_file():
+                return None  # nothing that is being mounted: the verification of the resume point tells what is wrong
             why = "the supervisor ends" if self._stopping else self._incomplete
             if why is None and expected and self._events is None:
                 why = f"{self._directory} is missing (is its disk mounted?)"
