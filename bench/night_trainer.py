@@ -121,7 +121,8 @@ class Ledger:
         """(start time, first, last) of each process, in order."""
         found = []
         for path in sorted(self.folder.glob("life-*")):
-            first, last = struct.unpack("<qq", path.read_bytes())
+            steps = path.read_bytes()
+            first, last = struct.unpack("<qq", steps) if len(steps) == 16 else (0, 0)  # killed while it was made
             found.append((int(path.name.split("-")[1]) / 1e9, first, last))
         return found
 
