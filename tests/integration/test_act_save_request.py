@@ -25,9 +25,9 @@ if sys.argv[2] == "handler":
     if not worker:
         while True:
             time.sleep(1)
-    print(worker, flush=True)
+    os.write(1, f"{worker}\\n".encode())  # in one piece: two processes write to this pipe
 else:
-    print(0, flush=True)
+    os.write(1, b"0\\n")
 while True:
     time.sleep(1)
 """
@@ -45,17 +45,18 @@ def trainers(tmp_path: Path) -> Iterator[list[int]]:
         start_new_session=True,
     )
     assert shell.stdout is not None
-    workers = [int(shell.stdout.readline()) for _ in range(2)]
-    worker = max(workers)
-    parent = processes.read_process(worker)
-    assert parent is not None
-    below = [p.pid for p in processes.descendants(shell.pid)]
-    (plain,) = [pid for pid in below if pid not in {worker, parent.parent}]
-    yield [shell.pid, parent.parent, worker, plain]
-    for pid in (*below, shell.pid):
-        os.kill(pid, signal.SIGKILL)
-    shell.wait()
-    shell.stdout.close()
+    try:
+        workers = [int(shell.stdout.readline()) for _ in range(2)]
+        worker = max(workers)
+        parent = processes.read_process(worker)
+        assert parent is not None
+        below = [p.pid for p in processes.descendants(shell.pid)]
+        (plain,) = [pid for pid in below if pid not in {worker, parent.parent}]
+        yield [shell.pid, parent.parent, worker, plain]
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+        shell.stdout.close()
 
 
 def tree(pid: int) -> list[processes.Process]:

@@ -57,9 +57,9 @@ def echo(request: Request) -> Reply:
 
 
 def connect(server: ControlServer) -> socket.socket:
-    client = socket.socket(socket.AF_UNIX)
-    client.settimeout(10)
+    client = socket.socket(socket.AF_UNIX)  # blocking: with a timeout, a full queue of connections is an error
     client.connect(str(server.path))
+    client.settimeout(10)
     return client
 
 

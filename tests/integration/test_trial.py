@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.trial_check import check_measured
@@ -40,6 +41,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+@SECOND_TIER
 def test_a_trial_of_the_whole_ladder_writes_only_to_its_scratch_folder(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
