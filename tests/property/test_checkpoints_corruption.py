@@ -16,7 +16,7 @@ from tests.fakes.checkpoint_layouts import LAYOUTS
 from tests.fakes.corruption import damage_bytes, is_undamaged
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 
-EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", "300"))
+EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", "100"))
 """Examples for each layout; the long run takes ``TRAINWATCH_CORRUPTIONS=10000``."""
 
 REQUIRED = {

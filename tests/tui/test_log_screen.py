@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.tiers import SECOND_TIER
 from tests.tui.log_world import OOM, LogWorld, open_log, settled, until
 from trainwatch.tui.log.log_window import KEPT_LINES
 from trainwatch.tui.screens.dashboard_screen import Dashboard
@@ -64,6 +65,7 @@ async def test_log_screen_opens_at_the_end_and_follows(world: LogWorld, opened: 
     assert len(screen.view.window) <= KEPT_LINES
 
 
+@SECOND_TIER
 async def test_paging_reaches_the_beginning_and_the_end_with_few_lines_held(opened: Opened) -> None:
     screen, pilot = opened
     seen = set(re.findall(r"bucket (\d{4})", "\n".join(rows(screen))))
