@@ -244,6 +244,22 @@ def test_a_users_session_of_the_same_name_is_not_used(place: TmuxPlace) -> None:
     assert is_alive(target.trainer)
 
 
+def test_no_window_of_a_user_is_ended_in_a_tmux_with_a_socket_of_its_own(place: TmuxPlace) -> None:
+    """The session was made on the default server, and window 0 of the server of ``$TMUX`` was ended in its place."""
+    place.tmux("-f", "/dev/null", "new-session", "-d", "-s", "mine", "-n", "work", "sleep", "600")
+    inside = place.tmux("display-message", "-p", "-t", "=mine:", "#{socket_path},#{pid},0").strip()
+    environ = place.environ | {"TMUX": inside}
+    spec = place.spec(settings=Settings())
+    target = place.run.launch(*python(TICKING))
+    for again in (False, True):
+        report = tmux.show(spec, target, environ)
+        assert report.detail == f"shown {'again ' if again else ''}in tmux session trainwatch-luca"
+    windows = place.tmux("list-windows", "-a", "-F", "#{session_name}:#{window_name}")
+    assert windows.split() == ["mine:work", "trainwatch-luca:trainer"]
+    assert tmux.close(spec, environ)
+    assert place.tmux("list-windows", "-a", "-F", "#{session_name}:#{window_name}") == "mine:work\n"
+
+
 def test_an_attached_tmux_session_is_not_closed(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     session = tmux.show(place.spec(), target, place.environ).session

@@ -68,7 +68,7 @@ def _write(reply: Reply) -> None:
 
 
 def _answer(call: Call) -> Reply:
-    server = libtmux.Server(socket_name=call.socket)
+    server = _server(call.socket)
     try:
         if not has_minimum_version(raises=False):
             return Reply(fault="missing", message=f"libtmux needs tmux {libtmux.common.TMUX_MIN_VERSION} or newer")
@@ -78,6 +78,16 @@ def _answer(call: Call) -> Reply:
     except Exception as fault:  # whatever libtmux cannot parse costs a window, not the request's caller
         lines = str(fault).strip().splitlines() or [type(fault).__name__]
         return Reply(fault="failed", message=lines[-1])
+
+
+def _server(socket_name: str | None) -> libtmux.Server:
+    """The server of ``tmux -L``, else the one of ``$TMUX``, else the default one.
+
+    Its socket is given with every command: ``Server.new_session`` ignores ``$TMUX`` and the other commands follow it,
+    so in a tmux with a socket of its own the window of a session of the user was taken for ours and ended.
+    """
+    own = os.environ.get("TMUX", "").partition(",")[0]
+    return libtmux.Server(socket_path=own) if socket_name is None and own else libtmux.Server(socket_name=socket_name)
 
 
 def _carry_out(server: libtmux.Server, request: Request) -> Any:
