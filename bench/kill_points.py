@@ -45,6 +45,8 @@ CHECKPOINTS = 300
 STEPS_A_SAVE = 10
 REACHED = 0.75
 """Share of the calls of a kind that the next story makes, too: some depend on the time."""
+ENDING_S = 3.0
+"""A child of a killed process needs as long on a busy machine until Python has read who its parent is."""
 SHOWN = 20
 """Points between two lines of progress."""
 PATIENCE_S = 120.0
@@ -295,7 +297,9 @@ class Place:
         saved = {str(line["saved"]) for line in lines if "saved" in line}
         found += [f"lost: {path}" for path in sorted(saved) if not is_whole(Path(path))]
         found += [f"written over: {line['saved']}" for line in lines if line.get("over")]
-        left = self.processes()
+        end = time.monotonic() + ENDING_S
+        while (left := self.processes()) and time.monotonic() < end:
+            time.sleep(0.1)
         found += [f"left: {pid} {_command_line(pid).decode(errors='replace')[:200]}" for pid in left]
         if len(saved) < CHECKPOINTS or any(step_of(Path(path)) % STEPS_A_SAVE for path in saved):
             found.append(f"{len(saved)} checkpoints only")

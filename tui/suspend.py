@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from textual.app import App, SuspendNotSupported
 
+from ..core.bound_process import bound
+
 
 def run_in_terminal(app: App[object], argv: Sequence[str]) -> str:
     """Run ``argv`` in the foreground until it ends. Returns a sentence on how it ended."""
@@ -14,7 +16,7 @@ def run_in_terminal(app: App[object], argv: Sequence[str]) -> str:
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with app.suspend():
-            code = subprocess.call(list(argv))
+            code = subprocess.call(bound(argv, at_end=signal.SIGHUP))
     except SuspendNotSupported:
         return "This terminal cannot be suspended"
     except OSError as error:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from ..bound_process import bound
 from ..model.run import RunSpec
 from ..sense.host.wsl import is_wsl
 from ..store.run_directory import RunDirectory
@@ -89,7 +90,7 @@ def switch_on(found: Enabling) -> str | None:
     for words in (["daemon-reload"], ["enable", found.path.name]):
         try:
             done = subprocess.run(
-                [program, "--user", *words],
+                bound([program, "--user", *words]),
                 capture_output=True,
                 text=True,
                 timeout=SYSTEMCTL_S,

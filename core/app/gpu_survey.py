@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from ..bound_process import bound
+
 TIMEOUT_S = 15.0
 """Without persistence mode the first answer takes 1.5 s per GPU."""
 
@@ -48,7 +50,7 @@ def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
     """Query the driver. Blocks for at most ``timeout_s``. Never raises because of the machine."""
     try:
         asked = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"],
+            bound([sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"]),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ...bound_process import bound
 from ...model.text.edge import EDGE
 from .. import processes
 from ..launch import spool
@@ -152,7 +153,7 @@ def dump(
     try:
         # --nonblocking: stopping every thread has hung trainers and left them in state T (py-spy issues 390, 872).
         done = subprocess.run(
-            [spy, "dump", "--native" if native else "--nonblocking", "--pid", str(process.pid)],
+            bound([spy, "dump", "--native" if native else "--nonblocking", "--pid", str(process.pid)]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout_s,

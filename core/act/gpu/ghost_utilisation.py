@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from ...bound_process import bound
 from ...model.observation import GpuReading
 from .gpu_holders import gpu_holders
 
@@ -84,7 +85,8 @@ def touch(
     words = " ".join(python)
     try:
         process = subprocess.Popen(
-            [*python, "-c", TOUCH], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            bound([*python, "-c", TOUCH], at_end=signal.SIGTERM, cwd=cwd, path=env.get("PATH")),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             cwd=cwd, env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **env, **chosen}, start_new_session=True,
         )  # fmt: skip
     except OSError as fault:

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...bound_process import bound
 from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
@@ -364,9 +365,10 @@ class Runner:
             return
         request = os.path.join(self._directory, spool.STACKS)
         defaults = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD}
+        argv = bound([sys.executable, "-P", "-m", "trainwatch.core.act.evidence.stack_probe", request])
         self._probe = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-P", "-m", "trainwatch.core.act.evidence.stack_probe", request],
+            argv[0],
+            argv,
             os.environ,
             setsigdef=defaults,
             setsid=True,

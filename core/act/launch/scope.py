@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...bound_process import bound
+
 PROBE_TIMEOUT_S = 5.0
 LINGER = Path("/var/lib/systemd/linger")
 
@@ -41,7 +43,7 @@ def probe(environ: Mapping[str, str], linger: Path) -> str | None:
         return f"lingering is off; `loginctl enable-linger {user}` keeps runs alive after logout on every host"
     try:
         trial = subprocess.run(
-            [*command("probe"), "true"],
+            bound([*command("probe"), "true"], path=environ.get("PATH")),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_TIMEOUT_S,

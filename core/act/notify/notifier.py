@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import msgspec
 
+from ...bound_process import bound
 from ...model.decision import NoticeEvent
 from ...model.text.redact import Redaction, url_secrets
 
@@ -100,7 +101,7 @@ def _run(  # noqa: PLR0917
         stdin.write(json.dumps(dict(event), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n")
         stdin.seek(0)
         process = subprocess.Popen(
-            command,
+            bound(command, tree=True, cwd=cwd or ".", path=(env or os.environ).get("PATH")),
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,8 +1,8 @@
 """Program that carries out one request of ``tmux_calls`` with libtmux: the only module that imports libtmux.
 
 ``python -P -m trainwatch.core.act.view.libtmux_child``: reads a Call from stdin and writes a Reply to stdout. It leads
-a process group of its own. When the deadline has passed it writes the fault "deadline" and ends the group, and with it
-the ``tmux`` client that it waits for, also if its parent has been killed meanwhile.
+a process group of its own. When the deadline has passed, or its parent is gone (SIGALRM in both cases), it writes the
+fault "deadline" and ends the group, and with it the ``tmux`` client that it waits for.
 
 ``… libtmux_child SESSION``: shows SESSION in a popup over this terminal. It has no deadline: it lasts as long as the
 popup is open.

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from ...bound_process import bound
 from ...model.settings import Tmux
 from ..launch.keep_alive import lock_holder
 from ..launch.spool import EXIT
@@ -77,7 +78,7 @@ def follow(command: list[str], *, in_pane: bool, over: Callable[[], bool] = lamb
     child: subprocess.Popen[bytes] | None = None
     try:
         termios.tcsetattr(0, termios.TCSANOW, quiet)
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        child = subprocess.Popen(bound(command), stdin=subprocess.DEVNULL)
         while child.poll() is None:
             if not select.select([0], [], [], POLL_S)[0]:
                 if over():
@@ -127,7 +128,7 @@ def _is_watched() -> bool:
     """Whether a terminal is attached to this session. Unknown counts as yes."""
     command = ["tmux", "display-message", "-p", "-t", os.environ.get("TMUX_PANE", ""), "#{session_attached}"]
     try:
-        shown = subprocess.run(command, capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL)
+        shown = subprocess.run(bound(command), capture_output=True, timeout=5.0, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return True
     return shown.returncode != 0 or shown.stdout.strip() != b"0"

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from ...bound_process import bound
 from ...model.settings import Tmux
 
 DEADLINE_S = 5.0
@@ -167,7 +168,7 @@ _CHILD = (sys.executable, "-P", "-m", f"{__package__}.libtmux_child")
 def _run_child(call: Call, environ: Mapping[str, str]) -> tuple[bytes, bytes, int]:
     try:
         child = subprocess.Popen(
-            _CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            bound(_CHILD, at_end=signal.SIGALRM), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(environ), cwd="/", start_new_session=True,
         )  # fmt: skip
     except (OSError, ValueError) as fault:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...act.stop.stopping import members
+from ...bound_process import bound
 from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
 from ..gpu_survey import GpuSeen, process_name
@@ -93,7 +94,8 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     words = " ".join(python)
     try:
         done = subprocess.run(
-            [*python, "-c", PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S,
+            bound([*python, "-c", PROBE], tree=True, cwd=spec.cwd, path=env.get("PATH")),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S,
             check=False, cwd=spec.cwd, env=env,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

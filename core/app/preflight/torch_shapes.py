@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...bound_process import bound
+
 TIMEOUT_S = 120.0
 PROGRAM = """import json, sys
 import torch
@@ -31,7 +33,8 @@ def torch_shapes(
     """Shape by key; None if that interpreter has no torch, or torch refuses the file."""
     try:
         done = subprocess.run(
-            [*python, "-c", PROGRAM, str(path)], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s,
+            bound([*python, "-c", PROGRAM, str(path)], tree=True, cwd=cwd, path=env.get("PATH")),
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s,
             check=False, cwd=cwd, env={**os.environ, **env, **OFFLINE},
         )  # fmt: skip
         if done.returncode != 0:

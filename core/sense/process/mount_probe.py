@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable
 
+from ...bound_process import bound
 from .proc_stat import ProcStat
 
 AFTER_S = 8.0
@@ -32,7 +33,7 @@ class _Question:
         self.asked_t = time.monotonic()
         self.answered = False
         self.child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", question, mount],
+            bound([sys.executable, "-I", "-S", "-c", question, mount]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
