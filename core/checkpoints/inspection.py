@@ -4,11 +4,15 @@ import re
 import stat
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..model.checkpoints.checkpoint import NAMES_KEPT, Checkpoint, Holds
 from ..model.checkpoints.checkpoint_names import SHARD, is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
 from .formats.damage import Corrupt, Growing, NonFinite, Opaque, worst
+from .formats.foreign_checks import foreign_damage
 from .formats.reading_pace import Pace, ProgressCallback, idle_io_priority
 from .formats.state_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
@@ -16,6 +20,9 @@ from .layouts.layout_reading import optimizer_in
 from .layouts.members import Members
 from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
 from .unknown_state import UNKNOWN, unknown_state
+
+if TYPE_CHECKING:
+    from .formats.value_scan import Scanner
 
 _NUMBER = re.compile(r"\d+")
 
@@ -158,7 +165,7 @@ def _anything(path: Path) -> Subject:
     """A subject for a path that was asked for but is not a checkpoint by its name."""
     unknown = unknown_state(path)
     if unknown is not None:
-        return Subject.unreadable(path, Opaque(unknown.reason or UNKNOWN))
+        return _foreign(path, unknown)
     status = path.stat()
     forced = None
     if stat.S_ISREG(status.st_mode):
@@ -168,6 +175,20 @@ def _anything(path: Path) -> Subject:
     if forced is not None:
         return forced
     return Subject.unreadable(path, Corrupt(f"{path.name}: is not a checkpoint of a known layout"))
+
+
+def _foreign(path: Path, unknown: Checkpoint) -> Subject:
+    """State of an unknown make; with a scanner, the checksums of a format that has some are tested."""
+    subject = Subject.unreadable(path, Opaque(unknown.reason or UNKNOWN))
+    if not path.is_file():
+        return subject
+
+    def examine(scanner: "Scanner | None") -> Finding:
+        damage = foreign_damage(path, scanner)
+        found = subject.examine(None)
+        return found if damage is None else found.with_damage(damage.within(path.name))
+
+    return msgspec.structs.replace(subject, examine=examine)
 
 
 def _signature(members: Members) -> dict[str, tuple[int, int, int] | None]:

@@ -25,6 +25,7 @@ from ..model.checkpoints.other_files import (
 )
 from .formats.byte_range import open_bytes
 from .formats.damage import Damage
+from .formats.foreign_checks import foreign_damage
 from .formats.foreign_formats import HEAD_BYTES, foreign_format
 
 UNKNOWN = "unknown format"
@@ -43,6 +44,8 @@ _ORBAX = frozenset({"_CHECKPOINT_METADATA", "manifest.ocdbt", "_METADATA"})
 def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -> Checkpoint | None:
     """The verdict on an entry of an output folder that is no checkpoint of a known make; None if it is no state.
 
+    ``opaque``, or what a format that is recognised says of its own length: ``torn``, ``corrupt``.
+
     ``rewritten``: it was written again as a whole, as logs are not. ``named``: the preset names it as a checkpoint.
     Raises OSError.
     """
@@ -57,6 +60,7 @@ def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -
         return None
     if found is None:
         return None
+    damage = foreign_damage(path) if stat.S_ISREG(status.st_mode) else None
     counts = read_name(path.name)
     step = int(path.name) if counts.is_final and path.name.isdecimal() and len(path.name) < 16 else counts.step
     return Checkpoint(
@@ -67,9 +71,12 @@ def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -
         epoch=counts.epoch,
         size_bytes=size,
         mtime=mtime,
-        verdict="opaque",
-        reason=f"{UNKNOWN} ({found}): only its trainer can tell whether it is whole",
-        understood=False,
+        verdict="opaque" if damage is None else damage.verdict,
+        reason=f"{UNKNOWN} ({found}): only its trainer can tell whether it is whole"
+        if damage is None
+        else f"{path.name}: {damage.reason} ({found})",
+        understood=damage is not None and damage.understood,
+        unfinished=damage is not None and damage.unfinished,
     )
 
 
