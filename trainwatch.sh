@@ -5,6 +5,7 @@
 #   ./trainwatch.sh test [PYTEST…]    the test suite, PyTorch part included
 #   ./trainwatch.sh test --all        the same and the slow ones: every fault in every framework … (minutes longer)
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
+#   ./trainwatch.sh frameworks [ROW…] real frameworks, installed and trained tiny, with faults (--help; hours for all)
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
 #   ./trainwatch.sh clean             remove .venv and caches (never a run's state, never your files)
 #   ./trainwatch.sh run … | status …  any other verb goes to the trainwatch command itself
@@ -306,6 +307,10 @@ case $verb in
         ;;
     test) run_tests "$@" ;;
     check) run_check ;;
+    frameworks)
+        setup_base
+        exec "$python" "$here/bench/frameworks.py" "$@"
+        ;;
     setup)
         case ${1:-} in
             '') setup_base ;;

@@ -1,0 +1,169 @@
+"""Real frameworks under trainwatch, with faults: ``python bench/frameworks.py [ROW…] [--faults kill deadlock …]``.
+
+Installs each framework from the package index into an environment of its own (``--cache DIR``), trains it tiny on the
+CPU with ``trainwatch run -- COMMAND`` and no configuration, makes the faults inside the trainer, and compares what
+trainwatch showed and did with the framework's own numbers and with a count of the optimizer's steps. What comes from no
+package is given as ``--checkout NAME=DIR``. ``--list`` shows the rows.
+
+Results are kept in the cache, so that several calls fill one table; ``--write-docs`` writes it into docs/frameworks.md,
+``--record DIR`` keeps the logs of the undisturbed runs as fixtures. Exit code 1 if a row that was run has a fault.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from gallery.environments import NotInstalled, cache_folder, environment, version
+from gallery.faults import BY_NAME, FAULTS, QUICK, Fault, applies
+from gallery.fixtures import record
+from gallery.loops import until_loop
+from gallery.place import NotPrepared, Place
+from gallery.row import Row
+from gallery.rows import all_rows
+from gallery.supervised import supervise
+from gallery.table import Results, tables, write_docs
+from gallery.verdicts import Result, judge
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs" / "frameworks.md"
+LIMIT_S = 600.0
+
+
+class Gallery:
+    """Runs rows with faults and keeps the results in the cache."""
+
+    def __init__(self, args: argparse.Namespace, rows: dict[str, Row]) -> None:
+        self.args, self.rows = args, rows
+        self.cache = cache_folder(args.cache)
+        self.checkouts = {p.name: p for p in (self.cache / "checkouts").glob("*")}
+        self.checkouts |= {name: Path(folder) for name, _, folder in (c.partition("=") for c in args.checkout)}
+        self.results_folder = self.cache / "results"
+        self.results_folder.mkdir(parents=True, exist_ok=True)
+        self.skipped: dict[str, str] = {}
+
+    def results(self) -> Results:
+        """All results that are kept, of this call and of earlier ones."""
+        found = [msgspec.json.decode(p.read_bytes(), type=Result) for p in self.results_folder.glob("*.json")]
+        return {(result.row, result.fault): result for result in found}
+
+    def ready(self, row: Row) -> Path | None:
+        """The row's environment, or None: ``skipped`` says why."""
+        if row.checkout and row.checkout not in self.checkouts:
+            self.skipped[row.name] = f"it is no package: give --checkout {row.checkout}=DIR"
+            return None
+        shared = {p for other in self.rows.values() if other.environment == row.environment for p in other.packages}
+        try:
+            return environment(self.cache, row.environment, tuple(sorted(shared)))
+        except (NotInstalled, subprocess.CalledProcessError, OSError) as failed:
+            self.skipped[row.name] = f"not installed: {failed}"
+            return None
+
+    def run_row(self, row: Row, faults: list[Fault]) -> list[Result]:
+        """The undisturbed run first: the others are compared with its weights."""
+        folder = self.ready(row)
+        if folder is None:
+            return [failed(row, BY_NAME["none"], self.skipped[row.name])]
+        kept = self.cache / "runs" / row.name
+        wanted = [fault for fault in faults if applies(fault, row) and fault.name not in row.cannot]
+        if not any(fault.name == "none" for fault in wanted) and not (kept / "none" / "work").exists():
+            wanted.insert(0, BY_NAME["none"])
+        done = [self.run(row, fault, folder) for fault in wanted if fault.name == "none"]
+        with ThreadPoolExecutor(self.args.jobs) as pool:
+            done += pool.map(lambda fault: self.run(row, fault, folder), [f for f in wanted if f.name != "none"])
+        return done
+
+    def run(self, row: Row, fault: Fault, folder: Path) -> Result:
+        kept, found = self.cache / "runs" / row.name, self.version(row, folder)
+        config = bool(row.toml) and not self.args.zero
+        place = Place(row, fault, kept / fault.name, folder, self.checkouts.get(row.checkout))
+        try:
+            place.prepare()
+        except NotPrepared as reason:
+            return self.keep(failed(row, fault, f"its data could not be made: {reason}", found))
+        begun = time.monotonic()
+        done = supervise(place, LIMIT_S, config=config)
+        clean = place if fault.name == "none" else None
+        weights = None if clean else _newest(kept / "none" / "work", row.final)
+        result = judge(place, done, weights, found, zero_config=not config)
+        if clean and self.args.record and done.log:
+            record(Path(self.args.record), row, found, Path(done.log), row.truth(place.work))
+        if fault.name != "none" and self.args.loops:
+            loop = Place(row, fault, kept / f"{fault.name}.until", folder, self.checkouts.get(row.checkout))
+            loop.prepare()
+            result = msgspec.structs.replace(result, loop=until_loop(loop, LIMIT_S))
+        elif (before := self.results().get((row.name, fault.name))) is not None:
+            result = msgspec.structs.replace(result, loop=before.loop)
+        said = "right" if result.passed else "; ".join(result.why)
+        print(f"{row.name:16} {fault.name:10} {time.monotonic() - begun:5.0f} s  {said}", flush=True)
+        return self.keep(result)
+
+    def keep(self, result: Result) -> Result:
+        path = self.results_folder / f"{result.row}.{result.fault}.json"
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+        return result
+
+    def version(self, row: Row, folder: Path) -> str:
+        if row.checkout:
+            command = ["git", "-C", str(self.checkouts[row.checkout]), "rev-parse", "--short", "HEAD"]
+            return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "checkout"
+        return version(folder, row.distribution)
+
+
+def failed(row: Row, fault: Fault, why: str, found: str = "") -> Result:
+    return Result(row=row.name, fault=fault.name, version=found, zero_config=True, passed=False, why=[why])
+
+
+def _newest(work: Path, pattern: str) -> Path | None:
+    return max(work.glob(pattern), key=lambda path: path.stat().st_mtime, default=None)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="frameworks", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to run (default: all)")
+    parser.add_argument("--list", action="store_true", help="show the rows and what they need, and run nothing")
+    parser.add_argument("--faults", nargs="+", choices=sorted(BY_NAME), help="faults to make (default: all)")
+    parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}")
+    parser.add_argument("--cache", help="folder of environments, runs and results")
+    parser.add_argument("--checkout", action="append", default=[], metavar="NAME=DIR", help="source that is no package")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="faults of a row at once")
+    parser.add_argument("--zero", action="store_true", help="zero configuration also for rows that need one")
+    parser.add_argument("--loops", action="store_true", help="also run each fault under an `until` loop")
+    parser.add_argument("--record", metavar="DIR", help="keep the logs of undisturbed runs as fixtures")
+    parser.add_argument("--write-docs", action="store_true", help="write the table of all results into the docs")
+    parser.add_argument(
+        "--table", action="store_true", help="print the table of the results that are kept; run nothing"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    args, rows = arguments(), all_rows()
+    unknown = [name for name in args.rows if name not in rows]
+    if unknown:
+        print(f"no such row: {', '.join(unknown)} (there are {', '.join(rows)})", file=sys.stderr)
+        return 2
+    if args.list:
+        for row in rows.values():
+            print(f"{row.name:16} {row.title:30} {row.checkout or ' '.join(row.packages)}")
+        return 0
+    gallery = Gallery(args, rows)
+    names = args.faults or (QUICK if args.quick else [fault.name for fault in FAULTS])
+    done = list[Result]()
+    if not args.table:
+        for name in args.rows or rows:
+            done += gallery.run_row(rows[name], [BY_NAME[fault] for fault in names])
+    text = tables(rows, gallery.results(), gallery.skipped)
+    if args.write_docs:
+        write_docs(DOCS, text)
+    if args.table or not args.rows:
+        print(text)
+    return 1 if any(not result.passed for result in done) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,97 @@
+"""Results → the table that is printed and written into docs/frameworks.md."""
+
+from pathlib import Path
+
+from .faults import FAULTS, applies
+from .row import Row
+from .verdicts import Result
+
+BEGIN, END = "<!-- gallery: begin (written by bench/frameworks.py --write-docs) -->", "<!-- gallery: end -->"
+SHOWN = (
+    ("preset", ("preset",)), ("output folder", ("output folder",)), ("step", ("step", "run_step", "live step")),
+    ("total", ("total_steps", "run_total_steps", "total_epochs")), ("epoch", ("epoch",)), ("loss", ("loss",)),
+    ("ETA", ("ETA",)), ("checkpoints", ("checkpoints",)),
+)  # fmt: skip
+"""Column → the values of ``Result.right`` that it sums up."""
+
+Results = dict[tuple[str, str], Result]
+
+
+def tables(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> str:
+    """All tables as Markdown. ``skipped``: row → the sentence why it was not run."""
+    return "\n".join([_seen(rows, results, skipped), "", _survived(rows, results), "", _reasons(rows, results)])
+
+
+def write_docs(path: Path, text: str) -> None:
+    """Replace what is between the two marks."""
+    page = path.read_text()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+
+
+def _seen(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> str:
+    head = ["framework", "version", "configuration", *(title for title, _ in SHOWN), "end without a fault"]
+    lines = [_line(head), _line(["---"] * len(head))]
+    for row in rows.values():
+        result = results.get((row.name, "none"))
+        if result is None:
+            reason = skipped.get(row.name, "not run")
+            lines.append(_line([row.title, "", "", *[""] * len(SHOWN), f"skipped: {reason}"]))
+            continue
+        cells = [_mark([result.right.get(key) for key in keys]) for _, keys in SHOWN]
+        given = "none" if result.zero_config else "trainwatch.toml"
+        lines.append(_line([row.title, result.version, given, *cells, result.state or "–"]))
+    return "\n".join(lines)
+
+
+def _survived(rows: dict[str, Row], results: Results) -> str:
+    shown = [fault for fault in FAULTS if fault.name != "none"]
+    head = ["framework", *(fault.title for fault in shown), "the same under `until`"]
+    lines = [_line(head), _line(["---"] * len(head))]
+    for row in rows.values():
+        cells = []
+        for fault in shown:
+            result = results.get((row.name, fault.name))
+            if fault.name in row.cannot and (result is None or not result.passed):
+                cells.append(f"– {row.cannot[fault.name]}")
+            elif not applies(fault, row):
+                cells.append("")
+            else:
+                cells.append("not run" if result is None else _survival(result))
+        loops = [
+            f"{name}: {r.loop}" for fault in shown if (r := results.get((row.name, name := fault.name))) and r.loop
+        ]
+        lines.append(_line([row.title, *cells, "; ".join(loops)]))
+    return "\n".join(lines)
+
+
+def _survival(result: Result) -> str:
+    hang = f"{result.hang_kind} after {result.hang_s:.0f} s, " if result.hang_s is not None else ""
+    mark = "✓" if result.passed else "✗"
+    went = f"from {result.resumed}" if result.resumed is not None else result.state
+    remedy = f", {result.remedy}" if result.remedy else ""
+    return f"{mark} {hang}{went}{remedy}"
+
+
+def _reasons(rows: dict[str, Row], results: Results) -> str:
+    lines = []
+    for row in rows.values():
+        for fault in FAULTS:
+            result = results.get((row.name, fault.name))
+            if result is not None and not result.passed and fault.name not in row.cannot:
+                lines.append(f"- **{row.title}, {fault.title}**: {_one_line('; '.join(result.why))}")
+    return "\n".join(["What is not right:", "", *lines] if lines else ["All of it is right."])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _mark(values: list[bool | None]) -> str:
+    known = [value for value in values if value is not None]
+    return "–" if not known else "✓" if all(known) else "✗"
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(_one_line(cell) for cell in cells) + " |"

@@ -1,0 +1,245 @@
+"""What trainwatch showed and did, compared with the framework's own numbers and with the ledger of optimizer steps."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .place import HERE, Place
+from .row import Row, Truth
+from .supervised import Sample, Supervised, progress_of
+
+LAG_S = 8.0
+"""The newest status may be as old as this, in seconds of training, and still be right."""
+ETA_SHARE, ETA_S = 0.4, 5.0
+"""A time left is right if it is off by at most this share of the truth, or by this many seconds."""
+LOSS_SHARE = 0.02
+"""Frameworks print a loss with three or four digits."""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One row with one fault. ``right``: column → whether it was right (None: does not apply); ``why``: the reasons."""
+
+    row: str
+    fault: str
+    version: str
+    zero_config: bool
+    passed: bool
+    right: dict[str, bool | None] = {}
+    why: list[str] = []
+    state: str = ""
+    resumed: int | None = None
+    """The step after which the last life went on, by its count of optimizer steps."""
+    proof: str = ""
+    hang_s: float | None = None
+    hang_kind: str = ""
+    remedy: str = ""
+    final_step: int | None = None
+    weights: str = ""
+    loop: str = ""
+
+
+def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str, *, zero_config: bool) -> Result:
+    """The result of one run. ``undisturbed``: the final weights of the row's run without a fault."""
+    row, fault = place.row, place.fault
+    found = Result(row=row.name, fault=fault.name, version=version, zero_config=zero_config, passed=False)
+    state, why = str(done.status.get("state", "")), list[str]()
+    if state != "finished":
+        why.append(f"ended {state or 'without a run'}: {done.status.get('reason') or done.output.strip()[-300:]}")
+    if done.code is None:
+        why.append("not at its end after the limit")
+    right = _shown(place, done, why) if fault.name == "none" else {}
+    lives = place.lives()
+    final_step = _truth(row, place.work).run_step
+    if fault.name != "none" and place.fault_time() is None:
+        why.append(f"the fault never came: {[len(life.times) for life in lives]} steps in the lives")
+    resumed, proof = None, ""
+    if fault.name != "none" and lives:
+        resumed = row.steps - len(lives[-1].times) if len(lives) > 1 else None
+        proof = _proof(done.records)
+        right |= _went_on(row, fault.name, resumed, proof, why)
+    if lives and len(lives[-1].times) + (resumed or 0) != row.steps:
+        why.append(f"the steps of the lives were {[len(life.times) for life in lives]}, {row.steps} in all are needed")
+    hang = _hang(place, done.records)
+    if fault.hangs:
+        right["hang seen"] = hang is not None
+        if hang is None:
+            why.append("the hang was not seen")
+    weights = _weights(place, undisturbed)
+    if undisturbed is not None and fault.name != "none":
+        right["final"] = (weights == "equal" or not row.exact) and weights != "missing"
+        if not right["final"]:
+            why.append(f"final weights: {weights}")
+    return msgspec.structs.replace(
+        found,
+        passed=not why,
+        right=right,
+        why=why,
+        state=state,
+        resumed=resumed,
+        proof=proof,
+        hang_s=hang[0] if hang else None,
+        hang_kind=hang[1] if hang else "",
+        remedy=_remedy(done.records),
+        final_step=final_step,
+        weights=weights,
+    )
+
+
+def _truth(row: Row, work: Path) -> Truth:
+    try:
+        return row.truth(work)
+    except (OSError, ValueError, LookupError):
+        return Truth()
+
+
+def _shown(place: Place, done: Supervised, why: list[str]) -> dict[str, bool | None]:
+    """Columns of the run without a fault."""
+    row, truth = place.row, _truth(place.row, place.work)
+    created = next((f for f in _facts(done.records, "run_created")), {})
+    checks: dict[str, tuple[Any, Any]] = {
+        "preset": (created.get("preset"), row.preset),
+        "output folder": (_resolved(place, created.get("output_dir")), str((place.work / row.output_dir).resolve())),
+    }
+    read = progress_of(place, done.log)
+    for key in ("step", "total_steps", "epoch", "total_epochs", "loss", "run_step", "run_total_steps"):
+        checks[key] = (read.get(key), getattr(truth, key))
+    right: dict[str, bool | None] = {}
+    for key, (seen, wanted) in checks.items():
+        right[key] = None if wanted is None else _same(key, seen, wanted)
+        if right[key] is False:
+            why.append(f"{key}: shown {seen}, right {wanted}")
+    right["live step"] = _live(place, done.samples, why)
+    right["ETA"] = _eta(place, done.samples, why)
+    right["checkpoints"] = _checkpoints(place, done.records, why)
+    return right
+
+
+def _resolved(place: Place, folder: str | None) -> str | None:
+    return None if folder is None else str((place.work / folder).resolve())
+
+
+def _same(key: str, seen: Any, wanted: Any) -> bool:
+    if seen is None:
+        return False
+    if key == "loss":
+        return abs(seen - wanted) <= max(LOSS_SHARE * abs(wanted), 0.0051)
+    return bool(abs(seen - wanted) < 0.05) if isinstance(wanted, float) else bool(seen == wanted)
+
+
+def _live(place: Place, samples: list[Sample], why: list[str]) -> bool | None:
+    """Whether the step that was shown during the run was that of the ledger, up to the lag of logs and samples."""
+    times = [time for life in place.lives() for time in life.times]
+    wrong, seen = [], 0
+    for sample in samples:
+        step = _run_step(sample.progress)
+        if step is None:
+            continue
+        seen += 1
+        least = sum(time < sample.wall - LAG_S for time in times) - place.row.log_every
+        most = sum(time < sample.wall + 1.0 for time in times) + 1
+        if not least <= step <= most:
+            wrong.append(f"{step} at {sum(time < sample.wall for time in times)}")
+    if wrong or not seen:
+        why.append(f"step while it trained: {', '.join(wrong[:3]) or 'never shown'}")
+    return not wrong and seen > 0
+
+
+def _eta(place: Place, samples: list[Sample], why: list[str]) -> bool | None:
+    """Whether most of the times left that were shown in the middle of the run were right."""
+    times = [time for life in place.lives() for time in life.times]
+    if not times:
+        return False
+    begun, end = times[0], times[-1]
+    shown = [
+        (end - sample.wall, sample.progress.get("eta_s")) for sample in samples
+        if begun + 0.4 * (end - begun) < sample.wall < begun + 0.9 * (end - begun)
+    ]  # fmt: skip
+    if not shown:
+        return None
+    good = [left for left, eta in shown if eta is not None and abs(eta - left) <= max(ETA_SHARE * left, ETA_S)]
+    if 2 * len(good) <= len(shown):
+        pairs = ", ".join(f"{eta if eta is None else round(eta)} s when {left:.0f} s were left" for left, eta in shown)
+        why.append(f"ETA: {pairs}")
+    return 2 * len(good) > len(shown)
+
+
+def _run_step(progress: dict[str, Any]) -> int | None:
+    step = progress.get("run_step")
+    return progress.get("step") if step is None else step
+
+
+def _checkpoints(place: Place, records: list[dict[str, Any]], why: list[str]) -> bool:
+    """Whether each checkpoint that exists at the end was seen with its step."""
+    row = place.row
+    seen = {c["path"]: c.get("step") for f in _facts(records, "checkpoint") if (c := f["checkpoint"])}
+    steps = {*range(row.save_every, row.steps + 1, row.save_every), row.steps}
+    there = sorted(str(path) for path in place.work.glob(row.checkpoints))
+    missing = [Path(path).name for path in there if path not in seen]
+    wrong = [f"{Path(path).name} with step {seen[path]}" for path in there if path in seen and seen[path] not in steps]
+    if missing:
+        why.append(f"checkpoints not seen: {', '.join(missing)}")
+    if wrong:
+        why.append(f"checkpoints seen as {', '.join(wrong)}")
+    if not there:
+        why.append(f"nothing matches {row.checkpoints}")
+    return not missing and not wrong and bool(there)
+
+
+def _went_on(row: Row, fault: str, resumed: int | None, proof: str, why: list[str]) -> dict[str, bool | None]:
+    """Whether the last life began after the newest usable checkpoint, and whether trainwatch says so with proof."""
+    if not row.resumes:
+        return {"resumed": resumed is None}
+    wanted = row.resume_step(fault)
+    right = resumed is not None and wanted <= resumed <= row.at
+    if not right:
+        why.append(f"went on after step {resumed}, step {wanted} was saved")
+    numbers = [int(number) for number in re.findall(r"\d+", proof)]
+    proven = bool(numbers) and resumed is not None and resumed in numbers and numbers[-1] >= resumed
+    if right and not proven:
+        why.append(f"proof: {proof or 'none'}")
+    return {"resumed": right, "proven": proven}
+
+
+def _proof(records: list[dict[str, Any]]) -> str:
+    """The last sentence with which trainwatch says that a resume took effect."""
+    notes = [f["text"] for f in _facts(records, "note") if "verified: " in f["text"]]
+    return notes[-1] if notes else ""
+
+
+def _hang(place: Place, records: list[dict[str, Any]]) -> tuple[float, str] | None:
+    """Seconds from the fault to the verdict, and the kind of the hang."""
+    fault = place.fault_time()
+    for incident in (f["incident"] for f in _facts(records, "incident_opened")):
+        if incident["kind"] == "hang" and fault is not None:
+            return incident["wall"] - fault, incident["class"]
+    return None
+
+
+def _remedy(records: list[dict[str, Any]]) -> str:
+    """The settings that were changed, as the framework was given them."""
+    changed = [change for f in _facts(records, "remedy_applied") for change in f.get("changes", [])]
+    return ", ".join(f"{change['key']} {change['before']} → {change['after']}" for change in changed)
+
+
+def _facts(records: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [record["fact"] for record in records if record.get("fact", {}).get("fact") == name]
+
+
+def _weights(place: Place, undisturbed: Path | None) -> str:
+    """The final weights against those of the undisturbed run: ``equal``, the largest difference, or ``missing``."""
+    final = place.newest(place.row.final)
+    if final is None:
+        return "missing"
+    if undisturbed is None:
+        return ""
+    done = subprocess.run(
+        ["python", str(HERE / "weights.py"), str(undisturbed), str(final)],
+        env=place.env(counted=False), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        return f"not comparable: {done.stderr.strip().splitlines()[-1:]}"
+    gap = float(done.stdout)
+    return "equal" if gap <= 1e-6 else f"off by {gap:.2g}"
