@@ -11,7 +11,7 @@ from ..act.attempt_launcher import AttemptLauncher
 from ..act.gpu.gpu_clearing import GpuHelp
 from ..act.view import tmux
 from ..act.view.attach import attach_command
-from ..checkpoints import copy_aside, folder_for_copies, inspect_any, parts_in, state_in, verify
+from ..checkpoints import checkpoint_of, copy_aside, folder_for_copies, inspect_any, parts_in, state_in, verify
 from ..checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ..config.shipped import load_failures, load_log_shapes, load_remedies
 from ..judge.failure.catalogue import CompiledCatalogue
@@ -20,6 +20,7 @@ from ..judge.knowledge import Knowledge
 from ..judge.state import SNAPSHOT_VERSION, to_snapshot
 from ..judge.step import Judge
 from ..judge.text.shape_table import ShapeTable
+from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.checkpoints.copied_aside import CopiedAside
 from ..model.fact import ActChanged, BudgetChanged, Fact
 from ..model.launch.resume_support import resume_support
@@ -32,7 +33,9 @@ from ..model.run import RunSpec
 from ..model.settings import Restart
 from ..model.story import RunStory, apply
 from ..sense.files.checkpoint_directory import CheckpointDirectory
+from ..sense.files.checkpoint_folders import CheckpointFolders
 from ..sense.files.checkpoint_values import CheckpointValuesSensor
+from ..sense.files.output_search import OutputSearch
 from ..sense.gpu.gpu_sensor import GpuSensor
 from ..sense.gpu.simulated_gpu import SimulatedGpu
 from ..sense.host.filesystem_type import is_network_filesystem
@@ -64,7 +67,8 @@ from .supervise.first_records import run_created, trace_head
 from .supervise.keep_alive_order import keep_alive_order
 from .supervise.launch_memory import misfit_of, remember_launch
 from .supervise.recorder import RunRecorder
-from .supervise.run_retention import FolderRetention
+from .supervise.run_output import RunOutput
+from .supervise.run_retention import RunRetention
 from .supervise.save_request import save_request
 from .supervise.vitality import Vitality
 
@@ -84,6 +88,8 @@ def build_supervisor(
     """
     plan = plan if plan is not None else _plan(run, story)
     spec, preset, profiles = plan.spec, plan.preset, plan.profiles
+    output = RunOutput(run, spec, story, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
+    spec = output.spec
     clock = RunClock(spec.created_wall, not_before=story.t)
     inbox = BoundedInbox()
     keeper = vitality.keeper
@@ -108,7 +114,7 @@ def build_supervisor(
     known = [each.path for each in state.checkpoints.known]
     values = _values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
     checkpoints = _checkpoint_sensor(
-        spec,
+        output,
         preset,
         inbox,
         clock,
@@ -140,10 +146,10 @@ def build_supervisor(
         gpus_now=recorder.gpus_now,
         base_env=os.environ,
         list_checkpoints=lambda limit_s, expected: checkpoints.list_all(limit_s, expected=expected),
-        retention=FolderRetention(Path(spec.output_dir), preset.checkpoint_globs) if spec.output_dir else None,
+        retention=RunRetention(lambda: [Path(folder) for folder in output.folders], preset.checkpoint_globs),
         save_signal=save_request(spec, preset)[0],
         save_file=save_request(spec, preset)[1],
-        copy_aside=partial(_copy_aside, spec, run) if spec.output_dir else None,
+        copy_aside=partial(_copy_aside, output, run),
         kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
@@ -169,7 +175,7 @@ def build_supervisor(
         live=live,
         learned=_learned(habits, clock.now()) if snapshot is None else None,
         live_order=None if live is None else unwritten_order(run, story, live.number),
-        on_records=on_records,
+        on_records=_both(output.on_records, on_records),
         turning=vitality.turn,
         answer=judge.answer,
     )
@@ -177,8 +183,24 @@ def build_supervisor(
     keeper.live = lambda: supervisor.live
     vitality.newest = lambda: recorder.newest
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
-    supervisor.sense_with([claim, *_sensors(spec, checkpoints, values, inbox, clock, on_problem=supervisor.note)])
+    host = _host_sensor(spec, inbox, clock, on_problem=supervisor.note)
+    output.tell(checkpoints.watch)
+    output.tell(host.save_to)
+    search = _output_search(output, run, inbox, clock, on_problem=supervisor.note)
+    supervisor.sense_with(
+        [claim, host, *_sensors(spec, (checkpoints, values, search), inbox, clock, on_problem=supervisor.note)]
+    )
     return supervisor
+
+
+def _both(
+    first: Callable[[Sequence[Record]], None], then: Callable[[Sequence[Record]], None]
+) -> Callable[[Sequence[Record]], None]:
+    def each(records: Sequence[Record]) -> None:
+        first(records)
+        then(records)
+
+    return each
 
 
 def _changed_settings(story: RunStory, restart: Restart) -> Iterator[Fact]:
@@ -215,7 +237,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         profiles=tuple(profiles),
         run=spec.name,
         created_wall=spec.created_wall,
-        output_dir=spec.output_dir,
+        output_dir=spec.without_outputs().output_dir,
         remedies=load_remedies(),
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},
@@ -236,7 +258,7 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
 
 
 def _checkpoint_sensor(
-    spec: RunSpec,
+    output: RunOutput,
     preset: Preset,
     inbox: Inbox,
     clock: RunClock,
@@ -244,20 +266,56 @@ def _checkpoint_sensor(
     known: Sequence[str],
     on_complete: Callable[[Path, float], None],
     on_problem: Callable[[str], None],
-) -> CheckpointDirectory:
+) -> CheckpointFolders:
     globs, layout = preset.checkpoint_globs, preset.layout
-    look = partial(inspect_any, layout=layout, named=bool(globs))
-    return CheckpointDirectory(
+
+    def look(path: Path, *, rewritten: bool = False) -> Checkpoint | None:
+        if output.holds_output(path):
+            return None
+        return inspect_any(path, layout=layout, rewritten=rewritten, named=bool(globs))
+
+    def listed(folder: Path) -> tuple[Checkpoint, ...]:
+        found = state_in(folder, globs, layout=layout)
+        return tuple(checkpoint for checkpoint in found if not output.holds_output(Path(checkpoint.path)))
+
+    def sensor(folder: str) -> CheckpointDirectory:
+        return CheckpointDirectory(
+            inbox=inbox,
+            clock=clock,
+            watch=output.spec.settings.watch,
+            directory=folder,
+            inspect=look,
+            inspect_rewritten=partial(look, rewritten=True),
+            list_directory=listed,
+            globs=globs,
+            known=known,
+            on_complete=on_complete,
+            on_problem=on_problem,
+        )
+
+    return CheckpointFolders(sensor, output.folders)
+
+
+def _output_search(
+    output: RunOutput, run: RunDirectory, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
+) -> OutputSearch:
+    return OutputSearch(
         inbox=inbox,
         clock=clock,
-        watch=spec.settings.watch,
-        directory=spec.output_dir,
-        inspect=look,
-        inspect_rewritten=partial(look, rewritten=True),
-        list_directory=lambda folder: state_in(folder, globs, layout=layout),
-        globs=globs,
-        known=known,
-        on_complete=on_complete,
+        roots=[output.spec.cwd, *output.folders],
+        watched=lambda: output.folders,
+        checkpoint_of=checkpoint_of,
+        ignored=[str(run.path.parents[1])],
+        on_problem=on_problem,
+    )
+
+
+def _host_sensor(spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]) -> Host:
+    return Host(
+        inbox=inbox,
+        clock=clock,
+        interval_s=spec.settings.watch.interval_s,
+        output_dir=spec.output_dir or spec.cwd,
         on_problem=on_problem,
     )
 
@@ -266,7 +324,7 @@ def _values_sensor(
     spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
 ) -> CheckpointValuesSensor | None:
     """Reads the values of new checkpoints, unless the settings ask for their structure only."""
-    if spec.output_dir is None or spec.settings.checkpoints.verify != "deep":
+    if spec.settings.checkpoints.verify != "deep":
         return None
     return CheckpointValuesSensor(
         inbox=inbox,
@@ -279,22 +337,23 @@ def _values_sensor(
     )
 
 
-def _copy_aside(spec: RunSpec, run: RunDirectory, paths: Sequence[Path]) -> CopiedAside:
-    output_dir = Path(spec.output_dir or "")
-    wanted = dict.fromkeys((*paths, *parts_in(output_dir)))
-    return copy_aside(list(wanted), folder_for_copies(output_dir, run.path / "kept"))
+def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path]) -> CopiedAside:
+    folders = [Path(folder) for folder in output.folders]
+    parts = [part for folder in folders if folder.is_dir() for part in parts_in(folder)]
+    beside = folders[0] if folders else Path(output.spec.cwd)
+    return copy_aside(list(dict.fromkeys((*paths, *parts))), folder_for_copies(beside, run.path / "kept"))
 
 
 def _sensors(
     spec: RunSpec,
-    checkpoints: CheckpointDirectory,
-    values: CheckpointValuesSensor | None,
+    files: tuple[CheckpointFolders, CheckpointValuesSensor | None, OutputSearch],
     inbox: Inbox,
     clock: RunClock,
     *,
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
+    checkpoints, values, search = files
     catalogue = _catalogue(spec)
     log = LogTail(
         inbox=inbox,
@@ -308,10 +367,12 @@ def _sensors(
         """Read the last log lines and checkpoints: they can show why it ended and what to resume from."""
         log.drain()
         checkpoints.drain()
+        search.drain()
 
     return [
         log,
         checkpoints,
+        search,
         *(() if values is None else (values,)),
         ExitWatch(
             inbox=inbox,
@@ -322,13 +383,6 @@ def _sensors(
             on_problem=on_problem,
         ),
         ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_problem=on_problem),
-        Host(
-            inbox=inbox,
-            clock=clock,
-            interval_s=watch.interval_s,
-            output_dir=spec.output_dir or spec.cwd,
-            on_problem=on_problem,
-        ),
         KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
         TerminationNotices(
             inbox=inbox,

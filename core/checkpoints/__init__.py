@@ -14,6 +14,7 @@ from .manage.comparison import ComparisonRefusedError, compare
 from .manage.copy_aside import copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
 from .overview import show
+from .written import checkpoint_of
 
 __all__ = [
     "Backup",
@@ -27,6 +28,7 @@ __all__ = [
     "TensorChange",
     "apply_prune",
     "backup",
+    "checkpoint_of",
     "compare",
     "copy_aside",
     "folder_for_copies",

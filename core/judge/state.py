@@ -39,6 +39,7 @@ from .recovery.remedies.ramp_state import Ramp, SettingsThatRan
 from .recovery.remedies.remedy_memory import Printed, StepBack
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
+from .resume.output_folders import OutputFolders
 from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
 from .run_states import Idle, Machine
@@ -90,6 +91,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     save_cost: SaveCost = SaveCost()
     saves: SaveClock = SaveClock()
     checkpoints: CheckpointIndex = CheckpointIndex()
+    outputs: OutputFolders = OutputFolders()
     budget: Budget = Budget()
     history: History = ()
     ramp: Ramp = Ramp()

@@ -28,6 +28,7 @@ from ..model.observation import (
     Meta,
     Observation,
     Outcome,
+    OutputSeen,
     ProcessSample,
     Start,
     TerminationNotice,
@@ -36,7 +37,7 @@ from ..model.observation import (
 from ..model.story import RunStory
 from .failure.log_evidence import kernel_evidence
 from .failure.lost_gpu import is_of_run, names_lost_gpu
-from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_samples
+from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_output, on_samples
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
@@ -81,6 +82,7 @@ class Judge:
             LogChunk: on_log.on_log,
             CheckpointEvent: on_checkpoints.on_checkpoint,
             CheckpointValues: on_checkpoints.on_values,
+            OutputSeen: on_output.on_output,
             KernelLine: _on_kernel,
             TerminationNotice: on_samples.on_termination,
             Exit: _on_exit,
@@ -193,6 +195,7 @@ def _on_start(knowledge: Knowledge, state: JudgeState, start: Start) -> Result:
 
 def _on_exit(knowledge: Knowledge, state: JudgeState, observation: Exit) -> Result:
     builder = StepBuilder(knowledge, state)
+    on_output.at_end(builder)
     exits.on_exit(builder, observation)
     return builder.state, tuple(builder.entries)
 

@@ -112,6 +112,13 @@ class CheckpointKnown(FactBase, frozen=True, kw_only=True, tag="checkpoint"):
     removed: bool = False
 
 
+class OutputKnown(FactBase, frozen=True, kw_only=True, tag="output_known"):
+    """The run saves to this folder, too; it is watched from now on. ``why``: how that is known, for people."""
+
+    folder: str
+    why: str = ""
+
+
 class SaveMeasured(FactBase, frozen=True, kw_only=True, tag="save_measured"):
     """What a checkpoint cost: how much longer than usual its step took. ``every_s``: since the save before."""
 
@@ -319,6 +326,7 @@ Fact = (
     | ProgressMade
     | PhaseChanged
     | CheckpointKnown
+    | OutputKnown
     | SaveMeasured
     | CheckpointsSetAside
     | IncidentOpened

@@ -176,6 +176,21 @@ class CheckpointValues(Base, frozen=True, kw_only=True, tag="checkpoint_values")
     reason: str | None = None
 
 
+class OutputSeen(Base, frozen=True, kw_only=True, tag="output"):
+    """A checkpoint was written to a folder that is not watched, by the run's own processes as far as that is known.
+
+    ``path``: the checkpoint; ``folder``: the folder that it lies in. ``evidence``: how it is known that this run wrote
+    it, for people. ``sure``: no other process can have written it, else the run may have done so.
+    """
+
+    folder: str
+    path: str
+    evidence: str
+    sure: bool = False
+    mtime: float | None = None
+    unknown_make: bool = False
+
+
 class KernelLine(Base, frozen=True, kw_only=True, tag="kernel"):
     """One line of the kernel log that names a GPU, an OOM kill or the WSL2 GPU channel."""
 
@@ -243,6 +258,7 @@ Observation = (
     | LogChunk
     | CheckpointEvent
     | CheckpointValues
+    | OutputSeen
     | KernelLine
     | TerminationNotice
     | Exit

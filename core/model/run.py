@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from .launch.change import Change
+from .launch.output_place import OutputPlace
 from .settings import Settings
 
 RunState = Literal[
@@ -66,6 +67,29 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     begin_from: str | None = None
     """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}
+    outputs: tuple[OutputPlace, ...] = ()
+    """Folders that the trainer was seen to save to, beside ``output_dir`` or below it, in the order found."""
+    output_found: bool = False
+    """``output_dir`` was not told: it is the first of ``outputs``."""
+
+    @property
+    def output_folders(self) -> tuple[str, ...]:
+        """All folders that hold checkpoints of the run, ``output_dir`` first; empty if none is known."""
+        told = () if self.output_dir is None else (self.output_dir,)
+        return tuple(dict.fromkeys((*told, *(place.folder for place in self.outputs))))
+
+    def with_outputs(self, found: tuple[OutputPlace, ...]) -> "RunSpec":
+        """The run with the folders that its trainer was seen to save to."""
+        if not found:
+            return self
+        if self.output_dir is not None and not self.output_found:
+            return msgspec.structs.replace(self, outputs=found)
+        return msgspec.structs.replace(self, outputs=found, output_dir=found[0].folder, output_found=True)
+
+    def without_outputs(self) -> "RunSpec":
+        """The run as it was told."""
+        told = None if self.output_found else self.output_dir
+        return msgspec.structs.replace(self, outputs=(), output_dir=told, output_found=False)
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from .fact import (
     IncidentUpdated,
     JudgeSnapshot,
     Note,
+    OutputKnown,
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
@@ -40,6 +41,7 @@ from .fact import (
 from .health import HealthReading
 from .incident import Incident
 from .launch.change import Change
+from .launch.output_place import OutputPlace
 from .launch.ramp_rule import ALLOWED_AGAIN, FailedRung
 from .observation import Outcome
 from .progress import Progress
@@ -123,6 +125,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: tuple[Checkpoint, ...] = ()
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
+    outputs: tuple[OutputPlace, ...] = ()
+    """Folders that the trainer was seen to save to, in the order found."""
     saves: tuple[SaveMeasured, ...] = ()
     """What the newest saves cost, oldest first, at most SAVES."""
     set_aside: dict[str, CheckpointsSetAside] = {}
@@ -227,6 +231,9 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return replace(story, phases=(*story.phases, span)[-PHASES:])
         case CheckpointKnown():
             return _with_checkpoint(story, record.t, fact)
+        case OutputKnown():
+            told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
+            return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
         case SaveMeasured():
             return replace(story, saves=(*story.saves, fact)[-SAVES:])
         case CheckpointsSetAside():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..model.launch.output_place import OutputPlace
 from ..model.run import RunSpec
 from ..model.text.json_line import decode_exact, encode_exact
 from .annex import annexes
@@ -50,6 +51,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
     def spec_copy(self) -> Path:
         """``run-copy.json``: the same again, read if ``run.json`` is missing or damaged."""
         return self.path / "run-copy.json"
+
+    @property
+    def outputs(self) -> Path:
+        """``outputs.json``: folders that the trainer was seen to save to; the journal has them, too."""
+        return self.path / "outputs.json"
 
     @property
     def journal(self) -> Path:
@@ -116,19 +122,29 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.incidents / f"{number:04d}"
 
     def load_spec(self) -> RunSpec:
-        """Read ``run.json``, or its copy if it is missing or damaged. Raises RunUnreadable."""
+        """Read ``run.json``, or its copy if it is missing or damaged, with the folders found. Raises RunUnreadable."""
         try:
-            return _read_spec(self.spec)
+            return self._with_outputs(_read_spec(self.spec))
         except _TooNew:
             raise
         except RunUnreadable as error:
             with contextlib.suppress(RunUnreadable):
-                return _read_spec(self.spec_copy)
+                return self._with_outputs(_read_spec(self.spec_copy))
             raise error from None
+
+    def _with_outputs(self, spec: RunSpec) -> RunSpec:
+        try:
+            return spec.with_outputs(decode_exact(self.outputs.read_bytes(), tuple[OutputPlace, ...]))
+        except (OSError, msgspec.MsgspecError):
+            return spec
+
+    def save_outputs(self, found: tuple[OutputPlace, ...]) -> None:
+        """Replace ``outputs.json``. Raises OSError."""
+        write_atomically(self.outputs, encode_exact(found))
 
     def save_spec(self, spec: RunSpec) -> None:
         """Replace ``run.json`` and its copy. Raises OSError."""
-        data = encode_exact(spec)
+        data = encode_exact(spec.without_outputs())
         write_atomically(self.spec, data)
         write_atomically(self.spec_copy, data)
 

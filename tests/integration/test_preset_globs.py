@@ -11,11 +11,13 @@ from trainwatch.core.app.preflight.after_run import read_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
 from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
 from trainwatch.core.app.screen.run_services import RunSamples
+from trainwatch.core.app.supervise.run_output import RunOutput
 from trainwatch.core.app.wiring import _checkpoint_sensor
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -54,11 +56,11 @@ def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
     assert [s.name for s in RunSamples(spec).newest()] == ["a.png"]
 
 
-def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec) -> None:
+def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec, tmp_path: Path) -> None:
     inbox = ListInbox()
     preset = definitions_of(spec).preset_of(spec)
     sensor = _checkpoint_sensor(
-        spec,
+        RunOutput(RunDirectory.create(tmp_path / "home", spec), spec, RunStory(), print),
         preset,
         inbox,
         RunClock(),  # type: ignore[arg-type]

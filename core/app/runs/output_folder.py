@@ -1,30 +1,51 @@
-"""Checkpoints and sample images in a run's output folder, by the names that its preset gives them."""
+"""Checkpoints and sample images in a run's output folders, by the names that its preset gives them."""
 
 from pathlib import Path
 
 from ...checkpoints import list_checkpoints, state_in
-from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
 from ...model.checkpoints.sample import Sample
+from ...model.launch.output_place import is_below
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...sense.files.sample_images import find_samples
 
 
 def list_run_checkpoints(spec: RunSpec, preset: Preset) -> CheckpointListing:
-    """Newest first; none if there is no folder (yet). Raises OSError."""
-    if spec.output_dir is None or not Path(spec.output_dir).is_dir():
-        return CheckpointListing(checkpoints=(), resume_point=None)
-    return list_checkpoints(Path(spec.output_dir), preset.checkpoint_globs, layout=preset.layout)
+    """Newest first, of all folders that the run saves to; none if there is no folder (yet). Raises OSError."""
+    there = _folders(spec)
+    found = [list_checkpoints(folder, preset.checkpoint_globs, layout=preset.layout) for folder in there]
+    if len(found) == 1:
+        return found[0] if not spec.outputs else _without_folders(found[0].checkpoints, spec)
+    return _without_folders(tuple(checkpoint for listing in found for checkpoint in listing.checkpoints), spec)
+
+
+def _without_folders(found: tuple[Checkpoint, ...], spec: RunSpec) -> CheckpointListing:
+    """One listing of several folders. A folder that holds another one of them is no checkpoint."""
+    kept = [c for c in found if not any(is_below(folder, c.path) for folder in spec.output_folders)]
+    ordered = sorted(kept, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch), reverse=True)
+    resume = newest_resumable(ordered)
+    return CheckpointListing(checkpoints=tuple(ordered), resume_point=None if resume is None else resume.path)
 
 
 def list_run_state(spec: RunSpec, preset: Preset, since_wall: float) -> tuple[Checkpoint, ...]:
     """Whatever was written after that time and may be the state of a training, of any make. Raises OSError."""
-    if spec.output_dir is None or not Path(spec.output_dir).is_dir():
-        return ()
-    found = state_in(Path(spec.output_dir), preset.checkpoint_globs, layout=preset.layout)
-    return tuple(checkpoint for checkpoint in found if checkpoint.mtime >= since_wall)
+    found = [c for folder in _folders(spec) for c in state_in(folder, preset.checkpoint_globs, layout=preset.layout)]
+    return tuple(
+        checkpoint
+        for checkpoint in found
+        if checkpoint.mtime >= since_wall
+        and not any(is_below(folder, checkpoint.path) for folder in spec.output_folders)
+    )
+
+
+def _folders(spec: RunSpec) -> list[Path]:
+    return [Path(folder) for folder in spec.output_folders if Path(folder).is_dir()]
 
 
 def find_run_samples(spec: RunSpec, preset: Preset) -> tuple[Sample, ...]:
     """Newest first; none if there is no folder (yet). Raises OSError."""
-    return () if spec.output_dir is None else find_samples(Path(spec.output_dir), preset.sample_globs)
+    for folder in spec.output_folders:
+        if found := find_samples(Path(folder), preset.sample_globs):
+            return found
+    return ()

@@ -1,6 +1,6 @@
-"""Retention of one run: the prune rules over its output folder, remembering what was verified already."""
+"""Retention of one run: the prune rules over its output folders, remembering what was verified already."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...checkpoints.inspection import verify
@@ -9,8 +9,35 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.checkpoint_results import PrunePlan
 
 
+class RunRetention:
+    """Implements the actor's Retention for all output folders of a run; each keeps as many as the settings say.
+
+    Called by one thread at a time.
+    """
+
+    def __init__(self, folders: Callable[[], Sequence[Path]], globs: Sequence[str] = ()) -> None:
+        self._folders = folders
+        self._globs = globs
+        self._each: dict[Path, FolderRetention] = {}
+
+    def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
+        """Oldest first, folder by folder. Raises ValueError if no folder is known."""
+        folders = self._folders()
+        if not folders:
+            raise ValueError("no output folder is watched")
+        there = [folder for folder in folders if folder.is_dir()] or folders[:1]
+        return tuple(found for folder in there for found in self._of(folder).plan(keep, deep=deep))
+
+    def delete(self, checkpoint: Checkpoint) -> str | None:
+        """Delete one; it is inspected once more before."""
+        return self._of(Path(checkpoint.path).parent).delete(checkpoint)
+
+    def _of(self, folder: Path) -> "FolderRetention":
+        return self._each.setdefault(folder, FolderRetention(folder, self._globs))
+
+
 class FolderRetention:
-    """Implements the actor's Tidy. Called by one thread at a time."""
+    """The same for one folder."""
 
     def __init__(self, directory: Path, globs: Sequence[str] = ()) -> None:
         self._directory = directory

@@ -185,7 +185,7 @@ def _check_pace_and_saves(knowledge: Knowledge, state: JudgeState, entries: tupl
         builder = StepBuilder(knowledge, state)
         hints.on_steps(builder)
         state, entries = builder.state, (*entries, *builder.entries)
-    if knowledge.output_dir is None and state.saves.last is None:
+    if knowledge.output_dir is None and not state.outputs.known and state.saves.last is None:
         return state, entries
     late = save_overdue.overdue(state.saves, active_time.now(state.time), state.clock.start)
     if late is None or any(i.class_ == save_overdue.MISSING for i in state.incidents):

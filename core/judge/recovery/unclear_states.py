@@ -32,16 +32,7 @@ _VERDICTS: dict[str, Verdict] = {"torn": "torn", "corrupt": "corrupt", "opaque":
 def recognise(builder: StepBuilder) -> None:
     """Record which entries count as state of this training now."""
     state = builder.state
-    attempt = state.attempt
-    training = unclear_state.Training(
-        now_t=builder.t,
-        over=not is_live(state.machine),
-        start_t=float("-inf") if attempt.adopted else attempt.start_t,
-        first_t=_first_step_t(state),
-        last_t=attempt.beat_t,
-        steps_are_shown=attempt.beat_t is not None or state.ran is not None,
-    )
-    found = unclear_state.recognised(state.checkpoints, training)
+    found = unclear_state.recognised(state.checkpoints, training_of(state))
     if not found:
         return
     since = state.unclear_from if state.unclear_from is not None else builder.t
@@ -53,6 +44,19 @@ def recognise(builder: StepBuilder) -> None:
         if not known.complete:  # else it is in the journal already
             made_of = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
             builder.fact(CheckpointKnown(checkpoint=made_of))
+
+
+def training_of(state: JudgeState) -> unclear_state.Training:
+    """When the attempt trained, as far as its log shows that."""
+    attempt = state.attempt
+    return unclear_state.Training(
+        now_t=state.time.t,
+        over=not is_live(state.machine),
+        start_t=float("-inf") if attempt.adopted else attempt.start_t,
+        first_t=_first_step_t(state),
+        last_t=attempt.beat_t,
+        steps_are_shown=attempt.beat_t is not None or state.ran is not None,
+    )
 
 
 def note_failed_start(builder: StepBuilder) -> None:

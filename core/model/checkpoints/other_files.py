@@ -53,6 +53,10 @@ _LOG_WORDS = _words(
     "|validation|reports?|hydra"
 )
 """Logs, metrics and configs. Many trainers put their checkpoints below such a folder, too."""
+_COPY_WORDS = _words(
+    "wandb|mlflow|mlruns|aim|optuna|cached?|caches|tokenizers?|hub|pretrained|profiler?|node_modules|site-packages|venv"
+)
+"""Trackers, caches and installed code: what lies anywhere below such a folder is a copy or comes from elsewhere."""
 _STATE_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?|weights?|models?|states?|params?|optim|optimizer|ema")
 _CHECKPOINT_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?")
 _PLACE_WORDS = _words("last|latest|best|final|newest|current|resume|epochs?|steps?|iters?")
@@ -84,6 +88,11 @@ def is_other_folder(name: str) -> bool:
 def is_log_folder(name: str) -> bool:
     """Whether a folder of that name holds logs or results first of all."""
     return _LOG_WORDS.search(name) is not None and _STATE_WORDS.search(name) is None
+
+
+def is_copy_folder(name: str) -> bool:
+    """Whether nothing below a folder of that name is written as the output of a training."""
+    return name.startswith((".", "__")) or _COPY_WORDS.search(name) is not None
 
 
 def says_state(name: str) -> bool:

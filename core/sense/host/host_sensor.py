@@ -102,6 +102,10 @@ class Host(Sampler):
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
         self._busy: tuple[int, int] | None = None
 
+    def save_to(self, folder: str) -> None:
+        """The trainer saves to this folder: its disk is the one that matters."""
+        self._disk = DiskSpace(Path(folder))
+
     def sample(self) -> None:
         memory = parse_meminfo(self._read("meminfo"))
         limit = self._limit()

@@ -19,6 +19,7 @@ from trainwatch.core.model.fact import (
     IncidentUpdated,
     JudgeSnapshot,
     Note,
+    OutputKnown,
     PhaseChanged,
     ProfileChanged,
     ProgressMade,
@@ -95,6 +96,8 @@ def _fact_text(fact: Fact) -> str | None:
                 return f"checkpoint {known.name} removed"
             why = f" ({known.reason})" if known.reason else ""
             return f"checkpoint {known.name}: {known.verdict}{why}, step {_known(known.step)}"
+        case OutputKnown():
+            return f"output folder: {fact.folder} ({fact.why})"
         case CheckpointsSetAside():
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in fact.paths)
             return f"no resume point: {names}: {fact.why}" if fact.why else f"a resume point again: {names}"

@@ -1,0 +1,48 @@
+"""Which checkpoint a file that was written belongs to: itself, or the folder that holds it as a member."""
+
+from collections.abc import Container
+from pathlib import Path
+
+from ..model.checkpoints.checkpoint import Checkpoint
+from ..model.checkpoints.checkpoint_names import (
+    is_checkpoint_directory_name,
+    is_counted_directory_name,
+    is_part,
+    is_temporary,
+)
+from ..model.checkpoints.other_files import says_state
+from .inspection import inspect_any
+from .layouts.recognition import is_checkpoint_directory
+from .unknown_state import is_named_state
+
+LEVELS = 4
+"""``checkpoint-500/unet/model.safetensors`` lies two levels below the folder that holds the checkpoint."""
+
+
+def checkpoint_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
+    """The checkpoint that this file is, or is a part of, with its quick verdict; None if it is none.
+
+    ``stops``: folders that are no checkpoints themselves (the working folder, output folders). Of an unknown make only
+    what its name or its bytes call a checkpoint. Raises OSError.
+    """
+    folder = None
+    for above in path.parents[:LEVELS]:
+        if above in stops:
+            break
+        if _is_one(above):
+            folder = above
+    found = None
+    if folder is not None:
+        found = inspect_any(folder)
+    elif not is_part(path.name) and not is_temporary(path.name):
+        found = inspect_any(path)
+    return found if found is not None and (not found.unknown_make or is_named_state(found)) else None
+
+
+def _is_one(folder: Path) -> bool:
+    """Whether a folder is one checkpoint; one without a word for it in its name is an output folder with an export."""
+    if is_temporary(folder.name):
+        return False
+    if is_checkpoint_directory_name(folder.name) or is_counted_directory_name(folder.name):
+        return True
+    return says_state(folder.name) and is_checkpoint_directory(folder)
