@@ -267,6 +267,7 @@ def test_a_new_run_knows_the_checkpoint_that_it_begins_from(folder: Path) -> Non
 
 
 TOML = '[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n'
+TOML_RESUMES = TOML.replace('"true"', '"true", "--resume", "{resume}"')
 
 
 def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(folder: Path) -> None:
@@ -288,13 +289,50 @@ def test_a_project_whose_state_was_deleted_does_not_begin_over_its_checkpoints(f
     assert looked_at.attempt_folders() == []
 
 
-def test_a_project_that_was_never_started_says_that_checkpoints_stand_in_its_folder(folder: Path) -> None:
-    (folder / "trainwatch.toml").write_text(TOML)
+def test_a_project_that_is_not_known_goes_on_from_the_newest_checkpoint_in_its_folder(folder: Path) -> None:
+    (folder / "trainwatch.toml").write_text(TOML_RESUMES)
+    os.utime(saved("model-step00000010.safetensors"), (5.0, 5.0))
+    path = saved()
+    ready = project_run(None, to_start=True)
+    assert ready.claim is not None
+    ready.claim.release()
+    assert "of no run that is known here (model-step00000020.safetensors" in ready.said
+    assert "going on from model-step00000020.safetensors" in ready.said
+    assert ready.run.load_spec().begin_from == str(folder / path)
+
+
+@pytest.mark.parametrize(
+    ("toml", "why"),
+    [
+        (TOML, "write {resume} where its path belongs"),
+        (TOML_RESUMES.replace("[run]", '[run]\npreset = "never"'), 'never resumes (resume = "none")'),
+        (TOML_RESUMES, "none of them can be resumed from"),
+    ],
+)
+def test_a_project_that_is_not_known_begins_over_no_checkpoint(folder: Path, toml: str, why: str) -> None:
+    (folder / "presets").mkdir()
+    (folder / "presets" / "never.toml").write_text('name = "never"\nresume = "none"\n')
+    (folder / "trainwatch.toml").write_text(toml)
+    path = saved()
+    if why.startswith("none"):
+        path.write_bytes(path.read_bytes()[:-2])
+    before = path.read_bytes()
+    with pytest.raises(CliError) as error:
+        project_run(None, to_start=True)
+    assert error.value.code is ExitCode.OWNED
+    assert why in str(error.value)
+    assert "trainwatch run --fresh" in str(error.value)
+    assert path.read_bytes() == before
+    assert not (folder / "home").exists()
+
+
+def test_a_project_whose_trainer_finds_the_newest_checkpoint_by_itself_is_started(folder: Path) -> None:
+    (folder / "trainwatch.toml").write_text(TOML + '[restart]\nif_not_told = "go_on"\n')
     saved()
     ready = project_run(None, to_start=True)
     assert ready.claim is not None
     ready.claim.release()
-    assert "of no run that is known here (model-step00000020.safetensors): the trainer may write over" in ready.said
+    assert "finds the newest one by itself" in ready.said
 
 
 def test_resume_with_a_new_command_keeps_run_and_folder(folder: Path) -> None:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 
 from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look, remove_dead
-from .lock_slots import Owner, Role, read_slots
+from .lock_slots import Owner, Role
 
 NAME = ".trainwatch.lock"
 """In the output folder. No state of a trainer, so no list of checkpoints contains it."""
@@ -135,22 +135,6 @@ def look_for_rival(owner: Owner, command: str | None, is_network: IsNetwork) -> 
         except Taken as taken:
             if path == inside or not _may_share(taken, owner):
                 raise
-
-
-def last_owners(output_dir: str) -> list[Owner]:
-    """The runs that the lock file in the folder names, dead or alive; none without one, or if it cannot be read."""
-    try:
-        descriptor = os.open(
-            os.path.join(os.path.realpath(output_dir), NAME), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        )
-    except OSError:
-        return []
-    try:
-        return [holder.owner for holder in read_slots(descriptor) or () if holder is not None]
-    except OSError:
-        return []
-    finally:
-        os.close(descriptor)
 
 
 def inside_path(owner: Owner) -> str | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from ...act.launch.output_locks import last_owners
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.launch.resume_support import resume_support
 from ...model.observation import Command
@@ -116,9 +115,8 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
     other = runs_into(plan.spec)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
     holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
-    if plan.spec.project is not None and not _left_by(plan.spec):
-        # A run of a trainwatch.toml that was never started is started, and the file says into which folder.
-        return StartChoice(endangered=names_of(there), said=f"{holds}: the trainer may write over them")
+    if plan.spec.project is not None:
+        return _begin_project(plan, there, holds)
     go_on = "" if other is None else f"go on with that run: `trainwatch resume {other.id} [-- NEW COMMAND]`; "
     raise CliError(
         ExitCode.OWNED,
@@ -126,9 +124,36 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
     )
 
 
-def _left_by(spec: RunSpec) -> bool:
-    """Whether the lock file in the output folder names this run, so that its state folder was deleted."""
-    return spec.output_dir is not None and any(owner.run == spec.id for owner in last_owners(spec.output_dir))
+def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) -> StartChoice:
+    """A run of a trainwatch.toml that is not known here: its state was deleted, or others saved into its folder.
+
+    It goes on from the newest of them if the trainer can be given that one, and never begins over them by itself.
+    """
+    spec = plan.spec
+    support = resume_support(plan.preset, spec.command)
+    if not support.forms and plan.preset.resume != "none" and spec.settings.restart.if_not_told == "go_on":
+        return StartChoice(endangered=names_of(there), said=f"{holds}: the trainer finds the newest one by itself")
+    newest = list_run_checkpoints(spec, plan.preset).resume_point
+    point = next((c for c in there if c.path == newest), None)
+    if point is None:
+        why = "none of them can be resumed from"
+    else:
+        why = _objection(plan, Path(point.path)) or why_unfit(spec, Path(point.path)) or ""
+        if not why:
+            return StartChoice(
+                checkpoint=str(Path(point.path).absolute()),
+                said=f"{holds}: going on from {point.name} (`trainwatch run --fresh` begins anew, over them)",
+            )
+        why = f"{point.name}: {why}"
+    raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec)}")
+
+
+def _objection(plan: LaunchPlan, path: Path) -> str | None:
+    """Why the trainer cannot be given this checkpoint, whatever it is worth."""
+    if plan.preset.resume == "none":
+        return f'the preset {plan.preset.name} never resumes (resume = "none")'
+    support = resume_support(plan.preset, plan.spec.command)
+    return support.objection("directory" if path.is_dir() else "file", None)
 
 
 def _from_checkpoint(plan: LaunchPlan, given: str, earlier: EarlierRun | None) -> StartChoice:
@@ -136,11 +161,7 @@ def _from_checkpoint(plan: LaunchPlan, given: str, earlier: EarlierRun | None) -
     if earlier is not None and earlier.condition == "trains":
         _refuse_running(earlier)
     path = checkpoint_named(spec, given)
-    support = resume_support(plan.preset, spec.command)
-    objection = support.objection("directory" if Path(path).is_dir() else "file", None)
-    if plan.preset.resume == "none":
-        objection = f'the preset {plan.preset.name} never resumes (resume = "none")'
-    why = objection or why_unfit(spec, Path(path))
+    why = _objection(plan, Path(path)) or why_unfit(spec, Path(path))
     if why is not None:
         raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started")
     if earlier is not None:
