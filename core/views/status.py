@@ -5,19 +5,22 @@ from typing import Any
 
 import msgspec
 
-from ..model.health import HealthReading
 from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
 from ..model.run import HALTED_STATES, LIVE_STATES
+from ..model.settings import Health
 from ..model.story import RunStory, WithheldAction
 from ..model.supervisor_life import SupervisorLife, Trouble
+from .level import bounds_of
 from .lost_time import lost_time
+from .readings import current_readings
 from .run_progress import over_run
 from .troubles import shown, troubles
 from .withheld_words import commands
 from .words import title_of
 
 NOBODY = SupervisorLife()
+DEFAULT_HEALTH = Health()
 
 
 def status_object(
@@ -33,6 +36,7 @@ def status_object(
     supervisor: SupervisorLife = NOBODY,
     own: Iterable[Trouble] = (),
     act: str | None = None,
+    health: Health = DEFAULT_HEALTH,
 ) -> dict[str, Any]:
     """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``wall``: now, epoch seconds.
 
@@ -40,6 +44,7 @@ def status_object(
     ``act``: ``restart.act`` of the settings; a person may have changed it for the run.
     ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
+    ``health``: the bounds of its levels.
     ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
     attempt = story.attempt
@@ -48,6 +53,7 @@ def status_object(
     if story.state in HALTED_STATES:
         seen = msgspec.structs.replace(seen, eta_s=None)
     whole = over_run(story, seen)
+    bounds = bounds_of(health, attempt.profile if attempt else None)
     now_t = wall - story.wall0 if story.run else 0.0
     return {
         "run": run,
@@ -63,7 +69,7 @@ def status_object(
         "overall": {"step": whole.step, "total_steps": whole.total_steps},
         "last_step_age_s": None if step_t is None else max(0.0, now_t - step_t),
         "expected": _expected(story, seen),
-        "health": [msgspec.to_builtins(r) for r in _current(story, host)],
+        "health": [msgspec.to_builtins(r) for r in current_readings(story, gpu, host, bounds)],
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
         "host": _sample(host),
@@ -159,21 +165,6 @@ def _uptime(story: RunStory, now_t: float) -> float | None:
     if attempt.ended_t is not None:
         return attempt.ended_t - attempt.t
     return max(0.0, (now_t if story.state in LIVE_STATES else story.t) - attempt.t)
-
-
-def _current(story: RunStory, host: HostSample | None) -> list[HealthReading]:
-    """The judge's levels with the newest values."""
-    newest: dict[str, float | None] = {}
-    if host is not None:
-        newest = {
-            "ram_available": host.ram_available_bytes,
-            "swap_used": host.swap_used_bytes,
-            "disk_free": host.disk_free_bytes,
-        }
-    return [
-        msgspec.structs.replace(r, value=newest[m]) if newest.get(m) is not None else r
-        for m, r in sorted(story.health.items())
-    ]
 
 
 def _reading(reading: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from ..model.run import NOT_SAID, TERMINAL_STATES
 from ..model.situation import Situation
 from . import quantity
 from .checkpoint_list import resume_point
+from .readings import reason_now
 from .run_progress import live_progress, run_progress
 from .withheld_words import question_clause
 from .words import PHASE_WORDS, STATE_WORDS, title_of
@@ -118,7 +119,7 @@ def _running(now: Situation) -> Verdict:
     if troubles:
         worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))
         level: Level = "danger" if worst.severity == "danger" else "warning"
-        return Verdict(level=level, clauses=(*clauses, worst.reason))
+        return Verdict(level=level, clauses=(*clauses, reason_now(worst, now)))
     return Verdict(level="safe", clauses=tuple(clauses), aside=_recoveries(now))
 
 

@@ -277,6 +277,23 @@ def test_slow_down_is_classified_by_what_the_gpus_show() -> None:
     assert told == "a progress line every 4 s instead of 1 s; the GPU's clocks are held down: thermal (hardware)"
 
 
+def test_a_slow_down_names_a_fall_of_gpu_utilisation() -> None:
+    """A loader that fell behind: 97 % became 45 %, and nothing said so."""
+    waiting = (
+        Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=lambda rng, _: (45 + rng.randint(-2, 2), 120.0))
+    )
+    (incident,) = World().begin().watch(waiting).incidents
+    assert "; GPU utilisation 4" in incident.reason
+    assert incident.reason.partition("% instead of ")[2].startswith("9")
+    steady = (
+        Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=lambda rng, _: (83 + rng.randint(-2, 2), 290.0))
+    )
+    (incident,) = World().begin().watch(steady).incidents
+    assert "utilisation" not in incident.reason
+    unread = Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=lambda *_: (None, 120.0))
+    assert "utilisation" not in World().begin().watch(unread).incidents[0].reason
+
+
 def test_slow_down_is_reported_and_closed() -> None:
     story = Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=spin).train(40)
     world = World().begin().watch(story)

@@ -104,6 +104,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
         run_id=run.id,
         wall=time.time(),
         act=spec.settings.restart.act,
+        health=spec.settings.health,
         gpu=latest.gpu,
         host=latest.host,
         progress=life.progress or (latest.progress.progress if latest.progress else None),

@@ -30,22 +30,30 @@ PACE_WEIGHT = 0.05
 """Weight of the newest block in the usual pace, slow ones left out: a slow beginning is forgotten."""
 
 
+UTIL_FALL_PCT = 20.0
+"""A fall of GPU utilisation by at least this many points is named: the GPU waits for something else."""
+
+
 class Stall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``usual_s``: usual distance of progress lines. ``slow_s``, ``blocks``: how long it has been slow."""
+    """``usual_s``: usual distance of progress lines. ``slow_s``, ``blocks``: how long it has been slow.
+
+    ``usual_util_pct``: usual utilisation of the trainer's GPUs.
+    """
 
     usual_s: float | None = None
+    usual_util_pct: float | None = None
     learned: int = 0
     blocks: int = 0
     slow_s: float = 0.0
     open: bool = False
 
 
-def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
-    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``."""
+def with_block(stall: Stall, mean_s: float, lasted_s: float, util_pct: float | None = None) -> Stall:
+    """Add a block of the step clock: ``mean_s`` between lines, over ``lasted_s``, and GPU utilisation at its end."""
     usual = stall.usual_s
     if usual is None or stall.learned < LEARN_BLOCKS:
         known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
-        return Stall(usual_s=known, learned=stall.learned + 1)
+        return Stall(usual_s=known, learned=stall.learned + 1, usual_util_pct=_blend(stall.usual_util_pct, util_pct))
     if mean_s > SLOW_RATIO * usual:
         slow_s = stall.slow_s + lasted_s
         blocks = stall.blocks + 1
@@ -54,11 +62,18 @@ def with_block(stall: Stall, mean_s: float, lasted_s: float) -> Stall:
     still = stall.open and mean_s > FAST_RATIO * usual
     return Stall(
         usual_s=usual + PACE_WEIGHT * (mean_s - usual),
+        usual_util_pct=stall.usual_util_pct if still else _blend(stall.usual_util_pct, util_pct),
         learned=stall.learned,
         blocks=stall.blocks if still else 0,
         slow_s=stall.slow_s if still else 0.0,
         open=still,
     )
+
+
+def _blend(before: float | None, newest: float | None) -> float | None:
+    if before is None or newest is None:
+        return before if newest is None else newest
+    return before + PACE_WEIGHT * (newest - before)
 
 
 def classify_slow(seen: Liveness, bands: Bands) -> StallClass:
@@ -78,4 +93,8 @@ def describe_slow(stall: Stall, clock: StepClock, seen: Liveness) -> str:
     """Describe a slow-down in a sentence."""
     now_s = clock.means[-1] if clock.means else 0.0
     held = f"; the GPU's clocks are held down: {', '.join(seen.throttle)}" if seen.throttle else ""
-    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{held}"
+    fell = ""
+    usual, now = stall.usual_util_pct, seen.util_pct
+    if usual is not None and now is not None and usual - now >= UTIL_FALL_PCT:
+        fell = f"; GPU utilisation {now:.0f} % instead of {usual:.0f} %"
+    return f"a progress line every {now_s:.3g} s instead of {stall.usual_s or 0.0:.3g} s{fell}{held}"

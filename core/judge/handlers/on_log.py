@@ -246,7 +246,7 @@ def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry,
 def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     """Compare the newest block of the step clock with the usual pace."""
     before, clock = state.stall, state.clock
-    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], step_clock.BLOCK_S))
+    after = slow.with_block(before, clock.means[-1], max(clock.means[-1], step_clock.BLOCK_S), state.liveness.util_pct)
     state = replace(state, stall=after)
     if after.open == before.open:
         return state, entries

@@ -84,6 +84,12 @@ def throttle(gpus: tuple[GpuReading, ...]) -> tuple[str, ...]:
     return tuple(sorted(reasons)) if reasons else ()
 
 
+def mean_util(before: float | None, gpus: tuple[GpuReading, ...]) -> float | None:
+    """Return their utilisation, per cent, smoothed with the value before; None if no reading has one."""
+    known = [gpu.util_pct for gpu in gpus if gpu.util_pct is not None]
+    return _blend(before, sum(known) / len(known)) if known else None
+
+
 def watch(normals: tuple[GpuNormal, ...], gpus: tuple[GpuReading, ...]) -> tuple[GpuNormal, ...]:
     """Add a sample to the sums. They count only if a step follows (``learn``)."""
     if [n.index for n in normals] != [g.index for g in gpus]:

@@ -65,6 +65,8 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     throttle: tuple[str, ...] = ()
     """Why some GPU's clocks are held down."""
+    util_pct: float | None = None
+    """Utilisation of the trainer's GPUs, smoothed."""
 
     process_at: float | None = None
     cpu: float | None = None
@@ -126,6 +128,7 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     held = gpu_activity.throttle(gpus)
     if held != seen.throttle:
         seen = msgspec.structs.replace(seen, throttle=held)
+    seen = msgspec.structs.replace(seen, util_pct=gpu_activity.mean_util(seen.util_pct, gpus))
     states = tuple([gpu_activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
     if states.count("unknown") == len(states):
         return msgspec.structs.replace(seen, normals=normals, gpu=states)
