@@ -180,6 +180,10 @@ def build_supervisor(
         answer=judge.answer,
     )
     claim.tell(supervisor.note)
+    claim.tell_shared(lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more"))
+    for folder in output.folders:
+        claim.add_folder(folder)
+    output.tell(claim.add_folder)
     keeper.live = lambda: supervisor.live
     vitality.newest = lambda: recorder.newest
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)

@@ -380,6 +380,33 @@ def test_a_conflict_that_becomes_known_later_is_told_once(machine: Path, tmp_pat
     assert second.keep(beat=False) == []
 
 
+def test_a_folder_that_becomes_known_later_is_locked_then(machine: Path, tmp_path: Path) -> None:
+    found = tmp_path / "lightning_logs"
+    found.mkdir()
+    first = locks_of(MINE)
+    first.take()
+    first.add_folder(str(found))
+    before = first.complete
+    assert first.keep(beat=False) == []
+    assert (before, first.complete, first.shared) == (False, True, ())
+    with pytest.raises(Taken):
+        locks_of(THEIRS._replace(output_dir=str(found))).take()
+    second = locks_of(THEIRS)
+    second.take()
+    second.add_folder(str(found))
+    (news,) = second.keep(beat=False)
+    assert f"belongs to run mine-1 ({os.uname().nodename}): two trainers may write into {found}" in news
+    assert list(second.shared) == [news]
+    assert second.keep(beat=False) == [], "it is told once"
+    assert list(second.shared) == [news], "and stays known"
+    first.release()
+    assert not (found / NAME).exists()
+    assert second.keep(beat=False) == []
+    assert not second.shared
+    assert second.complete
+    second.release()
+
+
 def _compete(path: str, number: int, barrier: "threading.Barrier", won: "multiprocessing.Queue[int]") -> None:
     lock = LockFile(path, Owner(f"run-{number}", float(number), "/h"), SUPERVISOR, local)
     barrier.wait()

@@ -6,11 +6,14 @@ is not known, there are two lock files in a folder of this user on this machine:
 one for the command and its working folder. A run whose output folder is not known may write anywhere, so the same
 command cannot be started beside it; two runs of the same command with different known folders can.
 
+A folder that becomes known while the run trains is locked then. If another run holds it, both go on and people are
+told: nothing that either of them does by itself would make it better.
+
 A folder that cannot be written has no lock, and the run starts without it: a trainer cannot write there either, and a
 night that is not trained is lost for certain. Standard library only: the runner imports this.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH102, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH102, PTH112, PTH118, PTH119, PTH120, PTH208
 
 import contextlib
 import hashlib
@@ -40,12 +43,22 @@ class OutputLocks:
         self._machine = [LockFile(path, owner, role) for path in machine_paths(owner, command)]
         inside = inside_path(owner)
         self._inside = None if inside is None else LockFile(inside, owner, role, is_network)
+        self._further: list[LockFile] = []
         self._said: set[str] = set()
+        self.shared: tuple[str, ...] = ()
+        """Who else writes into a folder of this run, as sentences: as the last ``keep`` saw it."""
+
+    def add_folder(self, folder: str) -> None:
+        """Lock one more output folder from the next ``keep`` on."""
+        path = os.path.join(os.path.realpath(folder), NAME)
+        if path not in {lock.path for lock in self._all()}:
+            owner = self._owner._replace(output_dir=folder)
+            self._further.append(LockFile(path, owner, self._role, self._is_network))
 
     @property
     def complete(self) -> bool:
-        """Whether the lock in the output folder is held, or there is none to hold."""
-        return self._inside is None or self._inside.held
+        """Whether the locks in the output folders are held, or there is none to hold."""
+        return (self._inside is None or self._inside.held) and all(lock.held for lock in self._further)
 
     def take(self, tell: Tell | None = None) -> list[str]:
         """Take all that can be taken now. Returns sentences about those that cannot. Raises Taken; then none is held.
@@ -71,11 +84,8 @@ class OutputLocks:
         try:
             news += [*self._take_machine(None), *self._take_inside(None, begins=False)]
         except Taken as taken:
-            whose = "another run" if taken.holder is None else f"run {taken.holder.owner.run} ({taken.holder.host})"
-            news.append(
-                f"{taken.path} belongs to {whose}: two trainers may write into {self._owner.output_dir}; "
-                "stop one of them"
-            )
+            news.append(_shared_with(taken, self._owner.output_dir))
+        news += self._take_further()
         fresh = [text for text in news if text not in self._said]
         self._said.update(fresh)
         return fresh
@@ -86,7 +96,23 @@ class OutputLocks:
             lock.release()
 
     def _all(self) -> list[LockFile]:
-        return [*self._machine, *([] if self._inside is None else [self._inside])]
+        return [*self._machine, *([] if self._inside is None else [self._inside]), *self._further]
+
+    def _take_further(self) -> list[str]:
+        """Take the locks of further folders. Returns a sentence for each that another run holds or that cannot be."""
+        shared, cannot = [], []
+        for lock in self._further:
+            if lock.held or not os.path.isdir(os.path.dirname(lock.path)):
+                continue
+            try:
+                lock.take(None)
+                lock.name_trainer(*self._trainer)
+            except Taken as taken:
+                shared.append(_shared_with(taken, os.path.dirname(taken.path)))
+            except CannotLock as error:
+                cannot.append(f"the output folder is not locked: {error}; start no second trainer into it")
+        self.shared = tuple(shared)
+        return [*shared, *cannot]
 
     def _take_machine(self, tell: Tell | None) -> list[str]:
         told = []
@@ -153,6 +179,11 @@ def machine_paths(owner: Owner, command: str | None) -> list[str]:
 def command_key(command: Sequence[str], cwd: str) -> str:
     """What tells one command in one working folder from others."""
     return "\0".join((os.path.realpath(cwd), *command))
+
+
+def _shared_with(taken: Taken, folder: str | None) -> str:
+    whose = "another run" if taken.holder is None else f"run {taken.holder.owner.run} ({taken.holder.host})"
+    return f"{taken.path} belongs to {whose}: two trainers may write into {folder}; stop one of them"
 
 
 def _may_share(taken: Taken, owner: Owner) -> bool:

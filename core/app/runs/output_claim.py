@@ -5,6 +5,7 @@ import shlex
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,8 @@ class OutputClaim:
         self._thread = threading.Thread(target=self._keep, name="output-lock", daemon=True)
         self._note: Callable[[str], None] = _print
         self._unsaid: list[str] = []
+        self._found: deque[str] = deque()
+        self._tell_shared: Callable[[str | None], None] = lambda _text: None
 
     def take(self) -> None:
         """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told."""
@@ -76,6 +79,15 @@ class OutputClaim:
         for text in self._unsaid:
             note(text)
         self._unsaid.clear()
+
+    def add_folder(self, folder: str) -> None:
+        """Lock a folder, too, that became known while the run trains."""
+        self._found.append(folder)  # its thread may be stuck in a write, and this is called in the supervisor's loop
+        self._wake.set()
+
+    def tell_shared(self, tell: Callable[[str | None], None]) -> None:
+        """Call this with a sentence while another run writes into a further folder of this one, with None after it."""
+        self._tell_shared = tell
 
     def start(self) -> None:
         """Count up until ``stop``."""
@@ -112,7 +124,11 @@ class OutputClaim:
             with self._mutex:
                 if self._trainer is not None:
                     self._locks.name_trainer(*self._trainer)
+                while self._found:
+                    self._locks.add_folder(self._found.popleft())
                 news = self._locks.keep(beat=beat)
+                shared = self._locks.shared
+            self._tell_shared("; ".join(shared) or None)
             for text in news:
                 self._note(text)
 

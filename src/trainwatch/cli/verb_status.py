@@ -11,7 +11,9 @@ from .output import print_json, printable, warn
 from .run_argument import add_run
 
 GB = 1e9
-OWN_KINDS = frozenset({"supervisor_frozen", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"})
+OWN_KINDS = frozenset(
+    {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"}
+)
 """Troubles that no incident line shows."""
 
 SECTION = "watch"
