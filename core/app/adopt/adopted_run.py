@@ -1,10 +1,10 @@
 """The run of an adopted trainer. Adopting the same process a second time finds the same run."""
 
+import contextlib
 import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from ..plan.definitions import read_definitions
 from ..runs.known_runs import all_runs, here, home
 from ..runs.output_owner import require_own_output
 from .adopted_again import take_over_options
+from .gpu_baseline import record_baseline
 
 EXIT_CODES = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused": ExitCode.FAILED}
 """AdoptionError's kinds → exit codes."""
@@ -84,6 +85,8 @@ def _adopt(request: AdoptRequest) -> tuple[RunDirectory, tuple[str, ...]]:
         except AdoptionError:
             shutil.rmtree(run.path, ignore_errors=True)
             raise
+        with contextlib.suppress(OSError):  # without it the next launch does not wait for the GPU's memory
+            record_baseline(run.attempt(1))
     return run, tuple(_remarks(spec, trainer, log or "", own_words=bool(request.command)))
 
 
@@ -209,7 +212,7 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         )
 
 
-@contextmanager
+@contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """Hold a lock, so that two commands that adopt the same process at once do not make two runs of it."""
     path = make_private(home()) / "adopt.lock"
