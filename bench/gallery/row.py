@@ -86,6 +86,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Fault → why the framework cannot survive it, or why it does not exist here: the written reason of the table."""
     resumes: bool = True
     """Whether the trainer can go on at all (with what its own documentation offers)."""
+    steps_in_files: bool = True
+    """Whether a checkpoint names its step (by content or name); others name an epoch, or nothing."""
     exact: bool = True
     """Whether a resumed run ends with the weights of an undisturbed one (order of the data and RNG are restored)."""
 

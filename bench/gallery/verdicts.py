@@ -99,9 +99,11 @@ def _shown(place: Place, done: Supervised, why: list[str]) -> dict[str, bool | N
     """Columns of the run without a fault."""
     row, truth = place.row, _truth(place.row, place.work)
     created = next((f for f in _facts(done.records, "run_created")), {})
+    folders = [created.get("output_dir"), *(fact["folder"] for fact in _facts(done.records, "output_known"))]
+    known, wanted_folder = [_resolved(place, folder) for folder in folders if folder], _wanted_folder(place)
     checks: dict[str, tuple[Any, Any]] = {
         "preset": (created.get("preset"), row.preset),
-        "output folder": (_resolved(place, created.get("output_dir")), str((place.work / row.output_dir).resolve())),
+        "output folder": (wanted_folder if wanted_folder in known else ", ".join(known), wanted_folder),
     }
     read = progress_of(place, done.log)
     for key in ("step", "total_steps", "epoch", "total_epochs", "loss", "run_step", "run_total_steps"):
@@ -117,8 +119,14 @@ def _shown(place: Place, done: Supervised, why: list[str]) -> dict[str, bool | N
     return right
 
 
-def _resolved(place: Place, folder: str | None) -> str | None:
-    return None if folder is None else str((place.work / folder).resolve())
+def _resolved(place: Place, folder: str) -> str:
+    return str((place.work / folder).resolve())
+
+
+def _wanted_folder(place: Place) -> str:
+    """The row's output folder; some frameworks put the date of the start into its name."""
+    folder = place.newest(place.row.output_dir) if "*" in place.row.output_dir else place.work / place.row.output_dir
+    return str((folder or place.work).resolve())
 
 
 def _same(key: str, seen: Any, wanted: Any) -> bool:
@@ -175,7 +183,9 @@ def _checkpoints(place: Place, records: list[dict[str, Any]], why: list[str]) ->
     """Whether each checkpoint that exists at the end was seen with its step."""
     row = place.row
     seen = {c["path"]: c.get("step") for f in _facts(records, "checkpoint") if (c := f["checkpoint"])}
-    steps = {*range(row.save_every, row.steps + 1, row.save_every), row.steps}
+    steps = {*range(row.save_every, row.steps + 1, row.save_every), row.steps} | (
+        set() if row.steps_in_files else {None}
+    )
     there = sorted(str(path) for path in place.work.glob(row.checkpoints))
     missing = [Path(path).name for path in there if path not in seen]
     wrong = [f"{Path(path).name} with step {seen[path]}" for path in there if path in seen and seen[path] not in steps]

@@ -3,7 +3,7 @@
 No file of the framework or of the script is changed. GALLERY_LEDGER is the folder of the counts (one file for each
 process that trains, ``BEGUN_NS-PID-RANK``, a line ``TIME`` for each step), GALLERY_FAULT ``KIND:STEP:RANK``,
 GALLERY_HOOK what counts as a step, GALLERY_STEP_S how long a step takes at least, GALLERY_TORN the pattern of files of
-which the newest is cut in half.
+which the newest is cut in half, GALLERY_STAND_IN a module that replaces what cannot be had here (a GPU, real weights).
 """
 
 import importlib.abc
@@ -180,3 +180,5 @@ if LEDGER and "trainwatch" not in " ".join(sys.orig_argv[:4]):
         sys.meta_path.insert(0, AfterImport("torch.optim.optimizer", watch_torch))
     else:
         sys.meta_path.insert(0, AfterImport(HOOK.partition(":")[0], watch_method))
+    if os.environ.get("GALLERY_STAND_IN"):
+        importlib.import_module(os.environ["GALLERY_STAND_IN"])
