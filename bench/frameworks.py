@@ -56,6 +56,8 @@ class Gallery:
         if row.checkout and row.checkout not in self.checkouts:
             self.skipped[row.name] = f"it is no package: give --checkout {row.checkout}=DIR"
             return None
+        if self.args.here:
+            return Path(sys.prefix)
         shared = {p for other in self.rows.values() if other.environment == row.environment for p in other.packages}
         try:
             return environment(self.cache, row.environment, tuple(sorted(shared)))
@@ -67,6 +69,7 @@ class Gallery:
         """The undisturbed run first: the others are compared with its weights."""
         folder = self.ready(row)
         if folder is None:
+            print(f"{row.name:16} skipped: {self.skipped[row.name]}", flush=True)
             return [failed(row, BY_NAME["none"], self.skipped[row.name])]
         kept = self.cache / "runs" / row.name
         wanted = [fault for fault in faults if applies(fault, row) and fault.name not in row.cannot]
@@ -130,6 +133,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}")
     parser.add_argument("--cache", help="folder of environments, runs and results")
     parser.add_argument("--checkout", action="append", default=[], metavar="NAME=DIR", help="source that is no package")
+    parser.add_argument("--here", action="store_true", help="use the packages of this Python, and install nothing")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="faults of a row at once")
     parser.add_argument("--zero", action="store_true", help="zero configuration also for rows that need one")
     parser.add_argument("--loops", action="store_true", help="also run each fault under an `until` loop")

@@ -7,7 +7,7 @@ import msgspec
 
 
 class Truth(msgspec.Struct, frozen=True, kw_only=True):
-    """What the framework's own files say after an undisturbed run. None: neither the files nor the log say it.
+    """What the framework's own files say after an undisturbed run. None: they do not say it.
 
     ``step``, ``total_steps``: as the log prints them (in the epoch for bars of one epoch); ``run_step`` and
     ``run_total_steps`` count the whole run.
@@ -20,6 +20,8 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     loss: float | None = None
     run_step: int | None = None
     run_total_steps: int | None = None
+    unsaid: tuple[str, ...] = ()
+    """Fields that the log never says: they have to be shown as unknown."""
 
 
 def no_truth(_folder: Path) -> Truth:
@@ -68,7 +70,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     fault_step: int = 0
     """0: half way between the second and the third checkpoint."""
     log_every: int = 1
-    """Optimizer steps between two lines or bar states that show a step."""
+    """Optimizer steps between two lines or bar states that show a step; 0: the log never shows one."""
     step_s: float = 0.25
     """Seconds added to each step, so that a tiny model trains long enough to be watched."""
     hook: str = "torch.optim"

@@ -110,11 +110,12 @@ def _shown(place: Place, done: Supervised, why: list[str]) -> dict[str, bool | N
         checks[key] = (read.get(key), getattr(truth, key))
     right: dict[str, bool | None] = {}
     for key, (seen, wanted) in checks.items():
-        right[key] = None if wanted is None else _same(key, seen, wanted)
+        right[key] = seen is None if key in truth.unsaid else None if wanted is None else _same(key, seen, wanted)
         if right[key] is False:
             why.append(f"{key}: shown {seen}, right {wanted}")
-    right["live step"] = _live(place, done.samples, why)
-    right["ETA"] = _eta(place, done.samples, why)
+    if row.log_every:
+        right["live step"] = _live(place, done.samples, why)
+        right["ETA"] = _eta(place, done.samples, why)
     right["checkpoints"] = _checkpoints(place, done.records, why)
     return right
 

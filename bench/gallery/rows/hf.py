@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ..row import Row, Truth
 
 PACKAGES = ("transformers", "datasets", "accelerate", "trl", "peft", "diffusers")
@@ -24,29 +26,54 @@ def state_of(folder: Path) -> Truth:
     )  # fmt: skip
 
 
+def state_without_bar(folder: Path) -> Truth:
+    """Without tqdm the log has lines with loss and epoch only."""
+    state = state_of(folder)
+    return Truth(epoch=state.epoch, loss=state.loss, unsaid=("step", "total_steps", "run_step", "run_total_steps"))
+
+
 def flags(settings: dict[str, object]) -> list[str]:
     return [word for key, value in settings.items() for word in (f"--{key}", str(value))]
 
 
-def row(name: str, title: str, command: tuple[str, ...], files: dict[str, str]) -> Row:
-    return Row(
-        name=name, title=title, environment="hf", packages=PACKAGES, version_of="transformers", preset="hf",
-        files={"train.py": "@hf_trainer.py", **files}, command=command, output_dir="out",
-        checkpoints="out/checkpoint-*", torn="out/checkpoint-*/model.safetensors", final="out/model.safetensors",
-        steps=48, save_every=10, log_every=5, workers=True, truth=state_of,
-    )  # fmt: skip
+BAR = Row(
+    name="hf",
+    title="HF Trainer, flags",
+    environment="hf",
+    packages=PACKAGES,
+    version_of="transformers",
+    preset="hf",
+    files={"train.py": "@hf_trainer.py"},
+    command=("python", "train.py", *flags(SETTINGS)),
+    output_dir="out",
+    checkpoints="out/checkpoint-*",
+    torn="out/checkpoint-*/model.safetensors",
+    final="out/model.safetensors",
+    steps=48,
+    save_every=10,
+    log_every=5,
+    workers=True,
+    truth=state_of,
+)
 
 
-YAML = "".join(f"{key}: {json.dumps(value)}\n" for key, value in SETTINGS.items())
+def in_file(name: str, title: str, text: str) -> Row:
+    """The same settings in a file that is the only argument."""
+    file = f"train.{name}"
+    files = {**BAR.files, file: text}
+    return replace(BAR, name=f"hf-{name}", title=title, files=files, command=("python", "train.py", file))
+
 
 ROWS = (
-    row("hf", "HF Trainer, flags", ("python", "train.py", *flags(SETTINGS)), {}),
-    row("hf-yaml", "HF Trainer, YAML", ("python", "train.py", "train.yaml"), {"train.yaml": YAML}),
-    row("hf-json", "HF Trainer, JSON", ("python", "train.py", "train.json"), {"train.json": json.dumps(SETTINGS)}),
-    row(
-        "hf-notqdm",
-        "HF Trainer, tqdm off",
-        ("python", "train.py", *flags(SETTINGS), "--disable_tqdm", "True"),
-        {},
+    BAR,
+    in_file("yaml", "HF Trainer, YAML", "".join(f"{key}: {json.dumps(value)}\n" for key, value in SETTINGS.items())),
+    in_file("json", "HF Trainer, JSON", json.dumps(SETTINGS, indent=2)),
+    replace(
+        BAR,
+        name="hf-notqdm",
+        title="HF Trainer, tqdm off",
+        command=(*BAR.command, "--disable_tqdm", "True"),
+        log_every=0,
+        truth=state_without_bar,
     ),
 )
