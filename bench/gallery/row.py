@@ -86,6 +86,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Working folder after an undisturbed run → the framework's own numbers."""
     cannot: dict[str, str] = {}
     """Fault → why the framework cannot survive it, or why it does not exist here: the written reason of the table."""
+    held: dict[str, str] = {}
+    """Fault → why nothing is left to go on from. It is run: nothing may be started anew, and all files stay."""
     resumes: bool = True
     """Whether the trainer can go on at all (with what its own documentation offers)."""
     steps_in_files: bool = True

@@ -17,9 +17,10 @@ SAMPLE_S = 3.0
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """``progress`` of ``status --json`` at a time (epoch seconds)."""
+    """``progress`` of ``status --json``, asked at ``wall`` and answered at ``read`` (epoch seconds)."""
 
     wall: float
+    read: float
     progress: dict[str, Any]
 
 
@@ -84,7 +85,7 @@ def dry_run(place: Place) -> str:
 def _sample(place: Place) -> list[Sample]:
     wall = time.time()
     progress = _json(_ask(place, "status", "--json")).get("progress")
-    return [Sample(wall=wall, progress=progress)] if progress else []
+    return [Sample(wall=wall, read=time.time(), progress=progress)] if progress else []
 
 
 def _ask(place: Place, *words: str) -> str:

@@ -53,7 +53,9 @@ def _survived(rows: dict[str, Row], results: Results) -> str:
         cells = []
         for fault in shown:
             result = results.get((row.name, fault.name))
-            if fault.name in row.cannot and (result is None or not result.passed):
+            if fault.name in row.held and result is not None and result.passed:
+                cells.append(f"✓ held: {row.held[fault.name]}")
+            elif fault.name in row.cannot and (result is None or not result.passed):
                 cells.append(f"– {row.cannot[fault.name]}")
             elif not applies(fault, row):
                 cells.append("")

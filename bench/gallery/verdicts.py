@@ -46,7 +46,8 @@ def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str
     row, fault = place.row, place.fault
     found = Result(row=row.name, fault=fault.name, version=version, zero_config=zero_config, passed=False)
     state, why = str(done.status.get("state", "")), list[str]()
-    if state != "finished":
+    held = fault.name in row.held or (fault.name != "none" and not row.resumes)
+    if state != "finished" and not held:
         why.append(f"ended {state or 'without a run'}: {done.status.get('reason') or done.output.strip()[-300:]}")
     if done.code is None:
         why.append("not at its end after the limit")
@@ -56,11 +57,13 @@ def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str
     if fault.name != "none" and place.fault_time() is None:
         why.append(f"the fault never came: {[len(life.times) for life in lives]} steps in the lives")
     resumed, proof = None, ""
-    if fault.name != "none" and lives:
+    if held:
+        right |= _held(place, state, why)
+    elif fault.name != "none" and lives:
         resumed = row.steps - len(lives[-1].times) if len(lives) > 1 else None
         proof = _proof(done.records)
         right |= _went_on(row, fault.name, resumed, proof, why)
-    if lives and len(lives[-1].times) + (resumed or 0) != row.steps:
+    if lives and not held and len(lives[-1].times) + (resumed or 0) != row.steps:
         why.append(f"the steps of the lives were {[len(life.times) for life in lives]}, {row.steps} in all are needed")
     hang = _hang(place, done.records)
     if fault.hangs:
@@ -68,7 +71,7 @@ def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str
         if hang is None:
             why.append("the hang was not seen")
     weights = _weights(place, undisturbed)
-    if undisturbed is not None and fault.name != "none":
+    if undisturbed is not None and fault.name != "none" and not held:
         right["final"] = (weights == "equal" or not row.exact) and weights != "missing"
         if not right["final"]:
             why.append(f"final weights: {weights}")
@@ -148,7 +151,7 @@ def _live(place: Place, samples: list[Sample], why: list[str]) -> bool | None:
             continue
         seen += 1
         least = sum(time < sample.wall - LAG_S for time in times) - place.row.log_every
-        most = sum(time < sample.wall + 1.0 for time in times) + 1
+        most = sum(time < sample.read + 1.0 for time in times) + 1
         if not least <= step <= most:
             wrong.append(f"{step} at {sum(time < sample.wall for time in times)}")
     if wrong or not seen:
@@ -199,10 +202,20 @@ def _checkpoints(place: Place, records: list[dict[str, Any]], why: list[str]) ->
     return not missing and not wrong and bool(there)
 
 
+def _held(place: Place, state: str, why: list[str]) -> dict[str, bool | None]:
+    """Whether the run waits for a person, no second attempt trained, and the checkpoints of the first are there."""
+    row, lives = place.row, place.lives()
+    if state != "given_up":
+        why.append(f"not held: the run is {state}")
+    if len(lives) != 1:
+        why.append(f"not held: {len(lives)} processes trained")
+    if place.newest(row.checkpoints) is None:
+        why.append(f"no file matches {row.checkpoints} any more")
+    return {"held": not why}
+
+
 def _went_on(row: Row, fault: str, resumed: int | None, proof: str, why: list[str]) -> dict[str, bool | None]:
     """Whether the last life began after the newest usable checkpoint, and whether trainwatch says so with proof."""
-    if not row.resumes:
-        return {"resumed": resumed is None}
     wanted = row.resume_step(fault)
     right = resumed is not None and wanted <= resumed <= row.at
     if not right:

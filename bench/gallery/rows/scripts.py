@@ -32,7 +32,7 @@ ROWS = (
         files={"train.py": "@ddp_trainer.py"},
         command=("torchrun", "--standalone", "--nproc_per_node=2", "train.py", "4", "1"), preset="generic",
         output_dir=".", checkpoints="snapshot.pt", torn="snapshot.pt", final="snapshot.pt", steps=48, save_every=12,
-        ranks=2, launcher=True, truth=ranks_of, steps_in_files=False, cannot={"torn": ONE_FILE},
+        ranks=2, launcher=True, truth=ranks_of, steps_in_files=False, held={"torn": ONE_FILE},
     ),
     Row(
         name="plain", title="argparse script", environment="torch", packages=(), version_of="torch",
