@@ -94,7 +94,8 @@ class Gallery:
         weights = None if clean else _newest(kept / "none" / "work", row.final)
         result = judge(place, done, weights, found, zero_config=not config)
         if clean and self.args.record and done.log:
-            record(Path(self.args.record), row, found, Path(done.log), row.truth(place.work))
+            places = {str(place.work): "/home/user/run", str(self.cache): "/home/user/env"}
+            record(Path(self.args.record), row, found, Path(done.log), row.truth(place.work), places=places)
         if fault.name != "none" and self.args.loops:
             loop = Place(row, fault, kept / f"{fault.name}.until", folder, self.checkouts.get(row.checkout))
             loop.prepare()

@@ -107,4 +107,4 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def distribution(self) -> str:
-        return self.version_of or self.packages[0]
+        return self.version_of or next(iter(self.packages), self.checkout or "torch")
