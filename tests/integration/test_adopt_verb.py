@@ -147,7 +147,6 @@ def test_adopt_reports_errors_in_one_line(user: HandMade) -> None:
         (("--pid", str(silent.pid), "--log", "said", "--max-restarts", "-1"), 2, "--max-restarts"),
         (("--pid", str(silent.pid), "--log", "said", "--preset", "khoya"), 2, '"kohya"'),
         (("--pid", "1"), 1, "not a training"),
-        ((), 2, "--session"),
         (("--pid", "1", "--session", "x"), 2, "not allowed"),
     ):
         (user.root / "said").touch()

@@ -48,18 +48,22 @@ def panes_of(settings: Tmux, session: str, environ: Mapping[str, str] | None = N
 
 def pane_on(settings: Tmux, tty: str, environ: Mapping[str, str] | None = None) -> PaneSeen | None:
     """The pane of this server that has this terminal; None if there is none, or no server."""
+    return next((pane for pane in panes_of_server(settings, environ) if pane.tty == tty), None)
+
+
+def panes_of_server(settings: Tmux, environ: Mapping[str, str] | None = None) -> list[PaneSeen]:
+    """All panes; empty without tmux or a server."""
     try:
-        found = _list(settings, environ, "", "server")
+        return _list(settings, environ, "", "server")
     except AdoptionError:
-        return None
-    return next((pane for pane in found if pane.tty == tty), None)
+        return []
 
 
 def trainer_in(panes: Sequence[PaneSeen], session: str) -> tuple[int, PaneSeen]:
     """The topmost live process that is neither a shell nor in NO_TRAINERS, and its pane. Raises AdoptionError."""
     running = processes.all_processes()
     own = processes.ancestors(os.getpid(), running)
-    found = [(process, pane) for pane in panes for process in _topmost(pane.pid, running, own)]
+    found = [(process, pane) for pane in panes for process in topmost(pane.pid, running, own)]
     if not found:
         raise AdoptionError("missing", f"no training runs in tmux session {session}, only shells; give --pid PID")
     if len(found) > 1:
@@ -105,15 +109,16 @@ def piped_already(pane: PaneSeen) -> str:
     )
 
 
-def _topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) -> Iterator[processes.Process]:
+def topmost(root: int, running: Mapping[int, processes.Process], own: set[int]) -> Iterator[processes.Process]:
+    """The programs below a shell that may be trainings. ``own``: pids of this command and its ancestors."""
     process = running.get(root)
     if process is None or process.state in processes.DEAD_STATES:
         return
     if _is_shell(process) or root in own:
         for child in running.values():
             if child.parent == root:
-                yield from _topmost(child.pid, running, own)
-    elif process.name not in NO_TRAINERS and not _is_trainwatch(root):
+                yield from topmost(child.pid, running, own)
+    elif process.name not in NO_TRAINERS and not is_trainwatch(root):
         yield process
 
 
@@ -126,7 +131,8 @@ def _is_shell(process: processes.Process) -> bool:
     return program in SHELLS or process.name in SHELLS
 
 
-def _is_trainwatch(pid: int) -> bool:
+def is_trainwatch(pid: int) -> bool:
+    """Whether a process is one of ours."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:5]
     except OSError:

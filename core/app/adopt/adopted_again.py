@@ -77,7 +77,7 @@ def _wanted(
                 name=known.name,
                 preset=options.preset or known.preset,
                 config=str(here() / options.config) if options.config else known.config,
-                output_dir=str(here() / (options.output_dir or "")),
+                output_dir=known.output_dir if options.output_dir is None else str(here() / options.output_dir),
             ),
         )
     return msgspec.structs.replace(
@@ -94,7 +94,7 @@ def _wanted(
 
 
 def _same(a: str | None, b: str | None) -> bool:
-    return a is not None and b is not None and os.path.realpath(a) == os.path.realpath(b)
+    return a == b or (a is not None and b is not None and os.path.realpath(a) == os.path.realpath(b))
 
 
 def _named(place: LogPlace | None) -> Iterator[str]:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from ...act import processes
 from ...act.adopt.adoption import AdoptionError, Trainer, config_of, look_at, record_start
 from ...act.adopt.log_place import LogPlace, log_of, pane_log, unreadable_terminal
-from ...act.adopt.tmux_panes import PaneSeen, pane_on, panes_of, piped_already, tap, trainer_in
+from ...act.adopt.tmux_panes import PaneSeen, pane_on, panes_of, panes_of_server, piped_already, tap, trainer_in
 from ...act.launch.launching import find_attempt
 from ...config.project import FILE_NAME, find_project, load_project
 from ...config.spec import Overrides, settings_with, spec_for_command
@@ -21,10 +22,13 @@ from ...store.home import make_private
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, new_run_id
 from ..errors import CliError, ExitCode, config_errors
+from ..gpu_survey import survey
 from ..plan.definitions import read_definitions
+from ..plan.trainer_folders import with_output_folder
 from ..runs.known_runs import all_runs, here, home
 from ..runs.output_owner import require_own_output
 from .adopted_again import take_over_options
+from .find_training import find_training
 from .gpu_baseline import record_baseline
 
 EXIT_CODES = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused": ExitCode.FAILED}
@@ -34,7 +38,7 @@ EXIT_CODES = {"missing": ExitCode.NOT_FOUND, "unclear": ExitCode.USAGE, "refused
 class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to adopt: a process (``pid``) or what runs in a tmux session. ``command``: replaces the one that is found.
 
-    ``options``: the options; its ``output_dir`` is set. ``log`` relative to the working folder.
+    Without both, the one training that runs. ``log`` relative to the working folder.
     """
 
     options: Overrides
@@ -107,6 +111,9 @@ def _settings(request: AdoptRequest) -> Settings:
 def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
     if request.pid is not None:
         return request.pid, None
+    if not request.session:
+        found = find_training(panes_of_server(tmux, os.environ), processes.all_processes(), survey(), _watched())
+        return found.pid, found.pane
     panes = panes_of(tmux, request.session, os.environ)
     ours = next((pane.run for pane in panes if pane.run is not None), None)
     if ours is not None:
@@ -116,6 +123,13 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
             f"tmux session {request.session} shows run {ours}; supervise it again with: trainwatch resume {ours}",
         )
     return trainer_in(panes, request.session)
+
+
+def _watched() -> set[int]:
+    """Pids of trainers that a supervisor watches."""
+    runs = (run for run in all_runs() if is_held(run.lock))
+    targets = (find_attempt(folder) for run in runs for folder in run.attempt_folders())
+    return {target.trainer.pid for target in targets if target is not None}
 
 
 def _refuse_watched(run_id: str, what: str) -> None:
@@ -166,6 +180,7 @@ def _spec(
         )
     cwd = Path(trainer.cwd)
     config = here() / request.options.config if request.options.config else config_of(command, trainer.cwd)
+    output = request.options.output_dir
     definitions = read_definitions(cwd / FILE_NAME)
     with config_errors():
         spec = spec_for_command(
@@ -180,11 +195,11 @@ def _spec(
                 request.options,
                 name=request.options.name or _session_name(request, pane),
                 config=None if config is None else str(config),
-                output_dir=str(here() / (request.options.output_dir or "")),
+                output_dir=None if output is None else str(here() / output),
             ),
         )
     return msgspec.structs.replace(
-        spec,
+        with_output_folder(spec, definitions.preset_of(spec)),
         env=trainer.env,
         logs=place.more,
         settings=settings_with(settings, request.options),
@@ -202,7 +217,9 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         f"adopts process {trainer.identity.pid} ({' '.join(trainer.argv[:6])}) as run {spec.id}, preset {spec.preset}; "
         f"log {log}"
     )
-    if spec.output_dir is not None and not Path(spec.output_dir).exists():
+    if spec.output_dir is None:
+        yield "where it saves is not known yet; its files are watched for it (--output-dir D says it)"
+    elif not Path(spec.output_dir).exists():
         yield f"{spec.output_dir} does not exist yet: is it where the trainer saves? Only checkpoints can be resumed"
     if spec.preset == "generic" and not any("{resume}" in word for word in spec.command):
         again = "put {resume} into it" if own_words else "give the command behind -- with {resume} in it"

@@ -18,12 +18,11 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     name = "the session's, else from the command" if adopted else "from the command"
     recognised = "recognised" if adopted else "recognised from the command"
     config = "default: found in its command" if adopted else "each attempt gets a derived copy"
-    output = "" if adopted else " (default: as its own flags or config say)"
     parser.add_argument("--name", help=f"the run's name (default: {name})")
     parser.add_argument("--preset", help=f"framework preset (default: {recognised}; see `trainwatch presets`)")
     parser.add_argument("--config", metavar="F", help=f"the trainer's own TOML or YAML ({config})")
-    saves = f"where the trainer saves checkpoints{output}"
-    parser.add_argument("--output-dir", metavar="D", required=adopted, help=saves)
+    saves = "where the trainer saves checkpoints (default: as its flags or config say, else found by what it writes)"
+    parser.add_argument("--output-dir", metavar="D", help=saves)
     parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds")
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress in between")
     parser.add_argument(

@@ -11,17 +11,18 @@ from .launch_options import add_launch_options, overrides_of, supervise_run
 SECTION = "start"
 HELP = "supervise a training that is already running, in tmux or anywhere"
 DESCRIPTION = (
-    "Finds the trainer's command, working folder, environment, config and log, and supervises it from now on. "
-    "The trainer itself is not touched. If it hangs or crashes, the same command is started again from the "
-    "newest verified checkpoint. A command behind -- replaces the one that was found: write {resume} into it "
-    "where the checkpoint's path belongs."
+    "Without --session or --pid it takes the one training that runs: in a tmux pane, on a GPU, or with progress in its "
+    "log; if several do, it lists them. It finds the trainer's command, working folder, environment, config and log, "
+    "and supervises it from now on. The trainer itself is not touched. If it hangs or crashes, the same command is "
+    "started again from the newest verified checkpoint. A command behind -- replaces the one that was found: write "
+    "{resume} into it where the checkpoint's path belongs."
 )
 EXAMPLE = "--session luca --output-dir outputs/luca --max-restarts 3"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "trainwatch adopt (--session TMUX | --pid PID) --output-dir D [options] [-- COMMAND …]"
-    which = parser.add_mutually_exclusive_group(required=True)
+    parser.usage = "trainwatch adopt [--session TMUX | --pid PID] [--output-dir D] [options] [-- COMMAND …]"
+    which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--session", metavar="TMUX", help="tmux session (or SESSION:WINDOW.PANE, or %%PANE) in which the training runs"
     )
