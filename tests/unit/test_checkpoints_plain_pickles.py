@@ -38,6 +38,25 @@ def test_step_and_epoch_are_read_from_the_meta_of_a_file(tmp_path: Path) -> None
     assert (found.step, found.epoch) == (900, 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "stored", "step", "epoch"),
+    [
+        ("ckpt.pt", {"iter_num": 40, "config": {"max_iters": 50}}, 40, None),
+        ("snapshot.pt", {"EPOCHS_RUN": 2}, None, 2),
+        ("checkpoint-3.pth.tar", {"epoch": 3}, None, 3),
+        ("checkpoint_4.pth", {"epoch": 3}, None, 3),
+        ("checkpoint-500.pth", {"epoch": 3}, 500, 3),
+        ("step_3.pt", {"epoch": 3}, 3, 3),
+    ],
+)
+def test_the_count_that_a_file_stores_goes_before_a_number_in_its_name(
+    tmp_path: Path, name: str, stored: dict[str, object], step: int | None, epoch: int | None
+) -> None:
+    torch.save({**stored, "state_dict": {"w": torch.ones(2)}}, tmp_path / name)
+    (found,) = list_checkpoints(tmp_path).checkpoints
+    assert (found.step, found.epoch) == (step, epoch)
+
+
 @pytest.mark.parametrize("value", ["hello", {}, {"words": ["a", "b"], "size": 3}, [1, 2]])
 def test_a_file_without_a_tensor_is_not_a_checkpoint(tmp_path: Path, value: object) -> None:
     torch.save(value, tmp_path / "vocabulary.pt")

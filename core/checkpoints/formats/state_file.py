@@ -8,14 +8,13 @@ import msgspec
 
 from ...model.checkpoints.checkpoint_names import NameCounts
 from .byte_range import open_bytes
+from .count_keys import epoch_keys, step_keys
 from .damage import Corrupt, Torn
 from .pickles.pickle_values import shown
 
 MAX_STATE_BYTES = 64 << 20
 """transformers' log history grows with the run; a few MB at most."""
 STATE_FILES = ("training_state.json", "trainer_state.json", "train_state.json")
-STEP_KEYS = ("global_step", "step", "current_step", "steps", "iteration", "iter", "num_updates", "global_steps")
-EPOCH_KEYS = ("epoch", "current_epoch")
 
 
 class ProgressState(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +47,7 @@ def read_state_file(path: Path) -> ProgressState:
 
 def counts_in(values: dict[str, Any]) -> NameCounts:
     """Step and epoch among the keys that trainers use; a fractional epoch counts as begun."""
-    return NameCounts(_whole(values, STEP_KEYS), _whole(values, EPOCH_KEYS))
+    return NameCounts(_whole(values, step_keys(values)), _whole(values, epoch_keys(values)))
 
 
 def _whole(values: dict[str, Any], keys: tuple[str, ...]) -> int | None:

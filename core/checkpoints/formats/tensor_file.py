@@ -1,13 +1,15 @@
 """One file with tensors: its format by the first bytes, its list of tensors, and on demand every value."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...model.checkpoints.checkpoint_names import NameCounts, read_name
+from ...model.checkpoints.checkpoint_names import NameCounts, counts_something, read_name
 from ...model.checkpoints.checkpoint_suffixes import TensorFormat
 from .byte_range import ByteRange, open_bytes
+from .count_keys import EPOCH_KEYS, STEP_KEYS, epoch_keys, step_keys
 from .damage import Corrupt, Damage, Opaque, Torn, worst
 from .file_contents import FileContents
 from .foreign_formats import foreign_format
@@ -15,7 +17,7 @@ from .nonfinite import check_values
 from .pickles.pickle_tensors import whole_number
 from .pickles.pickle_values import Mapping, PickleValue
 from .safetensors_file import read_safetensors, training_info
-from .state_file import EPOCH_KEYS, STEP_KEYS, counts_in
+from .state_file import counts_in
 from .torch_legacy import MAGIC, read_legacy, read_plain_pickle
 from .torch_zip import read_torch_archive
 from .zip_archive import LOCAL_SIGNATURE
@@ -133,15 +135,19 @@ def counts_of(contents: FileContents, name: str) -> NameCounts:
         epochs = counts_in({"epoch": _first(contents.metadata, _SAFETENSORS_EPOCH_KEYS, info.get("epoch"))})
         step, epoch = stored.step, epochs.epoch
     else:
-        step, epoch = _in_tree(contents.tree, STEP_KEYS), _in_tree(contents.tree, EPOCH_KEYS)
+        step, epoch = _in_tree(contents.tree, step_keys), _in_tree(contents.tree, epoch_keys)
     named = read_name(name)
+    if step is None and epoch is not None and named.step in {epoch, epoch + 1} and counts_something(name):
+        return NameCounts(None, epoch)  # timm: checkpoint-3.pth.tar is that of epoch 3
     return NameCounts(named.step if step is None else step, named.epoch if epoch is None else epoch)
 
 
-def _in_tree(tree: PickleValue, keys: tuple[str, ...]) -> int | None:
+def _in_tree(tree: PickleValue, keys: Callable[[Iterable[object]], tuple[str, ...]]) -> int | None:
     """At the top of the object, else in its ``meta`` (mmengine, mmcv)."""
-    found = whole_number(tree, keys)
-    return whole_number(tree.get("meta"), keys) if found is None and isinstance(tree, Mapping) else found
+    if not isinstance(tree, Mapping):
+        return None
+    found, meta = whole_number(tree, keys(tree.keys())), tree.get("meta")
+    return whole_number(meta, keys(meta.keys())) if found is None and isinstance(meta, Mapping) else found
 
 
 def _first(metadata: dict[str, str], keys: tuple[str, ...], default: object) -> object:

@@ -12,12 +12,12 @@ import msgspec
 from ...model.checkpoints.checkpoint_names import NameCounts
 from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import open_bytes
+from ..formats.count_keys import epoch_keys, step_keys
 from ..formats.damage import Corrupt, Damage, Opaque, Torn, worst
 from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from ..formats.pickles.pickle_tensors import tensors_in
 from ..formats.pickles.pickle_values import Instance, Mapping, PickleValue, shown
 from ..formats.pickles.torch_objects import TorchInterpreter
-from ..formats.state_file import EPOCH_KEYS, STEP_KEYS
 from ..formats.tensor_file import examine_range
 from .layout_reading import Findings, LayoutReading
 from .members import Members
@@ -152,7 +152,8 @@ def _stored_counts(members: Members, items: list[_Item]) -> NameCounts:
     for item in items:
         key = item.name.rpartition(".")[2]
         member = members.files.get(item.file)
-        known = key in STEP_KEYS or key in EPOCH_KEYS
+        counts_steps = key in step_keys([key])
+        known = counts_steps or key in epoch_keys([key])
         if not known or member is None or item.length > _MAX_COUNT_BYTES or item.name.count(".") > 1:
             continue
         try:
@@ -162,7 +163,7 @@ def _stored_counts(members: Members, items: list[_Item]) -> NameCounts:
             continue
         tree = finding.contents.tree if finding.contents is not None else None
         if isinstance(tree, int) and not isinstance(tree, bool) and tree >= 0:
-            found.setdefault("step" if key in STEP_KEYS else "epoch", tree)
+            found.setdefault("step" if counts_steps else "epoch", tree)
     return NameCounts(found.get("step"), found.get("epoch"))
 
 

@@ -81,6 +81,8 @@ _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 _TRY = re.compile(r"-try\d+$")
 """What a restart appends to the name if each launch would write the same names again (act/derive_names.py)."""
+_CHECKPOINT_WORD = re.compile(r"^(?:checkpoint|ckpt|chkpt)", re.IGNORECASE)
+_STEP_WORD = re.compile(r"[a-z]", re.IGNORECASE)
 _NO_DIGITS = string.ascii_letters + "-_.="
 
 
@@ -101,6 +103,12 @@ def read_name(name: str) -> NameCounts:
     found = _counters_in(_without_shard(name))
     step, epoch = found.get("step"), found.get("epoch")
     return NameCounts(step and int(step[1]), epoch and int(epoch[1]))
+
+
+def counts_something(name: str) -> bool:
+    """Whether the number that is taken for a step has no word for steps: ``checkpoint-3``, ``model_300.pt``."""
+    step = _counters_in(_without_shard(name)).get("step")
+    return step is not None and not _STEP_WORD.search(_CHECKPOINT_WORD.sub("", step[0]))
 
 
 def series_of(name: str) -> str:
