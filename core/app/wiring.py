@@ -61,6 +61,7 @@ from .plan.launch_plan import LaunchPlan, plan_launch
 from .plan.trainer_values import trainer_values, traits
 from .preflight.checklist import ReadinessCheck
 from .preflight.gpu_checks import interpreter
+from .preflight.handover_check import handed_over
 from .runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from .runs.output_claim import OutputClaim
 from .supervise.first_records import run_created, trace_head
@@ -248,6 +249,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         traits=traits(),
         resume_support=resume_support(preset, spec.command),
         begin_from=spec.begin_from,
+        handed_over=handed_over(spec),
         can_ask_to_save=any(save_request(spec, preset)),
     )
 

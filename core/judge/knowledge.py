@@ -39,6 +39,8 @@ class Knowledge:
     traits: frozenset[str] = frozenset()
     resume_support: ResumeSupport = checkpoint_index.ANYTHING
     begin_from: str | None = None
+    handed_over: str = ""
+    """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)

@@ -86,6 +86,23 @@ def reason(world: World) -> str:
     return str(world.of(StateChanged)[-1].reason)
 
 
+HANDED = "`docker run -d img` hands the training to the container daemon and ends"
+
+
+@pytest.mark.parametrize("text", ["", "9f3c0e7a1b\n", "Submitted batch job 4242\n", "training started\n"])
+def test_the_end_of_a_command_that_handed_its_training_on_is_not_the_end_of_the_training(text: str) -> None:
+    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, handed_over=HANDED))
+    world = leave(see(World(mind).begin(), text))
+    assert world.of(StateChanged)[-1].state == "ended_early"
+    assert reason(world) == f"exit code 0, but it made no step, and {HANDED}"
+    assert world.of(EndWatch)[-1].exit_code == 1
+
+
+def test_a_command_that_follows_the_training_that_it_handed_on_is_judged_by_its_log() -> None:
+    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, handed_over=HANDED))
+    assert leave(see(World(mind).begin(), steps(1000))).of(StateChanged)[-1].state == "finished"
+
+
 PROVEN = {
     "last step": steps(1000),
     "words where no total is printed": steps(40, None) + "Training complete in 0h 3m 20s\n",

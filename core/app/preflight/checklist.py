@@ -24,6 +24,7 @@ from .check import Check, Machine, existing, failed, look_at_machine, passed, wa
 from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, own_checkpoint_bytes
 from .exit_status_check import check_exit_status
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
+from .handover_check import check_hand_over
 from .host_checks import (
     check_gpu_channel,
     check_logout,
@@ -77,6 +78,7 @@ RUN_CHECKS = (
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
     RunCheck(check_script, quick=True),
     RunCheck(check_exit_status, quick=True),
+    RunCheck(check_hand_over, quick=True),
     RunCheck(check_profile),
     RunCheck(check_ladder),
     RunCheck(check_paths, quick=True),

@@ -1,8 +1,9 @@
 """Whether the exit status of the command is that of the trainer: pipes, ``;`` and ``wait`` in a shell can hide it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ...model.run import RunSpec
 from ..plan.launch_plan import LaunchPlan
@@ -50,10 +51,26 @@ def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[
         return None
     if Path(command[0]).name == "script":
         return _typescript(command)
-    words = _without_wrappers(command)
+    program = shell_program(without_wrappers(command), cwd)
+    found = None if program is None else _of_text(program.text, program.options, cwd, depth)
+    if program is None or found is None:
+        return None
+    return (f"{program.file}: {found[0]}", found[1]) if program.file else found
+
+
+class ShellProgram(NamedTuple):
+    """The text that a shell runs. ``file``: its name; "" for the text behind ``-c``."""
+
+    text: str
+    options: tuple[str, ...] = ()
+    file: str = ""
+
+
+def shell_program(words: tuple[str, ...], cwd: Path) -> ShellProgram | None:
+    """The program of a command that is a shell or a shell script; None if it is neither, or cannot be read."""
     at = _shell_at(words)
     if at is None:
-        return _of_file(words[0], (), cwd, depth) if words else None
+        return _read_script(words[0], (), cwd) if words else None
     options: list[str] = []
     for place in range(at + 1, len(words)):
         word = words[place]
@@ -61,9 +78,9 @@ def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[
             options.append(word)
             if re.match(r"-[a-zA-Z]*c", word):
                 text = next((each for each in words[place + 1 :] if not each.startswith("-")), "")
-                return _of_text(text, tuple(options), cwd, depth)
+                return ShellProgram(text, tuple(options))
         else:
-            return _of_file(word, tuple(options), cwd, depth)
+            return _read_script(word, tuple(options), cwd)
     return None
 
 
@@ -77,9 +94,10 @@ def _shell_at(words: tuple[str, ...]) -> int | None:
     return None
 
 
-def _without_wrappers(words: tuple[str, ...]) -> tuple[str, ...]:
+def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tuple[str, ...]:
+    """The command behind ``nohup``, ``env A=1``, ``timeout 3h`` …; ``keep``: wrappers that stay."""
     words = without_assignments(words)
-    while words and Path(words[0]).name in WRAPPERS:
+    while words and (name := Path(words[0]).name) in WRAPPERS and name not in keep:
         rest = words[1:]
         while rest and (rest[0].startswith("-") or re.fullmatch(r"[\d.]+[smhd]?|[\d,-]+", rest[0])):
             rest = rest[1:]
@@ -95,8 +113,8 @@ def _typescript(command: tuple[str, ...]) -> tuple[str, str] | None:
     return "`script` gives its own exit status, not that of the trainer", "give it the option -e (--return)"
 
 
-def _of_file(name: str, options: tuple[str, ...], cwd: Path, depth: int) -> tuple[str, str] | None:
-    """The same of a script file, if it can be read and is one of a shell."""
+def _read_script(name: str, options: tuple[str, ...], cwd: Path) -> ShellProgram | None:
+    """The same of a file, if it can be read and is a script of a shell."""
     path = cwd / name
     try:
         if "/" not in name and not path.is_file():
@@ -112,8 +130,7 @@ def _of_file(name: str, options: tuple[str, ...], cwd: Path, depth: int) -> tupl
     if not shebang and not options and Path(name).suffix not in {".sh", ".bash"}:
         return None
     given = tuple(word for word in shebang[1:] if word.startswith("-") or word == "pipefail")
-    found = _of_text(text, (*options, *given), cwd, depth)
-    return None if found is None else (f"{name}: {found[0]}", found[1])
+    return ShellProgram(text, (*options, *given), name)
 
 
 def _of_text(text: str, options: tuple[str, ...], cwd: Path, depth: int) -> tuple[str, str] | None:
@@ -125,21 +142,21 @@ def _of_text(text: str, options: tuple[str, ...], cwd: Path, depth: int) -> tupl
         if words[0] in {"set", "shopt"}:
             pipefail = (pipefail or "pipefail" in words) and "+o" not in words
             stops = stops or "errexit" in words or any(re.match(r"-[a-zA-Z]*e", word) for word in words[1:])
-        if not _may_train(command):
+        if not may_train(command):
             continue
-        inner = hidden_status(_without_wrappers(words), cwd, depth + 1)
+        inner = hidden_status(without_wrappers(words), cwd, depth + 1)
         if inner is not None:
             return inner
         if command.after in {"|", "|&"} and not pipefail and "PIPESTATUS" not in text:
             last = next(_ends_of_pipe(commands[at + 1 :]), None)
             if last is not None:
                 of = _name(last)
-                return f"`{_short(command)} | {of}`: without pipefail the exit status is that of `{of}`", PIPE_REMEDY
+                return f"`{short(command)} | {of}`: without pipefail the exit status is that of `{of}`", PIPE_REMEDY
         if command.condition or asks:
             continue
         hides = _hides(commands[at:], stops=stops)
         if hides is not None:
-            return f"`{_short(command)}`: its exit status is hidden by `{hides}` after it", CHAIN_REMEDY
+            return f"`{short(command)}`: its exit status is hidden by `{hides}` after it", CHAIN_REMEDY
     return None
 
 
@@ -151,7 +168,7 @@ def _hides(rest: list[ShellCommand], *, stops: bool) -> str | None:
     after, following = rest[place].after, rest[place + 1 :]
     if after == "||" and following:
         told = " ".join(command.text for command in following[:4])
-        return None if re.search(r"\b(?:exit|return|false|kill)\b", told) else f"|| {_short(following[0])}"
+        return None if re.search(r"\b(?:exit|return|false|kill)\b", told) else f"|| {short(following[0])}"
     if after == "&":
         waits = next((command for command in following if command.words[0] == "wait"), None)
         return "wait" if waits is not None and len(waits.words) == 1 and waits is following[-1] else None
@@ -160,7 +177,7 @@ def _hides(rest: list[ShellCommand], *, stops: bool) -> str | None:
     last = following[-1]
     if last.words[0] == "exit" and len(last.words) > 1 and last.words[1] != "0":
         return None
-    return _short(last)
+    return short(last)
 
 
 def _ends_of_pipe(rest: list[ShellCommand]) -> Iterator[ShellCommand]:
@@ -170,17 +187,19 @@ def _ends_of_pipe(rest: list[ShellCommand]) -> Iterator[ShellCommand]:
             return
 
 
-def _may_train(command: ShellCommand) -> bool:
-    words = _without_wrappers(command.words)
+def may_train(command: ShellCommand) -> bool:
+    """Whether a simple command may be the training, as far as its words tell."""
+    words = without_wrappers(command.words)
     if not words or NO_TRAINING & set(words[1:3]):
         return False
     return TRAINERS.match(words[0]) is not None or Path(words[0]).name in SHELLS
 
 
 def _name(command: ShellCommand) -> str:
-    return Path(_without_wrappers(command.words)[0]).name if _without_wrappers(command.words) else command.words[0]
+    return Path(without_wrappers(command.words)[0]).name if without_wrappers(command.words) else command.words[0]
 
 
-def _short(command: ShellCommand) -> str:
+def short(command: ShellCommand) -> str:
+    """The command in a sentence."""
     text = command.text
     return text if len(text) <= 60 else f"{text[:57]}..."

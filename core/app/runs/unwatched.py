@@ -1,4 +1,4 @@
-"""The state of a run without a supervisor: its journal cannot contain that supervisor and trainer have ended."""
+"""What the journal of a run does not have: that supervisor and trainer have ended, and who is the trainer now."""
 
 import msgspec
 
@@ -14,13 +14,19 @@ SETTLED = TERMINAL_STATES | {"idle", "interrupted"}
 
 
 def as_found(run: RunDirectory, story: RunStory) -> RunStory:
-    """The story, as interrupted if it is in a live state and neither supervisor nor trainer exist."""
+    """The story, as interrupted if it is in a live state and neither supervisor nor trainer exist.
+
+    The pid is that of the process that is followed as the trainer, also if the command left it behind and has ended.
+    """
     attempt = story.attempt
-    if story.state in SETTLED or attempt is None or is_held(run.lock):
+    if story.state in SETTLED or attempt is None:
         return story
     folder = run.attempt(attempt.number)
     start = read_start(folder)
     if start is not None and is_alive(start.trainer):
+        followed = msgspec.structs.replace(attempt, pid=start.trainer.pid)
+        return msgspec.structs.replace(story, attempts=(*story.attempts[:-1], followed))
+    if is_held(run.lock):
         return story
     return msgspec.structs.replace(
         story,

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
-    from trainwatch.core.app.preflight.exit_status_check import status_warnings
+    from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import create_run
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
@@ -57,7 +57,7 @@ def act(args: argparse.Namespace) -> int:
     wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh)
     if args.dry_run:
         return _show(plan, wish, as_json=args.json)
-    for warning in status_warnings(plan.spec):
+    for warning in command_warnings(plan.spec):
         warn(warning)
     choice = choose_start(plan, wish)
     if args.fresh and choice.said:
@@ -80,7 +80,7 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     """Print the launch that would be made."""
     from trainwatch.core.app.preflight.checklist import why_not_start
-    from trainwatch.core.app.preflight.exit_status_check import status_warnings
+    from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
     from trainwatch.core.views.act_words import by_itself
 
@@ -102,7 +102,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
                 "output_dir": spec.output_dir,
                 "argv": list(plan.command_shown),
                 "problem": problem,
-                "warnings": status_warnings(spec),
+                "warnings": command_warnings(spec),
                 "start": None if problem else start,
                 "goes_on_with": None if choice.known is None else choice.known.id,
                 "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
@@ -116,7 +116,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
         print(f"problem  {printable(problem)}: the launch would be refused")
     else:
         print(f"start    {printable(start)}")
-    for warning in status_warnings(spec):
+    for warning in command_warnings(spec):
         print(f"warning  {printable(warning)}")
     print(f"cwd      {spec.cwd}")
     print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")

@@ -122,6 +122,8 @@ def _told_to_end(state: JudgeState) -> str:
 
 def _steps_due(state: JudgeState, knowledge: Knowledge) -> str:
     """Why the trainer was expected to print steps; "" if it was not."""
+    if knowledge.handed_over:
+        return knowledge.handed_over
     if state.failed_position is not None:
         return "earlier attempts made some"
     preset = knowledge.preset
